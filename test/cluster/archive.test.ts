@@ -110,7 +110,7 @@ describe('the archive of a log', () => {
     });
     const log = new ChainedLog(harness.stream, {
       messageBytesMax: 50_000,
-      onPublished: (messages, position) => writing.notePublished(LOG, messages, position),
+      onPublished: (messages, position) => writing.addPublished(LOG, messages, position),
     });
     const { writer } = await takeOver(log);
     await commit(writer, 1, 2);
@@ -155,8 +155,8 @@ describe('the archive of a log', () => {
   it('is read from the log when more has been published than is kept', () => {
     const recent = new RecentMessages(10);
     const part = { channel: 0, bytes: new Uint8Array(4) } as const;
-    recent.note('a', [part], 5);
-    recent.note('b', [part, part], 2);
+    recent.add('a', [part], 5);
+    recent.add('b', [part, part], 2);
     assert.equal(recent.between('a', 4, 5), null);
     assert.deepEqual(
       recent.between('b', 0, 2)?.map(({ position }) => position),
@@ -165,14 +165,14 @@ describe('the archive of a log', () => {
     recent.forget('b', 1);
     assert.equal(recent.between('b', 0, 2), null);
     assert.equal(recent.between('b', 1, 3), null);
-    recent.note('b', [part], 3);
+    recent.add('b', [part], 3);
     assert.deepEqual(
       recent.between('b', 2, 3)?.map(({ position }) => position),
       [3],
     );
-    recent.note('b', [part], 5);
+    recent.add('b', [part], 5);
     assert.equal(recent.between('b', 3, 5), null);
-    recent.note('b', [part, part], 7);
+    recent.add('b', [part, part], 7);
     assert.equal(recent.between('b', 4, 7), null);
     assert.deepEqual(
       recent.between('b', 5, 7)?.map(({ position }) => position),

@@ -10,9 +10,9 @@ describe('the lag of a node', () => {
   it('is the age of the first announcement that it has not reached', () => {
     const lag = new OwnerLag();
     assert.deepEqual(lag.read(0, 0), { seconds: 0, messages: 0 });
-    lag.note(10, 1_000);
-    lag.note(20, 2_000);
-    lag.note(20, 3_000);
+    lag.observe(10, 1_000);
+    lag.observe(20, 2_000);
+    lag.observe(20, 3_000);
     assert.deepEqual(lag.read(5, 5_000), { seconds: 4, messages: 15 });
     assert.deepEqual(lag.read(10, 5_000), { seconds: 3, messages: 10 });
     assert.deepEqual(lag.read(25, 5_000), { seconds: 0, messages: 0 });
@@ -20,15 +20,15 @@ describe('the lag of a node', () => {
 
   it('does not count what a log had that is gone', () => {
     const lag = new OwnerLag();
-    lag.note(1_000, 0);
-    lag.note(400, 1_000);
+    lag.observe(1_000, 0);
+    lag.observe(400, 1_000);
     assert.deepEqual(lag.read(390, 3_000), { seconds: 2, messages: 10 });
     assert.deepEqual(lag.read(400, 3_000), { seconds: 0, messages: 0 });
   });
 
   it('is bounded in what it remembers, and knows the oldest', () => {
     const lag = new OwnerLag();
-    for (let i = 1; i <= 5_000; i++) lag.note(i, i);
+    for (let i = 1; i <= 5_000; i++) lag.observe(i, i);
     assert.deepEqual(lag.read(0, 6_000), { seconds: 5.999, messages: 5_000 });
   });
 

@@ -31,7 +31,7 @@ export function commitOf(
   return {
     firstSequence: sequence,
     lastSequence: sequence,
-    parts: Object.entries(shards).map(([shard, byteCount]) => ({
+    fragments: Object.entries(shards).map(([shard, byteCount]) => ({
       shard: Number(shard),
       bytes: Buffer.alloc(byteCount, `${sequence} of ${shard}, `),
     })),
@@ -101,10 +101,10 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(writer.head, links.at(-1));
       const read = await readAll(log);
       assert.deepEqual(outline(read), ['epoch 1 by a', 1, 2, 3, 4]);
-      const inOrder = ({ parts, ...rest }: Commit) => ({
+      const inOrder = ({ fragments, ...rest }: Commit) => ({
         ...rest,
         summary: Buffer.from(rest.summary),
-        parts: parts.map(({ shard, bytes }) => ({ shard, bytes: Buffer.from(bytes) })),
+        fragments: fragments.map(({ shard, bytes }) => ({ shard, bytes: Buffer.from(bytes) })),
       });
       const found = read.flatMap((record) => (record.kind === 'commit' ? record : []));
       assert.deepEqual(
@@ -119,16 +119,16 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(await readAll(log, links[3]), []);
     });
 
-    it('reads the parts of some shards, and every record', async () => {
+    it('reads the fragments of some shards, and every record', async () => {
       const { log } = await open();
       const { writer } = await takeOver(log);
       await committed(writer, commitOf(1, { 0: 10, 1: 2_500, 2: 10 }));
       await committed(writer, commitOf(2, { 0: 10, 2: 10 }));
       const read = await readAll(log, LOG_START, [1]);
-      const parts = read.flatMap((record) =>
-        record.kind === 'commit' ? [record.commit.parts.map(({ shard }) => shard)] : [],
+      const fragments = read.flatMap((record) =>
+        record.kind === 'commit' ? [record.commit.fragments.map(({ shard }) => shard)] : [],
       );
-      assert.deepEqual(parts, [[1], []]);
+      assert.deepEqual(fragments, [[1], []]);
     });
 
     it('follows what is committed while it reads, until it is told to end', async () => {
@@ -225,9 +225,9 @@ export function logContract(name: string, harness: StreamHarness): void {
       await committed(writer, commitOf(1, shards));
       const [, record] = await readAll(log);
       assert.equal(record?.kind, 'commit');
-      const parts = record?.kind === 'commit' ? record.commit.parts : [];
+      const fragments = record?.kind === 'commit' ? record.commit.fragments : [];
       assert.deepEqual(
-        parts.map(({ bytes }) => bytes.length),
+        fragments.map(({ bytes }) => bytes.length),
         Object.values(shards),
       );
     });

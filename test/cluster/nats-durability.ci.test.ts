@@ -154,7 +154,7 @@ describe('what monitoring ports show', () => {
       [0, 1, 2].map((index) => shown(index, { meta: { cluster_size: 5 } })),
       requirements,
     );
-    assert.match(more!, /has 5 servers, of which any may have a log, and .* names 3/);
+    assert.match(more!, /has 5 servers, any of which may hold a log, but .* names 3/);
     const elsewhere = { ...requirements, connectedServerId: 'id-7' };
     const [others] = findProblems([shown(0), shown(1), shown(2)], elsewhere);
     assert.match(others!, /connected to the server id-7 .* none of those/);

@@ -225,9 +225,9 @@ describe('a new cluster', () => {
         onRecord() {},
         signal: new AbortController().signal,
       });
-      const parts = [{ shard: 0, bytes: encodeOperations([]) }];
+      const fragments = [{ shard: 0, bytes: encodeOperations([]) }];
       const summary = Buffer.from('released');
-      await writer.append({ firstSequence: 0, lastSequence: 0, parts, summary });
+      await writer.append({ firstSequence: 0, lastSequence: 0, fragments, summary });
     };
     try {
       const { node, database } = await cluster.add('n1', {

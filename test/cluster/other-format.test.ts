@@ -46,7 +46,7 @@ describe('a log with a record of another format', () => {
     await writer.append({
       firstSequence: 1,
       lastSequence: 1,
-      parts: [{ shard: 0, bytes: Buffer.from('part') }],
+      fragments: [{ shard: 0, bytes: Buffer.from('fragment') }],
       summary: new Uint8Array(),
     });
     await appendOfOtherVersion(stream);

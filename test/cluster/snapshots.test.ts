@@ -222,7 +222,7 @@ describe('a snapshot of a log', () => {
     const signal = new AbortController().signal;
     for await (const record of log.readToEnd(LOG_START, { signal })) {
       if (record.kind !== 'commit' || record.link.position > first!.position) continue;
-      for (const { bytes } of record.commit.parts) {
+      for (const { bytes } of record.commit.fragments) {
         for (const operation of decodeOperations(bytes, 'the log')) {
           if (operation.kind === 'append') expected = operation.sequence;
         }

@@ -1,27 +1,27 @@
-// When a node archives the logs that it owns: every few seconds, and sooner when much has been written.
+// Decides when a node archives the logs that it owns: every few seconds, and earlier when much has been written.
 
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { Logger } from '../../common/logger.js';
 import { isDamage, type LogLink } from '../logs/collection-log.js';
 import type { Archiver } from './archiver.js';
 
-/** How often, and how much is written until it is done sooner. */
 const INTERVAL_MS = 2_000;
+/** Bytes written after which the interval is cut short. */
 const BYTES_MAX = 8 * 1024 * 1024;
-/** After an attempt that failed. */
+/** The pause after a failed attempt. */
 const RETRY_MS = 10_000;
-/** Logs that are archived at the same time. Each may have a chunk and what is read ahead in memory. */
+/** Logs that are archived at the same time. Each may hold a chunk and the messages read ahead in memory. */
 const LOGS_AT_ONCE_MAX = 4;
 
 interface AppliedLog {
   readonly name: string;
-  /** To the last record that this node has applied. */
+  /** The last record that this node has applied. */
   readonly link: LogLink;
 }
 
 export interface ArchiveSchedulerOptions {
   readonly archiver: Archiver;
-  /** Those that this node owns. */
+  /** The logs that this node owns. */
   readonly logs: () => readonly AppliedLog[];
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -31,9 +31,9 @@ export class ArchiveScheduler {
   readonly #options: ArchiveSchedulerOptions;
   #running: Promise<void> | null = null;
   #nextMs = 0;
-  /** Written since the last pass began. */
+  /** Bytes written since the last pass began. */
   #byteCount = 0;
-  /** What was applied before this moment is archived. */
+  /** Everything applied before this moment is archived. */
   #archivedAtMs = performance.now();
   #failure: string | null = null;
 
@@ -41,7 +41,7 @@ export class ArchiveScheduler {
     this.#options = options;
   }
 
-  /** For how long what this node has committed has not been archived; 0 when all is. */
+  /** How long commits of this node have waited to be archived; 0 when all are. */
   get lagSeconds(): number {
     const { logs, archiver } = this.#options;
     const isBehind = logs().some(
@@ -50,11 +50,11 @@ export class ArchiveScheduler {
     return isBehind ? (performance.now() - this.#archivedAtMs) / 1_000 : 0;
   }
 
-  noteCommitted(byteCount: number): void {
+  countBytes(byteCount: number): void {
     this.#byteCount += byteCount;
   }
 
-  /** Called again and again. */
+  /** Called periodically. */
   run(): void {
     const { signal, logger } = this.#options;
     const isDue = performance.now() >= this.#nextMs || this.#byteCount >= BYTES_MAX;
@@ -69,19 +69,19 @@ export class ArchiveScheduler {
         const { message } = err as Error;
         if (signal.aborted || message === this.#failure) return;
         this.#failure = message;
-        const text = 'a log could not be archived; it is tried again, and the log is kept';
+        const text = 'a log could not be archived; it is kept, and the next attempt follows';
         if (isDamage(err)) logger.error({ err }, text);
         else logger.warn({ err }, text);
       });
   }
 
-  /** Archives what was committed before the call. */
+  /** Archives everything committed before the call. */
   async now(): Promise<void> {
     await this.settled();
     await this.#start();
   }
 
-  /** Called when this node takes over a log: another one may have archived meanwhile. */
+  /** Called when this node takes over a log, which another node may have archived meanwhile. */
   begin(log: string): void {
     this.#options.archiver.forget(log);
   }
@@ -112,7 +112,7 @@ export class ArchiveScheduler {
         errors.push(error);
       }),
     );
-    // One that cannot be archived does not keep the others from it.
+    // A log that cannot be archived does not keep the others from being archived.
     if (errors.length > 0) throw errors[0];
     this.#archivedAtMs = startedAtMs;
   }

@@ -1,23 +1,21 @@
-// Writes the archive of logs: the node that owns one uploads what was committed in chunks, from what it has published
-// itself, or else as it reads it, like a follower. What it reads is verified by the chain before it is uploaded, so that
-// a damaged replica is not archived. A chunk is never changed, and only `removeThrough` removes chunks: it is called with
-// what the record of a snapshot says.
+// Writes the archive of logs. The owner of a log uploads the commits in chunks: those that it has published itself and
+// still remembers, or else those that it reads like a follower. The chain verifies what is read, so a damaged replica is
+// not archived. A chunk never changes, and only `removeThrough` removes chunks, as the record of a snapshot allows.
 
 import { assert } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { linkToRecord, logDamaged } from '../logs/chain-record.js';
-import { ChainedLog } from '../logs/chained-log.js';
+import { ChainedLog, readFirstLink } from '../logs/chained-log.js';
 import { isDamage, type LogLink, LogTrimmedError } from '../logs/collection-log.js';
-import { firstLinkOf } from '../logs/first-link.js';
 import type { MessageStream, OutgoingMessage, StreamMessage } from '../logs/message-stream.js';
 import { encodeChunk } from './chunk.js';
 import { LogArchive } from './log-archive.js';
 import { RecentMessages } from './recent-messages.js';
 
-/** A chunk ends with the record that makes it so large. */
+/** A chunk ends with the record that brings it to this size. */
 const CHUNK_BYTES_MIN = 8 * 1024 * 1024;
-/** A log that does not deliver what was committed for so long does not have it. */
+/** A log that delivers nothing for this long does not have the records that were committed. */
 const READ_MS_MAX = 60_000;
 
 export interface ArchiverOptions {
@@ -29,16 +27,16 @@ export interface ArchiverOptions {
 
 export class Archiver {
   readonly #options: ArchiverOptions;
-  /** The last record that is archived, by log. */
+  /** The last archived record, by log. */
   readonly #ends = new Map<string, LogLink>();
-  /** The same of logs that could not be read from there on. */
+  /** The last archived record of logs that could not be read from there on. */
   readonly #stuck = new Map<string, LogLink>();
   /** The logs that are being archived. */
   readonly #running = new Map<
     string,
     { readonly stop: AbortController; readonly ended: Promise<void> }
   >();
-  /** Logs that are gone. */
+  /** Logs that have been removed. */
   readonly #stopped = new Set<string>();
   /** Chunks that this node has written, by log. */
   readonly #chunkCounts = new Map<string, number>();
@@ -48,36 +46,36 @@ export class Archiver {
     this.#options = options;
   }
 
-  /** What this node has appended to a log, without others in between; `position` is that of the last message. */
-  notePublished(log: string, messages: readonly OutgoingMessage[], position: number): void {
-    this.#recent.note(log, messages, position);
+  /** Remembers consecutive messages that this node has appended to a log; `position` is that of the last one. */
+  addPublished(log: string, messages: readonly OutgoingMessage[], position: number): void {
+    this.#recent.add(log, messages, position);
   }
 
-  /** Chunks of a log that this node has written. */
+  /** The number of chunks of a log that this node has written. */
   chunkCountOf(log: string): number {
     return this.#chunkCounts.get(log) ?? 0;
   }
 
-  /** Up to where the log is archived, by this node or another one. */
+  /** Reads up to which position the log is archived, by this node or another one. */
   async endOf(log: string): Promise<number> {
     const { blobs, logger } = this.#options;
     return new LogArchive(log, { blobs, logger }).endPosition();
   }
 
-  /** Up to where this node knows the log to be archived; undefined before `archive`. */
+  /** The position up to which this node knows the log to be archived; undefined before `archive`. */
   positionOf(log: string): number | undefined {
     return this.#ends.get(log)?.position;
   }
 
-  /** Another node may have archived since: what this one knows is read again. */
+  /** Looks the end of the archive up again, since another node may have written to it. */
   forget(log: string): void {
     this.#ends.delete(log);
     this.#stuck.delete(log);
   }
 
   /**
-   * Archives the records of a log up to `head`, which this node has applied. Throws `data_corrupt` when the log does
-   * not have them, and errors of the blobs; what was archived before stays.
+   * Archives the records of a log up to `head`, which this node has applied. Throws `data_corrupt` when the log lacks
+   * them, and errors of the blobs; earlier chunks stay.
    */
   async archive(log: string, head: LogLink, signal: AbortSignal): Promise<void> {
     if (this.#stopped.has(log)) return;
@@ -96,8 +94,8 @@ export class Archiver {
   }
 
   /**
-   * Called when a log is to be removed. When it resolves, nothing of the log is archived any more, and `archive` does
-   * nothing for it; true where something was until now.
+   * Called before a log is removed. Once it resolves, the log is not being archived, and `archive` ignores it. Resolves
+   * with true if it interrupted an upload.
    */
   async stop(log: string): Promise<boolean> {
     this.#stopped.add(log);
@@ -124,11 +122,11 @@ export class Archiver {
       this.#stuck.delete(log);
     } catch (error) {
       if (error instanceof LogTrimmedError) {
-        const first = await firstLinkOf(this.#options.openStream(log));
+        const first = await readFirstLink(this.#options.openStream(log));
         this.#restart(log, known, first);
       } else if (isDamage(error)) {
         this.#stuck.set(log, this.#ends.get(log) ?? known);
-        // When it is tried again, the end is looked up again.
+        // The next attempt looks the end up again.
         this.#ends.delete(log);
       }
       throw error;
@@ -136,8 +134,8 @@ export class Archiver {
   }
 
   /**
-   * Called when a snapshot has been made at `link`. Where the log could not be archived up to there, the archive
-   * goes on from there: nobody who begins with the snapshot needs what is missing.
+   * Called when a snapshot has been taken at `link`. If the log could not be archived up to there, the archive goes on
+   * from there: nodes that load the snapshot do not need the missing records.
    */
   resumeAt(log: string, link: LogLink): void {
     const end = this.#stuck.get(log);
@@ -146,7 +144,7 @@ export class Archiver {
     this.#restart(log, end, link);
   }
 
-  /** Removes the chunks of a log whose records are all at a position or before it. */
+  /** Removes the chunks of a log that end at a position or before it. */
   async removeThrough(log: string, position: number): Promise<void> {
     const { blobs, logger } = this.#options;
     for (const { name, endPosition } of await new LogArchive(log, { blobs, logger }).list()) {
@@ -157,19 +155,19 @@ export class Archiver {
   #restart(log: string, end: LogLink, link: LogLink): void {
     this.#options.logger.error(
       { log, endPosition: end.position, restartPosition: link.position },
-      'the archive of the log has a gap: the log did not have the records that come next',
+      'the archive of the log has a gap, since the log lacks the next records',
     );
     this.#ends.set(log, link);
   }
 
-  /** From where on the log is to be archived. */
+  /** The record after which the log is to be archived. */
   async #findEnd(log: string): Promise<LogLink> {
     const { blobs, logger, openStream } = this.#options;
     const end = await new LogArchive(log, { blobs, logger }).end();
-    return end ?? (await firstLinkOf(openStream(log)));
+    return end ?? (await readFirstLink(openStream(log)));
   }
 
-  /** The last message is the record up to which is archived. */
+  /** Archives messages that this node has published; the last one is the record to end with. */
   async #archivePublished(
     log: string,
     start: LogLink,
@@ -226,7 +224,7 @@ export class Archiver {
     signal.throwIfAborted();
     throw logDamaged(
       `The end of ${log}`,
-      `it delivered nothing after position ${after.position} for ${readMsMax} ms, and its last record is at ${head.position}`,
+      `expected records up to position ${head.position}; found nothing after ${after.position} in ${readMsMax} ms`,
     );
   }
 
@@ -243,7 +241,7 @@ export class Archiver {
   }
 }
 
-/** Keeps the messages that are read through it until they are taken. */
+/** Keeps the messages that are read through it until `take`. */
 class CopyingStream implements MessageStream {
   readonly name: string;
   readonly #stream: MessageStream;
@@ -259,7 +257,7 @@ class CopyingStream implements MessageStream {
     return this.#byteCount;
   }
 
-  /** The messages up to the one that was read last. */
+  /** Returns the messages read since the last call. */
   take(): StreamMessage[] {
     const messages = this.#messages;
     this.#messages = [];

@@ -1,5 +1,5 @@
-// A chunk of the archive: consecutive messages of a log, from one record of its chain to a later one, as a blob. Its
-// name has the positions of the two records and the digest of its bytes, so that two nodes that archive the same log
+// A chunk of the archive: consecutive messages of a log, after one record of its chain up to a later one, as a blob. Its
+// name contains the positions of the two records and the digest of its bytes, so two nodes that archive the same log
 // never write different bytes under one name.
 
 import { hash } from 'node:crypto';
@@ -8,7 +8,6 @@ import type { LogLink } from '../logs/collection-log.js';
 import type { Channel, StreamMessage } from '../logs/message-stream.js';
 
 export interface Chunk {
-  /** Names the log. */
   readonly log: string;
   /** The record before the first message. */
   readonly after: LogLink;
@@ -18,7 +17,7 @@ export interface Chunk {
   readonly messages: readonly StreamMessage[];
 }
 
-/** What the name of a chunk tells. */
+/** A chunk, as its name describes it. */
 export interface ChunkName {
   readonly name: string;
   readonly afterPosition: number;
@@ -42,12 +41,12 @@ const LENGTH_BYTES = 4;
 const POSITION_DIGITS = 16;
 const NAME_PATTERN = /\/(\d{16})-(\d{16})-([0-9a-f]{64})$/;
 
-/** The folder of blobs with the archive of a log. */
+/** The folder with the chunks of a log. */
 export function archiveFolder(log: string): string {
   return `${FOLDER}${log}`;
 }
 
-/** Undefined for a blob that is no chunk. */
+/** Undefined for a blob that is not a chunk. */
 export function parseChunkName(name: string): ChunkName | undefined {
   const [, after, end, digest] = NAME_PATTERN.exec(name) ?? [];
   if (digest === undefined) return undefined;
@@ -80,7 +79,7 @@ export function encodeChunk({ log, after, end, messages }: Chunk): {
   return { name: `${archiveFolder(log)}/${positions.join('-')}-${hash('sha256', bytes)}`, bytes };
 }
 
-/** Throws `data_corrupt` unless the bytes are those that the name tells. `bytes` undefined: the blob is missing. */
+/** Throws `data_corrupt` unless the bytes match the name. `bytes`: undefined for a blob that is missing. */
 export function decodeChunk(
   { name, digest, afterPosition }: ChunkName,
   bytes: Uint8Array | undefined,
@@ -94,7 +93,7 @@ export function decodeChunk(
   const json = Buffer.from(bytes.subarray(LENGTH_BYTES, at)).toString();
   const { formatVersion, messages, ...rest } = JSON.parse(json) as ChunkHeader;
   if (formatVersion !== 1) {
-    throw damaged(name, `its format is ${formatVersion}, and this version of Sagitta reads 1`);
+    throw damaged(name, `expected format 1; found ${formatVersion}`);
   }
   return {
     ...rest,

@@ -1,5 +1,5 @@
-// The archive of one log as readers see it: the records of its chunks, verified by the chain from a place that the
-// reader knows. Chunks may overlap, since two nodes may have archived the same records; a damaged one does no harm where
+// The archive of one log, for readers: the records of its chunks, which the chain verifies from a record that the reader
+// knows. Chunks may overlap, since two nodes may have archived the same records; a damaged chunk does no harm where
 // another one has its records.
 
 import type { Logger } from '../../common/logger.js';
@@ -21,14 +21,14 @@ export class LogArchive {
   readonly #blobs: Blobs;
   readonly #logger: Logger;
 
-  /** `name`: of the log. */
+  /** `name`: the name of the log. */
   constructor(name: string, { blobs, logger }: { readonly blobs: Blobs; readonly logger: Logger }) {
     this.name = name;
     this.#blobs = blobs;
     this.#logger = logger;
   }
 
-  /** In the order of their positions. */
+  /** The chunks, in the order of their positions. */
   async list(): Promise<ChunkName[]> {
     const names: ChunkName[] = [];
     for await (const name of this.#blobs.list(`${archiveFolder(this.name)}/`)) {
@@ -38,7 +38,7 @@ export class LogArchive {
     return names;
   }
 
-  /** Up to where there are chunks; 0 for none. */
+  /** The position of the last record in any chunk; 0 without chunks. */
   async endPosition(): Promise<number> {
     return Math.max(0, ...(await this.list()).map(({ endPosition }) => endPosition));
   }
@@ -48,7 +48,7 @@ export class LogArchive {
     return decodeChunk(name, await this.#blobs.get(name.name));
   }
 
-  /** The last record of the newest chunk that is not damaged; null where there is none. */
+  /** The last record of the newest intact chunk; null without one. */
   async end(): Promise<LogLink | null> {
     const names = (await this.list()).sort((a, b) => b.endPosition - a.endPosition);
     for (const name of names) {
@@ -58,14 +58,14 @@ export class LogArchive {
     return null;
   }
 
-  /** Of a log that is gone. Nothing is archived meanwhile. */
+  /** Removes the archive of a deleted log, which must not be archived meanwhile. */
   async removeAll(): Promise<void> {
     for await (const name of this.#blobs.list(`${archiveFolder(this.name)}/`)) {
       await this.#blobs.remove(name);
     }
   }
 
-  /** The records after a place, as far as they are archived. Ends without an error where the chain breaks. */
+  /** Yields the archived records after `after`. Ends without an error where the chain breaks. */
   async *read(after: LogLink, options: ReadOptions): AsyncIterable<LinkedRecord> {
     const archived = new ChainedLog(new ArchivedStream(this, (name) => this.#loadIfWhole(name)));
     try {
@@ -74,23 +74,26 @@ export class LogArchive {
       }
     } catch (err) {
       if (!isDamage(err)) throw err;
-      this.#logger.error({ log: this.name, err }, 'the archive of the log does not fit the log');
+      this.#logger.error({ log: this.name, err }, 'the archive does not match the log');
     }
   }
 
-  /** Null for a chunk that is damaged. */
+  /** Null for a damaged chunk. */
   async #loadIfWhole(name: ChunkName): Promise<Chunk | null> {
     try {
       return await this.load(name);
     } catch (err) {
       if (!isDamage(err)) throw err;
-      this.#logger.error({ log: this.name, err }, 'a chunk of the archive is not used');
+      this.#logger.error(
+        { log: this.name, err },
+        'a chunk of the archive is damaged and is not used',
+      );
       return null;
     }
   }
 }
 
-/** The messages of the chunks, to be read only. */
+/** The messages of the chunks as a read-only stream. */
 class ArchivedStream implements MessageStream {
   readonly name: string;
   readonly #archive: LogArchive;
@@ -109,7 +112,7 @@ class ArchivedStream implements MessageStream {
     const names = await this.#archive.list();
     let after = afterPosition;
     for (;;) {
-      // The one that reaches farthest.
+      // The chunk that reaches farthest comes first.
       const found = names
         .filter((name) => name.afterPosition <= after && name.endPosition > after)
         .sort((a, b) => b.endPosition - a.endPosition);
@@ -150,5 +153,5 @@ class ArchivedStream implements MessageStream {
 }
 
 function readOnly(): Error {
-  return new Error('An archive is written chunk by chunk.');
+  return new Error('The stream of an archive is read-only.');
 }

@@ -1,13 +1,13 @@
-// The messages that this node has published to its logs and has not archived yet. To read them back for the archive
-// costs a tenth of the processor time of a node that loads many rows, and some of that of the servers with the logs.
+// The messages that this node has published to its logs and not archived yet. Reading them back for the archive would
+// cost a tenth of the processor time of a node that loads many rows, and some of that of the log servers.
 
 import type { OutgoingMessage, StreamMessage } from '../logs/message-stream.js';
 
-/** Of all logs. What is older is read for the archive. */
+/** The bound over all logs. Older messages are read back for the archive. */
 const BYTES_MAX = 64 * 1024 * 1024;
 
 interface Run {
-  /** With consecutive positions. */
+  /** Messages with consecutive positions. */
   messages: StreamMessage[];
   byteCount: number;
 }
@@ -21,11 +21,11 @@ export class RecentMessages {
     this.#bytesMax = bytesMax;
   }
 
-  /** Called when messages have been appended to a log, without others between them; `position` is that of the last one. */
-  note(log: string, messages: readonly OutgoingMessage[], position: number): void {
+  /** Adds consecutive messages of a log; `position` is that of the last one. */
+  add(log: string, messages: readonly OutgoingMessage[], position: number): void {
     const first = position - messages.length + 1;
     const known = this.#runs.get(log);
-    // Others have appended messages in between.
+    // Other processes have appended messages in between.
     if (known !== undefined && known.messages.at(-1)?.position !== first - 1) this.forget(log);
     const run = this.#runs.get(log) ?? { messages: [], byteCount: 0 };
     this.#runs.set(log, run);
@@ -37,7 +37,7 @@ export class RecentMessages {
     this.#forgetOldest();
   }
 
-  /** Until the rest is small enough. Logs that were noted first come first. */
+  /** Forgets messages until the rest is within the bound, beginning with the logs that were added first. */
   #forgetOldest(): void {
     for (const [log, { messages }] of this.#runs) {
       let excess = this.#byteCount - this.#bytesMax;
@@ -51,7 +51,7 @@ export class RecentMessages {
     }
   }
 
-  /** All messages of a log after a position, up to another one; null unless they are known. */
+  /** The messages of a log after a position up to another one; null unless all of them are remembered. */
   between(log: string, after: number, end: number): readonly StreamMessage[] | null {
     const messages = this.#runs.get(log)?.messages ?? [];
     const first = messages[0]?.position ?? 0;
@@ -60,7 +60,7 @@ export class RecentMessages {
     return messages.slice(after + 1 - first, end + 1 - first);
   }
 
-  /** Forgets the messages of a log up to a position, by default all. */
+  /** Forgets the messages of a log up to a position, by default all of them. */
   forget(log: string, through = Number.POSITIVE_INFINITY): void {
     const run = this.#runs.get(log);
     if (run === undefined) return;

@@ -1,6 +1,6 @@
-// A log whose readers go on where it is damaged. They read once more, since another replica may answer; then the
-// records come from the archive, verified by the chain, and what follows them from the log again. When neither has
-// the next record, the reader fails as it would without the archive: nothing is ever skipped.
+// A log whose readers get past damage. They read again, since another replica may answer; then they take the records
+// from the archive, verified by the chain, and go on with the log. When neither has the next record, the reader fails as
+// it would without the archive: nothing is ever skipped.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../common/logger.js';
@@ -16,17 +16,17 @@ import {
 } from '../logs/collection-log.js';
 import type { LinkedRecord, LogArchive } from './log-archive.js';
 
-/** Reads that fail until the archive is asked. Each may be answered by another replica. */
+/** Failed reads, each of which another replica may answer, before the archive is read. */
 const ATTEMPTS_MAX = 3;
 const RETRY_MS = 100;
-/** Taking over does not wait longer to learn how far the archive reaches. */
+/** The longest that a take-over waits to learn how far the archive reaches. */
 const ARCHIVE_END_MS_MAX = 2_000;
 
 export interface RepairingLogOptions {
   readonly log: CollectionLog;
   readonly archive: LogArchive;
   readonly logger: Logger;
-  /** Told how many records have come from the archive. */
+  /** Called with the number of records that came from the archive. */
   readonly onRepaired: (recordCount: number) => void;
 }
 
@@ -151,15 +151,15 @@ export class RepairingLog implements CollectionLog {
             records: recordCount,
             err: failure,
           },
-          'records that the log does not have were read from the archive',
+          'records that the log lacks were read from the archive',
         );
       }
     }
   }
 
   /**
-   * Throws `data_corrupt` for a log that ends before the archive does: replicas that have lost the end of the log
-   * have elected a leader, and whoever wrote there would overwrite what was acknowledged.
+   * Throws `data_corrupt` for a log that ends before its archive: replicas that lost the end of the log have elected a
+   * leader, and a writer would put other records in the place of acknowledged ones.
    */
   async #requireWholeEnd(): Promise<void> {
     const { logger } = this.#options;
@@ -168,7 +168,10 @@ export class RepairingLog implements CollectionLog {
     try {
       archivedPosition = await within(ARCHIVE_END_MS_MAX, this.#archive.endPosition());
     } catch (err) {
-      logger.warn({ log, err }, 'how far the archive reaches is not known; this node takes over');
+      logger.warn(
+        { log, err },
+        'the end of the archive is not known; this node takes over without comparing it',
+      );
       return;
     }
     if (archivedPosition === 0) return;
@@ -176,7 +179,7 @@ export class RepairingLog implements CollectionLog {
     if (end > archivedPosition) return;
     throw logDamaged(
       `The end of ${log}`,
-      `a new message got position ${end}, and the archive reaches to ${archivedPosition}; messages at its end are missing, or SAGITTA_BLOBS has the archive of another cluster`,
+      `a new message got position ${end}, but the archive reaches to ${archivedPosition}; messages at its end are missing, or SAGITTA_BLOBS holds the archive of another cluster`,
     );
   }
 }

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { makeFolder, syncFolder, translateDiskError, writeSyncedFile } from '../../storage/disk.js';
 import { assertBlobName, type Blobs, type ByteRange, requireLength } from './blobs.js';
 
-/** No blob has a name that ends like this, since it has a tilde. */
+/** Names of blobs contain no tilde. */
 const TEMPORARY_SUFFIX = '~';
 
 export class FolderBlobs implements Blobs {
@@ -53,7 +53,7 @@ export class FolderBlobs implements Blobs {
 
   async *list(prefix: string): AsyncIterable<string> {
     await mkdir(this.#folder, { recursive: true });
-    // A folder of thousands of files beside those that are wanted is not read.
+    // Reads only the folder of the prefix, since others may hold thousands of files.
     const folder = join(this.#folder, prefix.slice(0, prefix.lastIndexOf('/') + 1));
     const entries =
       (await readdir(folder, { recursive: true, withFileTypes: true }).catch(ignoreAbsence)) ?? [];

@@ -7,7 +7,7 @@ import { assertBlobName, type Blobs, type ByteRange, requireLength } from './blo
 
 export type S3Settings = Omit<Extract<BlobStoreSettings, { kind: 's3' }>, 'kind'>;
 
-/** Attempts after the first, when the service answers with 429 or 5xx. */
+/** Attempts after the first one, when the service answers with 429 or 5xx. */
 const RETRIES = 5;
 const RETRY_MS = 100;
 const REQUEST_MS_MAX = 120_000;
@@ -40,7 +40,7 @@ export class S3Blobs implements Blobs {
 
   async put(name: string, parts: readonly Uint8Array[], signal?: AbortSignal): Promise<void> {
     const body = Buffer.concat(parts);
-    // The service refuses what arrives with other bytes.
+    // The service refuses a body that was damaged on its way.
     const headers = {
       'content-md5': createHash('md5').update(body).digest('base64'),
       'x-amz-content-sha256': createHash('sha256').update(body).digest('hex'),
@@ -80,7 +80,7 @@ export class S3Blobs implements Blobs {
       const response = await this.#request(null, { method: 'GET', query, signal });
       await requireStatus(response, [200], `listing ${prefix}`);
       const xml = await response.text();
-      // Names have plain characters only, so that no entity can be in them.
+      // Names have plain characters only, so they contain no entities.
       for (const [, key] of xml.matchAll(/<Key>([^<]*)<\/Key>/g))
         yield key!.slice(ownPrefix.length);
       token = decodeEntities(
@@ -95,7 +95,7 @@ export class S3Blobs implements Blobs {
     await response.arrayBuffer();
   }
 
-  /** `name` null: the bucket. */
+  /** `name`: null for the bucket itself. */
   #request(
     name: string | null,
     { method, query = {}, headers = {}, body, signal }: Request,
@@ -124,7 +124,7 @@ async function requireStatus(
     throw unexpected(response, await messageOf(response), what);
 }
 
-/** A bucket that is missing is not a blob that is missing. */
+/** Tells a missing blob from a missing bucket. */
 async function requireKind(response: Response, code: string, what: string): Promise<void> {
   const message = await messageOf(response);
   if (!message.includes(`<Code>${code}</Code>`)) throw unexpected(response, message, what);

@@ -1,4 +1,4 @@
-// Blobs whose digests are known, and the indexes that name them.
+// Blobs that are read with their digests, and the indexes that name them.
 
 import { hash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
@@ -10,7 +10,7 @@ export interface BlobDigest {
   readonly digest: string;
 }
 
-/** Throws `data_corrupt` unless the blob is there and has these bytes. */
+/** Throws `data_corrupt` unless the blob exists and has these bytes. */
 export async function getVerified(
   blobs: Blobs,
   name: string,
@@ -18,14 +18,14 @@ export async function getVerified(
 ): Promise<Uint8Array> {
   const bytes = await blobs.get(name);
   if (bytes !== undefined && hash('sha256', bytes, 'hex') === digest) return bytes;
-  const found = bytes === undefined ? 'is missing' : `has ${bytes.length} bytes`;
+  const found = bytes === undefined ? 'none' : `${bytes.length} other bytes`;
   throw new SagittaError(
     'data_corrupt',
-    `The blob ${name} ${found}; expected ${byteCount} bytes with the SHA-256 ${digest}.`,
+    `Expected the blob ${name} with ${byteCount} bytes and the SHA-256 ${digest}; found ${found}.`,
   );
 }
 
-/** JSON with a format version; undefined when there is no such blob. Throws `data_corrupt`. */
+/** Reads JSON with a format version; undefined for a blob that does not exist. Throws `data_corrupt`. */
 export async function getIndex<Index extends { readonly formatVersion: 1 }>(
   blobs: Blobs,
   name: string,
@@ -38,6 +38,6 @@ export async function getIndex<Index extends { readonly formatVersion: 1 }>(
   } catch {}
   throw new SagittaError(
     'data_corrupt',
-    `The blob ${name} is no index that this version of Sagitta reads.`,
+    `Expected the blob ${name} to be an index of format 1; found something else.`,
   );
 }

@@ -1,38 +1,38 @@
 // The records of a chain as bytes: the length of a header, the header as JSON, a summary, and the SHA-256 of all
-// that. The header has the format and the version of Sagitta that wrote it, which every version can read, the digest
-// of the record before it, and those of the parts of a commit, which precede it in the log as messages of their own.
+// three. The header names the format and the version of Sagitta that wrote it, which every version can read, the digest
+// of the previous record, and the digests of the commit's fragments, which precede the record as messages of their own.
 
 import { hash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import { packageVersion } from '../../common/package-files.js';
-import type { Commit, CommitPart, LogLink } from './collection-log.js';
+import type { Commit, CommitFragment, LogLink } from './collection-log.js';
 
-/** Another one when records change: a node that misreads a record has other data than the owner of the log. */
+/** Changes with the layout of records: a node that misread one would hold other data than the owner of the log. */
 const FORMAT = 1;
 const VERSION = packageVersion();
 const DIGEST_BYTES = 32;
 const LENGTH_BYTES = 4;
 
-/** A part of a commit, as its record describes it. */
-export interface PartDescription {
+/** A fragment of a commit, as its record describes it. */
+export interface FragmentDescription {
   readonly shard: number;
   readonly byteCount: number;
-  /** Messages that it was cut into. They precede the record, in the order of the parts. */
+  /** The messages that the fragment was cut into. They precede the record, in the order of the fragments. */
   readonly messageCount: number;
   readonly digest: string;
 }
 
 interface ChainHeader {
-  /** A mark takes a place in the chain, so that what was sent for that place earlier can no longer take it. */
+  /** A mark follows the head, so a commit that was sent earlier for the same head can no longer be appended. */
   readonly kind: 'commit' | 'epoch' | 'mark';
   readonly epoch: number;
-  /** Unique, so that a writer recognises what it has sent. */
+  /** Unique, so that a writer recognises its own records. */
   readonly id: string;
   readonly previous: { readonly position: number; readonly digest: string };
   readonly owner?: string;
   readonly firstSequence?: number;
   readonly lastSequence?: number;
-  readonly parts?: readonly PartDescription[];
+  readonly fragments?: readonly FragmentDescription[];
 }
 
 export interface ChainRecord extends ChainHeader {
@@ -74,24 +74,24 @@ interface StoredFormat {
 function otherFormat(where: string, { format, version }: StoredFormat): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    `${where} has format ${format}, which version ${version} of Sagitta wrote; this node, version ${VERSION}, reads format ${FORMAT}. It reads no further. Run one version on all nodes.`,
+    `${where} has format ${format}, which version ${version} of Sagitta wrote; this node, version ${VERSION}, reads format ${FORMAT} and stops there. Run the same version on all nodes.`,
   );
 }
 
-/** The digest by which the next record names an encoded one. */
+/** The digest of an encoded record, by which the next record names it. */
 export function digestOfRecord(encoded: Uint8Array): string {
   return Buffer.from(encoded.subarray(encoded.length - DIGEST_BYTES)).toString('hex');
 }
 
-/** The link to an encoded record, whose digest is checked. Throws `data_corrupt`. `where` names it in messages. */
+/** The link to an encoded record. Checks its digest, and throws `data_corrupt`. `where` names it in messages. */
 export function linkToRecord(position: number, encoded: Uint8Array, where: string): LogLink {
   const { epoch } = decodeChainRecord(encoded, where);
   return { position, digest: digestOfRecord(encoded), epoch };
 }
 
-/** `pieces`: the messages that each part was cut into. */
+/** `pieces`: the messages that each fragment was cut into. */
 export function commitRecord(
-  { firstSequence, lastSequence, parts, summary }: Commit,
+  { firstSequence, lastSequence, fragments, summary }: Commit,
   pieces: readonly (readonly Uint8Array[])[],
   { epoch, id, previous }: { epoch: number; id: string; previous: LogLink },
 ): ChainRecord {
@@ -102,7 +102,7 @@ export function commitRecord(
     previous: { position: previous.position, digest: previous.digest },
     firstSequence,
     lastSequence,
-    parts: parts.map(({ shard, bytes }, i) => ({
+    fragments: fragments.map(({ shard, bytes }, i) => ({
       shard,
       byteCount: bytes.length,
       messageCount: pieces[i]!.length,
@@ -112,15 +112,15 @@ export function commitRecord(
   };
 }
 
-/** Joins the messages of a part. Throws `data_corrupt` unless they are what was committed. */
-export function joinPart(
-  { shard, byteCount, digest }: PartDescription,
+/** Joins the messages of a fragment. Throws `data_corrupt` unless they are what was committed. */
+export function joinFragment(
+  { shard, byteCount, digest }: FragmentDescription,
   messages: readonly Uint8Array[],
   where: string,
-): CommitPart {
+): CommitFragment {
   const bytes = messages.length === 1 ? messages[0]! : Buffer.concat(messages);
   if (bytes.length !== byteCount || digestOf(bytes).toString('hex') !== digest) {
-    throw logDamaged(where, `the part of shard ${shard} is not the one that was committed`);
+    throw logDamaged(where, `the fragment of shard ${shard} differs from what was committed`);
   }
   return { shard, bytes };
 }

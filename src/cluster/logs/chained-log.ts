@@ -1,8 +1,8 @@
-// The log of a collection on a stream of messages. A commit is one atomic batch: the parts of the shards, and a
-// record of the chain, which is accepted only where the writer knows the chain to end. Whoever appends a record first
-// therefore decides what the others can no longer append: this, not a clock, fences writers of earlier epochs, and
-// settles what became of a commit whose reply was lost. A claim can be appended anywhere, and moves the head: it stops
-// a writer that would otherwise always be faster than the one that wants to take over.
+// The log of a collection on a stream of messages. A commit is one atomic batch: the fragments of the shards, then a
+// record of the chain, which the stream accepts only while the chain ends where the writer expects. Of two writers, the
+// first to append therefore stops the other: this, not a clock, fences the writers of earlier epochs, and settles a
+// commit whose reply was lost. A claim is accepted in any case and moves the head: it stops a writer that would
+// otherwise always be faster than the one that wants to take over.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,15 +13,17 @@ import {
   decodeChainRecord,
   digestOfRecord,
   encodeChainRecord,
-  joinPart,
+  joinFragment,
+  linkToRecord,
   logDamaged,
 } from './chain-record.js';
 import {
   type AppendOutcome,
   type CollectionLog,
   type Commit,
-  type CommitPart,
+  type CommitFragment,
   isDamage,
+  LOG_START,
   type LogLink,
   type LogRecord,
   LogTrimmedError,
@@ -35,17 +37,18 @@ import type { MessageStream, OutgoingMessage, StreamMessage } from './message-st
 /** Pauses between attempts while the stream does not answer, or while others append to it. */
 const RETRY_MS_MIN = 20;
 const RETRY_MS_MAX = 1_000;
+const FIRST_LINK_MS_MAX = 10_000;
 const NO_BYTES = new Uint8Array();
 
-/** A record as read, with what only writers look at. */
+/** A record as read, with the members that only writers need. */
 interface ReadRecord {
   readonly kind: 'record';
   readonly record: ChainRecord;
   readonly link: LogLink;
-  readonly parts: readonly CommitPart[];
+  readonly fragments: readonly CommitFragment[];
 }
 
-/** Whoever wants to write, and the epoch that is to begin. */
+/** A process that wants to become the writer, and the epoch that it wants to begin. */
 interface Claim {
   readonly epoch: number;
   readonly owner: string;
@@ -57,9 +60,9 @@ type ReadItem =
   | { readonly kind: 'barrier'; readonly position: number };
 
 export interface ChainedLogOptions {
-  /** Parts are cut into messages of at most so many bytes. */
+  /** Fragments are cut into messages of at most this many bytes. */
   readonly messageBytesMax?: number;
-  /** Told what this process has appended, without others in between, and the position of the last one. */
+  /** Called with consecutive messages that this process has appended, and the position of the last one. */
   readonly onPublished?: (messages: readonly OutgoingMessage[], position: number) => void;
 }
 
@@ -114,7 +117,7 @@ export class ChainedLog implements CollectionLog {
         onRecord({ kind: 'epoch', link, owner });
         return new ChainedWriter(this, link, owner);
       } catch {
-        // It may be there nevertheless, or another writer was faster: reading on tells.
+        // The record may be in the log nevertheless, or another writer was faster: the next read tells.
         await pause(attempt, signal);
       }
     }
@@ -140,20 +143,20 @@ export class ChainedLog implements CollectionLog {
     return this.#stream.drop();
   }
 
-  /** Appends a commit with its parts. Like `publishRecord`. */
+  /** Appends a commit with its fragments, like `publishRecord`. */
   async publishCommit(
     commit: Commit,
-    place: { epoch: number; id: string; previous: LogLink },
+    header: { epoch: number; id: string; previous: LogLink },
     headPosition: number,
   ): Promise<LogLink> {
-    const pieces = commit.parts.map(({ bytes }) => this.#cut(bytes));
-    const messages = commit.parts.flatMap(({ shard }, i) =>
+    const pieces = commit.fragments.map(({ bytes }) => this.#cut(bytes));
+    const messages = commit.fragments.flatMap(({ shard }, i) =>
       pieces[i]!.map((piece): OutgoingMessage => ({ channel: shard, bytes: piece })),
     );
-    return await this.publishRecord(commitRecord(commit, pieces, place), headPosition, messages);
+    return await this.publishRecord(commitRecord(commit, pieces, header), headPosition, messages);
   }
 
-  /** The link to a record after it has been appended, behind `before`. Rejects when it may not be there. */
+  /** Appends a record after the messages `before`. When it rejects, the record may or may not be in the log. */
   async publishRecord(
     record: ChainRecord,
     headPosition: number,
@@ -166,7 +169,7 @@ export class ChainedLog implements CollectionLog {
     return { position, digest: digestOfRecord(encoded), epoch: record.epoch };
   }
 
-  /** The records of the chain up to now, without the parts of commits, and claims. */
+  /** Reads the chain up to now: claims, and records without fragments. */
   readHeads(after: LogLink, signal: AbortSignal): AsyncIterable<ReadItem> {
     return this.#readChain(after, { toEnd: true, shards: [], signal });
   }
@@ -198,14 +201,14 @@ export class ChainedLog implements CollectionLog {
     if (end <= after.position) {
       throw logDamaged(
         `The end of ${this.#stream.name}`,
-        `a new message got position ${end}, and there was a record at ${after.position} before; the log is another one, or messages at its end are missing`,
+        `a new message got position ${end}, but a record at ${after.position} is known; this is another log, or messages at its end are missing`,
       );
     }
     const wanted = shards === undefined ? undefined : new Set(shards);
     let head = after;
-    /** Of the last message that is accounted for. Parts that are not read are counted by the record of their commit. */
+    /** The last message accounted for. Messages of fragments that are not read are counted by the record of their commit. */
     let lastPosition = after.position;
-    /** Messages of parts since the last record, by shard. */
+    /** Messages of fragments since the last record, by shard. */
     let pieces = new Map<number, StreamMessage[]>();
     for await (const message of this.#stream.read(after.position, { shards, signal })) {
       const { channel, position } = message;
@@ -227,14 +230,14 @@ export class ChainedLog implements CollectionLog {
         yield { kind: 'claim', position, claim: decodeClaim(message.bytes) };
       } else if (record !== null) {
         requirePrevious(record, head, where);
-        const parts = partsOf(record, { pieces, position, wanted, where });
+        const fragments = fragmentsOf(record, { pieces, position, wanted, where });
         pieces = new Map();
         head = { position, digest: digestOfRecord(message.bytes), epoch: record.epoch };
-        yield { kind: 'record', record, link: head, parts };
+        yield { kind: 'record', record, link: head, fragments };
       }
       if (position >= end) return;
     }
-    // A read of everything that ends early would be taken for the whole.
+    // The caller would take a read that ended early for the whole log.
     if (toEnd) signal.throwIfAborted();
   }
 
@@ -245,13 +248,13 @@ export class ChainedLog implements CollectionLog {
     }
     throw logDamaged(
       where,
-      `it and the ${ownCount - 1} messages that belong to it do not follow position ${lastPosition}, so messages are missing`,
+      `it and the ${ownCount - 1} messages that belong to it do not follow position ${lastPosition}: messages are missing`,
     );
   }
 }
 
 function messageCountOf(record: ChainRecord | null): number {
-  return (record?.parts ?? []).reduce((sum, part) => sum + part.messageCount, 0);
+  return (record?.fragments ?? []).reduce((sum, fragment) => sum + fragment.messageCount, 0);
 }
 
 /** Throws `data_corrupt`. */
@@ -259,7 +262,7 @@ function requirePrevious({ previous }: ChainRecord, head: LogLink, where: string
   if (previous.position === head.position && previous.digest === head.digest) return;
   throw logDamaged(
     where,
-    `it follows a record at ${previous.position} with the digest ${previous.digest}, and the one found before it is at ${head.position} with ${head.digest}`,
+    `expected the record before it at ${previous.position} with the digest ${previous.digest}; found one at ${head.position} with ${head.digest}`,
   );
 }
 
@@ -268,9 +271,9 @@ class ChainedWriter implements LogWriter {
   readonly #log: ChainedLog;
   readonly #owner: string;
   #head: LogLink;
-  /** Of the last record or claim known. */
+  /** The position of the last record or claim known. */
   #headPosition: number;
-  /** The id of the commit whose outcome is not known. */
+  /** The id of the commit whose outcome is unknown. */
   #unknownId: string | null = null;
   #isAppending = false;
 
@@ -288,16 +291,16 @@ class ChainedWriter implements LogWriter {
 
   async append(commit: Commit): Promise<AppendOutcome> {
     assert(!this.#isAppending, 'one commit at a time');
-    assert(this.#unknownId === null, 'settle comes before the next commit');
+    assert(this.#unknownId === null, 'an unknown outcome is settled before the next commit');
     assert(
       commit.summary.length <= SUMMARY_BYTES_MAX,
       `a summary of ${commit.summary.length} bytes`,
     );
     this.#isAppending = true;
     const id = randomUUID();
-    const place = { epoch: this.epoch, id, previous: this.#head };
+    const header = { epoch: this.epoch, id, previous: this.#head };
     try {
-      this.#advance(await this.#log.publishCommit(commit, place, this.#headPosition));
+      this.#advance(await this.#log.publishCommit(commit, header, this.#headPosition));
       return { kind: 'committed', link: this.#head };
     } catch (error) {
       this.#unknownId = id;
@@ -318,9 +321,9 @@ class ChainedWriter implements LogWriter {
           this.#unknownId = null;
           return outcome;
         }
-        // When this is in the log, the commit, which expects the same head, can no longer come.
-        const place = { epoch: this.epoch, id: markOf(wanted), owner: this.#owner };
-        const mark = recordOf('mark', { ...place, previous: this.#head });
+        // Once the mark is in the log, the commit, which expects the same head, can no longer be appended.
+        const header = { epoch: this.epoch, id: markOf(wanted), owner: this.#owner };
+        const mark = recordOf('mark', { ...header, previous: this.#head });
         this.#advance(await this.#log.publishRecord(mark, this.#headPosition));
         this.#unknownId = null;
         return absent();
@@ -331,7 +334,7 @@ class ChainedWriter implements LogWriter {
     }
   }
 
-  /** What the records after the head tell of the commit; null when it may still come. */
+  /** What the records after the head say about the commit; null while it may still be appended. */
   async #readOutcome(wanted: string, signal: AbortSignal): Promise<SettledOutcome | null> {
     let committed: LogLink | null = null;
     let isMarked = false;
@@ -372,7 +375,7 @@ function encodeClaim(claim: Claim): Uint8Array {
   return Buffer.from(JSON.stringify(claim));
 }
 
-/** A claim that cannot be read counts as one of the next epoch: writers stop, and somebody takes over. */
+/** A claim that cannot be read counts as one for a later epoch: writers stop, and some process takes over. */
 function decodeClaim(bytes: Uint8Array): Claim {
   try {
     const { epoch, owner } = JSON.parse(Buffer.from(bytes).toString()) as Partial<Claim>;
@@ -383,14 +386,14 @@ function decodeClaim(bytes: Uint8Array): Claim {
 
 function recordOf(
   kind: 'epoch' | 'mark',
-  place: { epoch: number; id: string; owner: string; previous: LogLink },
+  header: { epoch: number; id: string; owner: string; previous: LogLink },
 ): ChainRecord {
-  const { position, digest } = place.previous;
-  return { ...place, kind, previous: { position, digest }, summary: NO_BYTES };
+  const { position, digest } = header.previous;
+  return { ...header, kind, previous: { position, digest }, summary: NO_BYTES };
 }
 
-/** The parts of a commit that are wanted. Throws `data_corrupt` when a message of them is missing or damaged. */
-function partsOf(
+/** The fragments of a commit for the wanted shards. Throws `data_corrupt` when one of their messages is missing or damaged. */
+function fragmentsOf(
   record: ChainRecord,
   {
     pieces,
@@ -403,26 +406,26 @@ function partsOf(
     wanted: ReadonlySet<number> | undefined;
     where: string;
   },
-): CommitPart[] {
+): CommitFragment[] {
   let first = position - messageCountOf(record);
-  const found: CommitPart[] = [];
-  for (const part of record.parts ?? []) {
+  const found: CommitFragment[] = [];
+  for (const fragment of record.fragments ?? []) {
     const at = first;
-    first += part.messageCount;
-    if (wanted !== undefined && !wanted.has(part.shard)) continue;
-    const messages = pieces.get(part.shard) ?? [];
+    first += fragment.messageCount;
+    if (wanted !== undefined && !wanted.has(fragment.shard)) continue;
+    const messages = pieces.get(fragment.shard) ?? [];
     const isWhole =
-      messages.length === part.messageCount &&
+      messages.length === fragment.messageCount &&
       messages.every((message, i) => message.position === at + i);
     if (!isWhole) {
       throw logDamaged(
         where,
-        `shard ${part.shard} has messages at ${messages.map((message) => message.position).join(', ') || 'no position'}, expected ${part.messageCount} from ${at} on`,
+        `expected ${fragment.messageCount} messages of shard ${fragment.shard} from ${at} on; found ${messages.map((message) => message.position).join(', ') || 'none'}`,
       );
     }
     found.push(
-      joinPart(
-        part,
+      joinFragment(
+        fragment,
         messages.map(({ bytes }) => bytes),
         where,
       ),
@@ -432,11 +435,11 @@ function partsOf(
 }
 
 /** Null for records that only writers need. */
-function toLogRecord({ record, link, parts }: ReadRecord): LogRecord | null {
+function toLogRecord({ record, link, fragments }: ReadRecord): LogRecord | null {
   switch (record.kind) {
     case 'commit': {
       const { firstSequence = 0, lastSequence = 0, summary } = record;
-      return { kind: 'commit', link, commit: { firstSequence, lastSequence, parts, summary } };
+      return { kind: 'commit', link, commit: { firstSequence, lastSequence, fragments, summary } };
     }
     case 'epoch':
       return { kind: 'epoch', link, owner: record.owner ?? '' };
@@ -445,13 +448,29 @@ function toLogRecord({ record, link, parts }: ReadRecord): LogRecord | null {
   }
 }
 
-/** Trying again does not help. */
+/** Whether another attempt would fail, too. */
 function isLasting(error: unknown): boolean {
   return isDamage(error) || (error as { code?: unknown }).code === 'configuration_invalid';
 }
 
 async function pause(attempt: number, signal: AbortSignal): Promise<void> {
   const ms = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(attempt, 10));
-  // Writers that wait for each other do not wait equally long.
+  // The jitter keeps two writers from colliding again and again.
   await sleep(ms * (0.5 + Math.random()), undefined, { signal });
+}
+
+/**
+ * Where the log of a stream begins: its start, or else its first record, before which everything has been trimmed.
+ * Throws `data_corrupt` unless the log begins with an intact record.
+ */
+export async function readFirstLink(stream: MessageStream): Promise<LogLink> {
+  const first = await stream.firstPosition();
+  if (first === null || first === 1) return LOG_START;
+  const signal = AbortSignal.timeout(FIRST_LINK_MS_MAX);
+  const where = `Position ${first} of ${stream.name}`;
+  for await (const message of stream.read(first - 1, { shards: undefined, signal })) {
+    if (message.position !== first || message.channel !== 'chain') break;
+    return linkToRecord(first, message.bytes, where);
+  }
+  throw logDamaged(where, 'expected the record to which the log was trimmed');
 }

@@ -1,4 +1,4 @@
-// A stream of messages in memory with the same contract, for tests and models.
+// A stream of messages in memory, for tests and models.
 
 import { EventEmitter, once } from 'node:events';
 import {
@@ -12,8 +12,8 @@ import {
 export interface MemoryStreamOptions {
   readonly name?: string;
   /**
-   * Runs before each publication, and may keep it from happening (`refuse`), let it happen and lose the reply
-   * (`forget`), or do so only when the next one has been judged (`delay`).
+   * Called before each publication. It may refuse the publication (`refuse`), carry it out and lose the reply
+   * (`forget`), or carry it out only after the next publication and lose the reply (`delay`).
    */
   readonly fault?: () => 'refuse' | 'forget' | 'delay' | null;
 }

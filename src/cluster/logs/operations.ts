@@ -1,11 +1,11 @@
-// The operations of a commit as bytes, for the part of a log's record: the length of a header, the header as JSON,
-// then the records and values one after another.
+// The operations of a commit as the bytes of a fragment: the length of a header, the header as JSON, then the records and
+// values one after another.
 
 import { SagittaError } from '../../common/errors.js';
 import type { StoreOperation } from '../../storage/store.js';
 
 const LENGTH_BYTES = 4;
-/** Of Arrow buffers. */
+/** The alignment of Arrow buffers. */
 const ALIGNMENT = 8;
 
 /** An operation as JSON; `byteCount` stands for its record or value. */
@@ -35,14 +35,14 @@ export function encodeOperations(operations: readonly StoreOperation[]): Uint8Ar
   return Buffer.concat([length, json, ...payloads]);
 }
 
-/** Ends with spaces, so that the first record behind it is aligned, and need not be copied when it is decoded. */
+/** Padded with spaces so that the first record after it is aligned and need not be copied when it is decoded. */
 function alignedJson(header: readonly OperationHeader[]): Buffer {
   const text = JSON.stringify(header);
   const end = LENGTH_BYTES + Buffer.byteLength(text);
   return Buffer.from(text + ' '.repeat(-end & (ALIGNMENT - 1)));
 }
 
-/** Records and values are views of the bytes. Throws `data_corrupt`; `where` names the bytes in messages. */
+/** The records and values are views of the bytes. Throws `data_corrupt`; `where` names the bytes in messages. */
 export function decodeOperations(bytes: Uint8Array, where: string): StoreOperation[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = LENGTH_BYTES + (bytes.length < LENGTH_BYTES ? 0 : view.getUint32(0, true));
@@ -75,5 +75,8 @@ function readHeader(bytes: Uint8Array, where: string): OperationHeader[] {
 }
 
 function notOperations(where: string): SagittaError {
-  return new SagittaError('data_corrupt', `${where} has bytes that are no operations of a commit.`);
+  return new SagittaError(
+    'data_corrupt',
+    `${where} is damaged: its bytes are not the operations of a commit.`,
+  );
 }

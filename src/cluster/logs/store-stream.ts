@@ -1,4 +1,4 @@
-// A stream of messages in the store of this process, for one node: nothing else can append to it.
+// A stream of messages in the store of this process, to which nothing else can append.
 
 import { EventEmitter, once } from 'node:events';
 import type { Store } from '../../storage/store.js';
@@ -11,7 +11,7 @@ import {
   type StreamMessage,
 } from './message-stream.js';
 
-/** In front of each record of the store's log: the number of the channel, moved up by the named ones. */
+/** The number of the channel, before each record of the store's log. Shards come after the named channels. */
 const CHANNEL_BYTES = 4;
 const NAMED: readonly Channel[] = ['chain', 'claim', 'barrier'];
 
@@ -21,10 +21,10 @@ export class StoreStream implements MessageStream {
   readonly #appended = new EventEmitter().setMaxListeners(0);
   #lastPosition: number;
   #head: number;
-  /** Of the publication that was asked for last. */
+  /** The last publication; the next one waits for it. */
   #publishing: Promise<unknown> = Promise.resolve();
 
-  /** Reads the positions of what is there. `name` is that of a log in the store. */
+  /** `name`: the log in the store, whose positions are read. */
   constructor(store: Store, name: string) {
     this.#store = store;
     this.name = name;

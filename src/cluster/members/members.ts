@@ -1,44 +1,43 @@
-// The nodes that are there. Each announces itself several times a second; one that is silent for a while counts as
-// gone. Only the clock of the listener is used, and only while it listened: one that was halted has heard nobody, which
-// says nothing about the others. Being wrong about a node costs time, never data: what may be written is decided by the
-// logs.
+// The nodes that are up. Each announces itself several times a second, and counts as gone when it is silent for a while.
+// Silence is measured on the clock of the listener, and only while it listened: after a halt, it has heard nobody, which
+// says nothing about the others. A mistake costs time, never data, since the logs decide who may write.
 
 import type { SharedService } from '../service/shared-service.js';
 import { type AnnouncedSizes, isAnnouncedSizes, NO_SIZES } from './announced-sizes.js';
 
 export interface Member {
-  /** The process: another one after each start. */
+  /** Identifies the process; different after each start. */
   readonly instance: string;
-  /** As configured; the same after a restart. */
+  /** The configured name; the same after a restart. */
   readonly node: string;
-  /** Where other nodes reach its API. */
+  /** Where other nodes reach its API; empty until it serves. */
   readonly url: string;
   readonly version: string;
-  /** Where it may fail together with others; empty where that is not configured. */
+  /** Nodes of one zone may fail together; empty if not configured. */
   readonly zone: string;
-  /** `joining`: it does not answer requests yet. `leaving`: another node should take over. */
+  /** `joining`: it does not answer requests yet. `leaving`: other nodes should take over its logs. */
   readonly state: 'joining' | 'serving' | 'leaving';
-  /** That it leads with, in the log of the catalogue; 0 when it does not. */
+  /** The epoch of the catalogue's log in which it leads; 0 if it does not. */
   readonly epoch: number;
-  /** Of how many collections it carries out the writes. */
+  /** The number of collections whose logs it owns. */
   readonly collectionCount: number;
-  /** How many logs it has taken over from processes that had not released them, by the processes. */
-  readonly tookFrom: Readonly<Record<string, number>>;
-  /** Of the logs that it owns and that all nodes have, all added up; about a third of a second old. */
+  /** The number of logs that it has taken over without a release, by the previous owner. */
+  readonly takeOverCounts: Readonly<Record<string, number>>;
+  /** The sum of the positions of the logs that it owns and all nodes follow, up to a third of a second old. */
   readonly position: number;
-  /** False after its store has failed to take what a log has: others had better own the logs. */
+  /** False after its store has failed to write the commits of a log, so that other nodes should own the logs. */
   readonly canStore: boolean;
-  /** The same of other logs, for each node that has some of them. */
+  /** The same sum for logs that only some nodes follow, by node. */
   readonly positions: Readonly<Record<string, number>>;
-  /** The moves of collections to this node for which it has brought them in. */
+  /** The moves to this node whose collections it has loaded. */
   readonly joined: readonly string[];
-  /** The sizes of what the node holds, a moment old. */
+  /** Sizes of the collections that it holds, measured about once a second. */
   readonly sizes: AnnouncedSizes;
-  /** What its monotonic clock showed when it announced itself: greater than in each announcement before. */
+  /** Its monotonic clock at the announcement: greater than in each one before. */
   readonly clockMs: number;
 }
 
-/** A node of which nothing else is known. */
+/** A node of which only this is known. */
 export function newMember(
   known: Pick<Member, 'instance' | 'node' | 'version' | 'zone' | 'state'>,
 ): Member {
@@ -47,7 +46,7 @@ export function newMember(
     url: '',
     epoch: 0,
     collectionCount: 0,
-    tookFrom: {},
+    takeOverCounts: {},
     position: 0,
     canStore: true,
     positions: {},
@@ -66,19 +65,19 @@ export interface MembersTiming {
   readonly silentMsMax: number;
 }
 
-interface Seen {
+interface ReceivedMember {
   readonly member: Member;
-  /** By `listenedMs`. */
-  readonly seenAtMs: number;
-  /** By the clock of this process. */
-  readonly heardAtMs: number;
+  /** When it was received, on `listenedMs`. */
+  readonly listenedAtMs: number;
+  /** The same on the clock of this process. */
+  readonly receivedAtMs: number;
 }
 
 export class Members {
   readonly #bus: AnnouncementBus;
   readonly #timing: MembersTiming;
-  /** By instance; without this one. */
-  readonly #others = new Map<string, Seen>();
+  /** The other members, by instance. */
+  readonly #others = new Map<string, ReceivedMember>();
   readonly #onMember: (member: Member) => void;
   readonly #measure: () => Measured;
   #self: Member;
@@ -90,7 +89,7 @@ export class Members {
     readonly bus: AnnouncementBus;
     readonly self: Member;
     readonly timing: MembersTiming;
-    /** The logs that this node owns, and what it holds, for each announcement. */
+    /** Called before each announcement. */
     readonly measure: () => Measured;
     /** Called with every announcement of another node. */
     readonly onMember: (member: Member) => void;
@@ -101,7 +100,7 @@ export class Members {
     this.#timing = timing;
     this.#onMember = onMember;
     this.#measure = measure;
-    bus.onAnnouncement((bytes) => this.#note(bytes));
+    bus.onAnnouncement((bytes) => this.#receive(bytes));
   }
 
   start(): void {
@@ -115,7 +114,7 @@ export class Members {
     }, this.#timing.announceMs).unref();
   }
 
-  /** For how long this process has listened, without times in which it was halted or busy. */
+  /** How long this process has listened, without the time that it was halted or busy. */
   get listenedMs(): number {
     return this.#listenedMs;
   }
@@ -129,11 +128,11 @@ export class Members {
     this.#announce();
   }
 
-  /** This node and those that were heard of lately, by the names of the nodes. */
+  /** This node and those heard from recently, sorted by node. */
   get present(): readonly Member[] {
     const others: Member[] = [];
-    for (const [instance, { member, seenAtMs }] of this.#others) {
-      if (seenAtMs >= this.#oldestMs) others.push(member);
+    for (const [instance, { member, listenedAtMs }] of this.#others) {
+      if (listenedAtMs >= this.#oldestMs) others.push(member);
       else this.#others.delete(instance);
     }
     return [this.#self, ...others].sort((a, b) =>
@@ -143,17 +142,17 @@ export class Members {
 
   find(instance: string): Member | undefined {
     if (instance === this.#self.instance) return this.#self;
-    const seen = this.#others.get(instance);
-    const isPresent = seen !== undefined && seen.seenAtMs >= this.#oldestMs;
-    return isPresent ? seen.member : undefined;
+    const known = this.#others.get(instance);
+    const isPresent = known !== undefined && known.listenedAtMs >= this.#oldestMs;
+    return isPresent ? known.member : undefined;
   }
 
-  /** What the clock of a process shows now, by its last announcement; null for one that is not heard of. */
+  /** The current monotonic clock of a process, from its last announcement; null for one not heard from. */
   clockOf(instance: string): number | null {
     const nowMs = performance.now();
     if (instance === this.#self.instance) return nowMs;
-    const seen = this.#others.get(instance);
-    return seen === undefined ? null : seen.member.clockMs + nowMs - seen.heardAtMs;
+    const known = this.#others.get(instance);
+    return known === undefined ? null : known.member.clockMs + nowMs - known.receivedAtMs;
   }
 
   get #oldestMs(): number {
@@ -169,14 +168,14 @@ export class Members {
     this.#bus.announce(Buffer.from(JSON.stringify(this.#self)));
   }
 
-  #note(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array): void {
     const member = decodeMember(bytes);
     if (member === null || member.instance === this.#self.instance) return;
     const known = this.#others.get(member.instance)?.member;
-    // Somebody may repeat what a node has announced before.
+    // An older announcement may be replayed.
     if (known !== undefined && member.clockMs <= known.clockMs) return;
-    const heardAtMs = performance.now();
-    this.#others.set(member.instance, { member, seenAtMs: this.#listenedMs, heardAtMs });
+    const receivedAtMs = performance.now();
+    this.#others.set(member.instance, { member, listenedAtMs: this.#listenedMs, receivedAtMs });
     this.#onMember(member);
   }
 }
@@ -199,7 +198,7 @@ const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
   state: (value) => value === 'joining' || value === 'serving' || value === 'leaving',
   epoch: isNumber,
   collectionCount: isNumber,
-  tookFrom: isObject,
+  takeOverCounts: isObject,
   position: isNumber,
   canStore: (value) => typeof value === 'boolean',
   positions: isObject,
@@ -208,7 +207,7 @@ const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
   clockMs: isNumber,
 };
 
-/** Null for what is no announcement of this version. */
+/** Null for anything but an announcement of this version. */
 function decodeMember(bytes: Uint8Array): Member | null {
   try {
     const member = JSON.parse(Buffer.from(bytes).toString()) as Record<string, unknown>;

@@ -175,8 +175,8 @@ export class ClusterNode implements CommitLogs {
       timing,
       measure: () => ({ ...this.#lag.ownedPositions(instance), sizes: sizes.announced }),
       onMember: (member) => {
-        this.#lag.note(member);
-        this.#ownership.note(member);
+        this.#lag.observe(member);
+        this.#ownership.observe(member);
       },
     });
     this.#members = members;
@@ -270,8 +270,8 @@ export class ClusterNode implements CommitLogs {
       },
       onStoreFailed: () => this.#noteStoreFailed(),
       onBytes: (name, byteCount) => {
-        this.#snapshotter.noteBytes(name, byteCount);
-        this.#archiving.noteCommitted(byteCount);
+        this.#snapshotter.countBytes(name, byteCount);
+        this.#archiving.countBytes(byteCount);
       },
       onCommitted: (name, operations) => {
         if (name === CATALOGUE) this.#placements.follow(operations);

@@ -21,7 +21,7 @@ export class OwnerLag {
   #newest = 0;
 
   /** `position`: the sum of those of the logs that it owns. It decreases when it owns one less. */
-  note(position: number, nowMs: number): void {
+  observe(position: number, nowMs: number): void {
     this.#newest = position;
     this.#ahead = this.#ahead.filter((entry) => entry.position <= position);
     if (this.#ahead.length < AHEAD_MAX) this.#ahead.push({ position, atMs: nowMs });
@@ -65,10 +65,10 @@ export class NodeLag {
   }
 
   /** Called with what another node announces. */
-  note({ instance, position, positions }: Member): void {
+  observe({ instance, position, positions }: Member): void {
     const lag = this.#byOwner.get(instance) ?? new OwnerLag();
     this.#byOwner.set(instance, lag);
-    lag.note(position + (positions[this.#node] ?? 0), performance.now());
+    lag.observe(position + (positions[this.#node] ?? 0), performance.now());
   }
 
   /** As far as this node hears of the owners. */

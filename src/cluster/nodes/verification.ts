@@ -6,9 +6,8 @@ import type { Logger } from '../../common/logger.js';
 import type { ChunkName } from '../archive/chunk.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { ChainedLog } from '../logs/chained-log.js';
+import { ChainedLog, readFirstLink } from '../logs/chained-log.js';
 import { byteCountOf, type LogLink } from '../logs/collection-log.js';
-import { firstLinkOf } from '../logs/first-link.js';
 import type { SharedService } from '../service/shared-service.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 
@@ -92,7 +91,7 @@ async function verifyLog(
   counts: Counts,
 ): Promise<void> {
   const stream = service.openStream(archive.name);
-  const first = await firstLinkOf(stream);
+  const first = await readFirstLink(stream);
   const archived = await archive.end();
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(tooLate()), READ_MS_MAX);

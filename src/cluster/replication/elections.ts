@@ -124,9 +124,9 @@ export class Elections {
     const { members, lead } = this.#options;
     const owner = await lead(log);
     if (owner === '' || owner === members.self.instance) return;
-    const { [owner]: count = 0, ...others } = members.self.tookFrom;
+    const { [owner]: count = 0, ...others } = members.self.takeOverCounts;
     const kept = Object.entries(others).slice(-(TAKEN_FROM_MAX - 1));
-    members.change({ tookFrom: { ...Object.fromEntries(kept), [owner]: count + 1 } });
+    members.change({ takeOverCounts: { ...Object.fromEntries(kept), [owner]: count + 1 } });
   }
 
   #electionOf(log: ReplicatedLog): Election {

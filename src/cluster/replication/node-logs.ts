@@ -111,7 +111,7 @@ export class NodeLogs {
     return new ReplicatedLog({
       log: new RepairingLog({
         log: new ChainedLog(service.openStream(name), {
-          onPublished: (messages, position) => archiver.notePublished(name, messages, position),
+          onPublished: (messages, position) => archiver.addPublished(name, messages, position),
         }),
         archive: new LogArchive(name, { blobs, logger }),
         logger,

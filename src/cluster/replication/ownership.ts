@@ -120,10 +120,10 @@ export class Ownership {
   }
 
   /** A node that was halted, or cut off, does not know that others have taken over from it, and what they have written. */
-  note({ instance, epoch, tookFrom }: Member): void {
+  observe({ instance, epoch, takeOverCounts }: Member): void {
     const { members, logs } = this.#options;
     const { catalogue } = logs;
-    const lostCount = tookFrom[members.self.instance] ?? 0;
+    const lostCount = takeOverCounts[members.self.instance] ?? 0;
     const isNew = lostCount > (this.#lostTo.get(instance) ?? 0);
     if (isNew) this.#lostTo.set(instance, lostCount);
     if (isNew || (catalogue.isWritable && epoch > catalogue.epoch)) this.#check();

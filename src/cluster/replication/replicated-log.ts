@@ -556,7 +556,7 @@ export class ReplicatedLog implements CommitLog {
       } else {
         place = { ...record.link, owner: isRelease(record) ? '' : place.owner };
         const where = `Position ${record.link.position} of ${this.name}`;
-        for (const { bytes } of record.commit.parts) {
+        for (const { bytes } of record.commit.fragments) {
           operations.push(...decodeOperations(bytes, where));
         }
       }
@@ -633,7 +633,7 @@ function commitOf(operations: readonly StoreOperation[], summary = new Uint8Arra
   return {
     firstSequence: sequences[0] ?? 0,
     lastSequence: sequences.at(-1) ?? 0,
-    parts: [{ shard: SHARD, bytes: encodeOperations(operations) }],
+    fragments: [{ shard: SHARD, bytes: encodeOperations(operations) }],
     summary,
   };
 }

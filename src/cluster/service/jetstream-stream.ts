@@ -32,16 +32,16 @@ import {
 /** How JetStream numbers the refusal of an expected sequence. */
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
 const PUBLISH_MS_MAX = 5_000;
-/** A message to a leader that is gone gets no reply: one that may be sent twice is, the first time after so long. */
+/** A leader that is gone does not reply, so a message that may be sent twice is sent again, first after this time. */
 const ANNOUNCE_MS_MIN = 500;
 const NO_RESPONDERS_MS = 50;
-/** A reader that gets nothing for so long asks anew. */
+/** A reader that gets nothing for this long opens another consumer. */
 const STALL_MS = 3_000;
-/** Messages that the server sends ahead. */
+/** Bytes of messages that the server sends ahead of the reader. */
 const AHEAD_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface StreamSettings {
-  /** 3 for a cluster: a message is durable when most of the replicas have synced it. */
+  /** 3 for a cluster: a message is durable once most of the replicas have synced it. */
   readonly replicas: number;
   readonly messageBytesMax: number;
 }
@@ -69,7 +69,7 @@ export class JetStreamStream implements MessageStream {
     this.#publishMsMax = publishMsMax;
   }
 
-  /** Makes the stream, unless it is there with the same settings. */
+  /** Creates the stream, unless it exists with the same settings. */
   async create({ replicas, messageBytesMax }: StreamSettings): Promise<void> {
     await this.#jetStream.manager.streams.add({
       name: this.name,
@@ -81,7 +81,7 @@ export class JetStreamStream implements MessageStream {
       discard: 'new',
       deny_delete: true,
       max_msg_size: messageBytesMax,
-      // A message is sent again as another record of the chain, which only one of them can be.
+      // The chain accepts one of two messages for the same head, so the server need not find duplicates.
       duplicate_window: 0,
     });
   }
@@ -96,7 +96,7 @@ export class JetStreamStream implements MessageStream {
       batch.set('Nats-Batch-Sequence', String(index + 1));
       return batch;
     };
-    // Only the last message is answered: it commits the batch or reports why there is none.
+    // Only the last message gets a reply: it commits the batch or says why it was refused.
     for (const [index, { channel, bytes }] of messages.slice(0, last).entries()) {
       connection.publish(this.#subjectOf(channel), bytes, { headers: headersOf(index) });
     }
@@ -118,14 +118,14 @@ export class JetStreamStream implements MessageStream {
     const deadlineMs = performance.now() + this.#publishMsMax;
     for (let waitMs = ANNOUNCE_MS_MIN; ; ) {
       const leftMs = Math.max(1, deadlineMs - performance.now());
-      // The last attempt gets all of the time that is left.
+      // The last attempt gets all the time that is left.
       const msMax = 3 * waitMs > leftMs ? leftMs : waitMs;
       try {
         return await this.#request(channel, bytes, headers(), msMax);
       } catch (error) {
         if (performance.now() >= deadlineMs) throw error;
         if (error instanceof TimeoutError) waitMs *= 2;
-        // Nobody listens to a stream that is new or elects its leader.
+        // A stream that is new, or elects its leader, has no responders.
         else if (error instanceof RequestError && error.isNoResponders())
           await sleep(NO_RESPONDERS_MS);
         else throw error;
@@ -140,7 +140,7 @@ export class JetStreamStream implements MessageStream {
     let after = afterPosition;
     while (!signal.aborted) {
       const messages = await this.#consume(after, shards);
-      // A consumer rarely hangs, for tens of seconds; whether there is nothing or it hangs, only a new one tells.
+      // In rare cases a consumer hangs for tens of seconds. Only a new one tells that from a stream without messages.
       const watchdog = setInterval(() => messages.stop(), STALL_MS);
       const stopWaiting = whenAborted(signal, () => messages.stop());
       try {
@@ -168,7 +168,7 @@ export class JetStreamStream implements MessageStream {
     try {
       await this.#jetStream.manager.streams.purge(this.name, { seq: position });
     } catch (error) {
-      // Servers that have lost a replica may do it and not reply, again and again.
+      // Servers that have lost a replica may trim the stream and never reply.
       if (!(error instanceof TimeoutError) || !(await this.#isTrimmedBefore(position))) throw error;
     }
   }
@@ -193,7 +193,7 @@ export class JetStreamStream implements MessageStream {
     return consumer.consume({ max_bytes: AHEAD_BYTES_MAX });
   }
 
-  /** The position of the message. Throws RefusedError when the stream refuses it. */
+  /** Sends a message and returns its position. Throws RefusedError when the stream refuses it. */
   async #request(
     channel: Channel,
     bytes: Uint8Array,
@@ -228,7 +228,7 @@ export class JetStreamStream implements MessageStream {
 }
 
 class RefusedError extends Error {
-  /** As JetStream numbers its errors. */
+  /** JetStream's number of the error. */
   readonly number: number;
 
   constructor(stream: string, number: number, description: string) {

@@ -1,25 +1,25 @@
-// Whether the NATS servers keep what they acknowledge. A client cannot ask a server whether it syncs every message
-// before it acknowledges it; its monitoring port shows it. A node does not start where a server does not; servers that do
-// not answer are checked again and again, since a node must be able to start while one of three is down.
+// Checks that the NATS servers keep what they acknowledge. Only the monitoring port of a server shows whether it syncs
+// every message before it acknowledges it. A node does not start if a server does not. Servers that do not answer are
+// checked periodically, since a node must be able to start while one of three is down.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 
-/** `insufficient`: what was acknowledged can be lost; found after the start, or accepted by the settings. */
+/** `insufficient`: acknowledged messages can be lost, as was found after the start or accepted by the settings. */
 export interface Durability {
   readonly state: 'verified' | 'unverified' | 'insufficient';
-  /** For operators: what was found, and what to do. */
+  /** Tells operators what was found and what to do. */
   readonly detail: string;
 }
 
-/** Fewer cannot lose one and still have most of them. */
+/** With fewer, most replicas would not survive the loss of one. */
 const REPLICAS_DURABLE_MIN = 3;
 const ANSWER_MS_MAX = 10_000;
-/** A server that is started again may have another configuration. */
+/** A server may have another configuration after a restart. */
 const CHECK_MS = 60_000;
 const CHECK_UNVERIFIED_MS = 10_000;
 
-/** What `/varz` shows, as far as it matters. */
+/** The members of `/varz` that matter here. */
 interface ServerVariables {
   readonly server_id: string;
   readonly server_name: string;
@@ -27,7 +27,7 @@ interface ServerVariables {
   readonly jetstream?: {
     readonly config?: { readonly sync_always?: boolean; readonly sync_interval?: number };
     readonly stats?: { readonly api?: { readonly level?: number } };
-    /** Absent for a server that is alone. */
+    /** Absent for a single server. */
     readonly meta?: { readonly cluster_size?: number };
   };
 }
@@ -37,16 +37,16 @@ export type MonitorAnswer =
   | { readonly kind: 'silent'; readonly url: string; readonly reason: string };
 
 export interface Requirements {
-  /** Of each log. */
+  /** Replicas of each log. */
   readonly replicas: number;
-  /** Of JetStream's API. */
+  /** The level of JetStream's API. */
   readonly apiLevelMin: number;
-  /** Of the server that this node is connected to. */
+  /** The server that this node is connected to. */
   readonly connectedServerId: string | undefined;
 }
 
 export interface NatsDurabilityOptions extends Omit<Requirements, 'connectedServerId'> {
-  /** Of the monitoring ports of all NATS servers; null when they are not known. */
+  /** The monitoring ports of all NATS servers; null if they are not configured. */
   readonly monitors: readonly string[] | null;
   readonly connectedServerId: () => string | undefined;
   readonly logger: Logger;
@@ -65,7 +65,7 @@ export class NatsDurability {
     if (options.monitors !== null) this.#checkLater(options.monitors);
   }
 
-  /** Throws `configuration_invalid` where a server that answers is not durable, and where most do not answer. */
+  /** Throws `configuration_invalid` when a server that answers is not durable, or when half of them do not answer. */
   static async open(options: NatsDurabilityOptions): Promise<NatsDurability> {
     const { monitors, replicas } = options;
     if (monitors === null) return new NatsDurability(options, unknownDurability(replicas));
@@ -102,10 +102,7 @@ export class NatsDurability {
     if (state === 'verified')
       logger.info({ detail }, 'the NATS servers keep what they acknowledge');
     else if (state === 'unverified') {
-      logger.warn(
-        { detail },
-        'it is not known whether the NATS servers keep what they acknowledge',
-      );
+      logger.warn({ detail }, 'it is unknown whether the NATS servers keep what they acknowledge');
     } else {
       logger.error({ detail }, 'the NATS servers may lose what they acknowledge');
     }
@@ -130,11 +127,11 @@ function durabilityOf(
   const names = answers.map((answer) => nameOf(answer)).join(', ');
   return {
     state: 'verified',
-    detail: `${names} sync every message before they acknowledge it; each log has ${options.replicas} replicas.`,
+    detail: `${names} sync every message before acknowledging it; each log has ${options.replicas} replicas.`,
   };
 }
 
-/** What is wrong with the servers that answer, and with how many there are. Sentences. */
+/** Sentences about what is wrong with the servers that answer, and with their number. */
 export function findProblems(
   answers: readonly MonitorAnswer[],
   { replicas, apiLevelMin, connectedServerId }: Requirements,
@@ -152,13 +149,13 @@ export function findProblems(
   const largest = Math.max(0, ...shown.map(({ variables }) => serverCountOf(variables)));
   if (largest > answers.length) {
     problems.push(
-      `The JetStream cluster has ${largest} servers, of which any may have a log, and SAGITTA_CLUSTER_MONITORS names ${answers.length}: name all of them.`,
+      `The JetStream cluster has ${largest} servers, any of which may hold a log, but SAGITTA_CLUSTER_MONITORS names ${answers.length}: name all of them.`,
     );
   }
   const isComplete = shown.length === answers.length;
   if (isComplete && connectedServerId !== undefined && !ids.includes(connectedServerId)) {
     problems.push(
-      `This node is connected to the server ${connectedServerId} of SAGITTA_CLUSTER, which is none of those at SAGITTA_CLUSTER_MONITORS: both must name the same servers.`,
+      `This node is connected to the server ${connectedServerId} of SAGITTA_CLUSTER, which is not among SAGITTA_CLUSTER_MONITORS: both must name the same servers.`,
     );
   }
   return problems;
@@ -181,7 +178,7 @@ function problemsOfServer(
     jetstream.config;
   if (!isSyncAlways) {
     problems.push(
-      `${name} syncs messages every ${syncNanoseconds / 1e9} seconds; expected sync_interval: always, without which a power failure loses what was acknowledged. Set it in the block jetstream of its configuration and start it again.`,
+      `${name} syncs messages every ${syncNanoseconds / 1e9} seconds; expected sync_interval: always, since a power failure otherwise loses acknowledged messages. Set it in the jetstream block of its configuration and restart it.`,
     );
   }
   const level = jetstream.stats?.api?.level ?? 0;
@@ -193,7 +190,7 @@ function problemsOfServer(
   const serverCount = serverCountOf(answer.variables);
   if (serverCount < replicas) {
     problems.push(
-      `${name} is one of ${serverCount} servers of its JetStream cluster; expected at least ${replicas}, the replicas of each log (SAGITTA_CLUSTER_REPLICAS). Add servers: the block cluster of the configuration must name the routes to all of them.`,
+      `${name} is one of ${serverCount} servers of its JetStream cluster; expected at least ${replicas}, the replicas of each log (SAGITTA_CLUSTER_REPLICAS). Add servers: the cluster block of the configuration must name the routes to all of them.`,
     );
   }
   return problems;
@@ -227,12 +224,12 @@ function unknownDurability(replicas: number): Durability {
   return {
     state: 'unverified',
     detail:
-      'Without sync_interval: always, NATS servers that lose power lose what they have acknowledged, and a client cannot ask them. Set SAGITTA_CLUSTER_MONITORS to the URLs of their monitoring ports (http://host:8222), or look yourself: /varz on each must show "sync_always": true.',
+      'Without sync_interval: always, NATS servers that lose power lose acknowledged messages, and a client cannot ask for that setting. Set SAGITTA_CLUSTER_MONITORS to the URLs of their monitoring ports (http://host:8222), or check that /varz on each of them shows "sync_always": true.',
   };
 }
 
 function fewReplicas(replicas: number): string {
-  return `Each log has ${replicas} ${replicas === 1 ? 'replica' : 'replicas'} (SAGITTA_CLUSTER_REPLICAS): what was acknowledged is lost with the disk of one NATS server. Expected ${REPLICAS_DURABLE_MIN} or more, apart from trying things out.`;
+  return `Each log has ${replicas} ${replicas === 1 ? 'replica' : 'replicas'} (SAGITTA_CLUSTER_REPLICAS), so acknowledged messages are lost with the disk of one NATS server. Expected ${REPLICAS_DURABLE_MIN} or more, except to try things out.`;
 }
 
 function notDurable(problems: readonly string[]): SagittaError {

@@ -1,5 +1,4 @@
-// NATS as what the nodes of a cluster share: a stream of JetStream for each log, and announcements over plain
-// messages.
+// The shared service on NATS: a stream of JetStream for each log, and announcements as plain messages.
 
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
@@ -29,35 +28,35 @@ import { isLoopback, isLoopbackUrl } from '../../platform/config.js';
 import { type JetStreamConnection, JetStreamStream } from './jetstream-stream.js';
 import type { SharedService } from './shared-service.js';
 
-/** Of a server that does not say. */
+/** The limit of a server that does not announce one. */
 const MESSAGE_BYTES_MAX = 1_000_000;
-/** Of JetStream's API: the first that has atomic batches. */
+/** The first level of JetStream's API with atomic batches. */
 export const API_LEVEL_MIN = 2;
 const RECONNECT_MS = 200;
 const PING_MS = 2_000;
-/** Pings without an answer until the connection counts as lost. */
+/** Unanswered pings after which the connection counts as lost. */
 const PINGS_LOST_MAX = 2;
 const CONNECT_MS_MAX = 10_000;
-/** The log of the catalogue, and those of incarnations, which are UUIDs. */
+/** The log of the catalogue, or that of an incarnation, which is a UUID. */
 const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
-/** Until servers of JetStream that have just started must have a leader. */
+/** The time that JetStream servers which have just started get to elect a leader. */
 const ELECTION_MS_MAX = 60_000;
-/** A request of five seconds for a new log is repeated until then; other changes of the catalogue wait meanwhile. */
+/** How long the request for a new log, of five seconds, is repeated while other changes of the catalogue wait. */
 const CREATE_MS_MAX = 8_000;
 const CREATE_PAUSE_MS = 500;
 const NATS_PORT = 4222;
-/** Servers that are down do not keep a node from starting. */
+/** The wait for one server, short since a server that is down must not keep a node from starting. */
 const GREETING_MS_MAX = 2_000;
 const GREETING_CHARACTERS_MAX = 65_536;
-/** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable, stream not found. */
+/** JetStream's errors: no suitable peers for placement, temporarily unavailable, stream not found. */
 const PASSING_ERRORS = [10005, 10008, 10059];
 
-/** Who the node is for the NATS servers: at most one of user, token, nkey and credentials is not null. */
+/** How the node logs in to the NATS servers. At most one of user, token, nkey and credentials is not null. */
 export interface NatsLogin {
   readonly user: string | null;
   readonly password: string | null;
   readonly token: string | null;
-  /** The seed. */
+  /** The seed of the key. */
   readonly nkey: string | null;
   /** Path of a .creds file. */
   readonly credentials: string | null;
@@ -68,14 +67,14 @@ export interface NatsLogin {
 }
 
 export interface NatsServiceOptions {
-  /** Without credentials. */
+  /** The servers, without credentials. */
   readonly urls: readonly string[];
   readonly login: NatsLogin;
-  /** Whether servers are used that other machines reach and that let everybody in. */
+  /** Whether servers may be used that accept connections from other machines without credentials. */
   readonly isInsecure: boolean;
-  /** Of the cluster: several can share the servers. */
+  /** The name of the cluster; several clusters can share the servers. */
   readonly cluster: string;
-  /** Of every log. A cluster of three servers or more has three; one server for trying things out has one. */
+  /** Replicas of every log: three with three or more servers, one with a single server for trying things out. */
   readonly replicas: number;
   readonly logger: Logger;
 }
@@ -97,8 +96,8 @@ export class NatsService implements SharedService {
   }
 
   /**
-   * Throws `configuration_invalid` when there is no server, or one that cannot be used, refuses the credentials, or lets
-   * everybody in.
+   * Throws `configuration_invalid` when no server can be reached, or one cannot be used, refuses the credentials, or
+   * requires none although other machines reach it.
    */
   static async connect(options: NatsServiceOptions): Promise<NatsService> {
     const { urls, login, logger } = options;
@@ -122,12 +121,12 @@ export class NatsService implements SharedService {
       void logConnection(connection, logger);
       const manager = await jetstreamManager(connection, { checkAPI: false });
       const { api } = await accountInfo(manager, logger);
-      // The types of the client are older than this member.
+      // The types of the client lack this member.
       const { level = 0 } = api as { level?: number };
       if (level < API_LEVEL_MIN) {
         throw unusable(
           urls,
-          `has JetStream with API level ${level}; expected ${API_LEVEL_MIN} or later, which NATS 2.12 has`,
+          `has JetStream with API level ${level}; expected ${API_LEVEL_MIN} or later, as in NATS 2.12`,
         );
       }
       return new NatsService({ connection, manager, client: jetstream(connection) }, options);
@@ -138,12 +137,12 @@ export class NatsService implements SharedService {
     }
   }
 
-  /** Of the server that this process is connected to. */
+  /** The server that this process is connected to. */
   get serverId(): string | undefined {
     return this.#connection.info?.server_id;
   }
 
-  /** What a node does when it starts. Throws `no_leader` when the servers do not answer it in time. */
+  /** Starts a node, and throws `no_leader` when the servers do not answer in time. */
   async whileItAnswers<Result>(start: () => Promise<Result>): Promise<Result> {
     try {
       return await start();
@@ -151,13 +150,13 @@ export class NatsService implements SharedService {
       if (!(cause instanceof TimeoutError || cause instanceof RequestError)) throw cause;
       throw new SagittaError(
         'no_leader',
-        `The NATS servers (SAGITTA_CLUSTER) did not answer in time: ${cause.message}. They are starting, busy, or electing a leader. Start the node again.`,
+        `The NATS servers (SAGITTA_CLUSTER) did not answer in time: ${cause.message}. They are starting, busy or electing a leader. Start the node again.`,
         { cause, retryAfterSeconds: 1 },
       );
     }
   }
 
-  /** Throws `configuration_invalid` for logs that were made with fewer replicas than are configured now. */
+  /** Throws `configuration_invalid` for logs that were created with fewer replicas than configured now. */
   async requireReplicas(): Promise<void> {
     const found: { name: string; replicas: number }[] = [];
     for await (const { config } of this.#jetStream.manager.streams.list()) {
@@ -184,19 +183,19 @@ export class NatsService implements SharedService {
     for (;;) {
       try {
         await stream.create({ replicas: this.#replicas, messageBytesMax });
-        // Where another node has just made it, the server that is asked may not know it yet.
+        // If another node has just created it, this server may not know it yet.
         if (isStarting) await stream.firstPosition();
         return;
       } catch (cause) {
         const lastedMs = performance.now() - startedAtMs;
-        const mayPass = isStarting ? isOfStart(cause) : cause instanceof TimeoutError;
+        const mayPass = isStarting ? isStartupError(cause) : cause instanceof TimeoutError;
         if (mayPass && lastedMs < (isStarting ? ELECTION_MS_MAX : CREATE_MS_MAX)) {
           await sleep(CREATE_PAUSE_MS);
           continue;
         }
         throw new SagittaError(
           'no_leader',
-          `NATS did not make the log ${stream.name} with ${this.#replicas} replicas: ${(cause as Error).message}. So many servers with JetStream must be there, with free space; SAGITTA_CLUSTER_REPLICAS is the number.`,
+          `NATS did not create the log ${stream.name} with ${this.#replicas} replicas (SAGITTA_CLUSTER_REPLICAS): ${(cause as Error).message}. It needs as many servers with JetStream and free space.`,
           { cause, retryAfterSeconds: 1 },
         );
       }
@@ -204,7 +203,7 @@ export class NatsService implements SharedService {
   }
 
   announce(bytes: Uint8Array): void {
-    // Without a connection, nobody would hear it.
+    // Without a connection, no node would receive it.
     if (!this.#connection.isClosed()) this.#connection.publish(this.#announcements, bytes);
   }
 
@@ -224,29 +223,29 @@ export class NatsService implements SharedService {
     return `${this.#cluster}-nodes`;
   }
 
-  /** Whether a stream is one of this cluster, and not of another one whose name begins alike. */
+  /** Whether a stream is a log of this cluster, and not of one whose name has this one's as a prefix. */
   #isLog(stream: string): boolean {
     const prefix = `${this.#cluster}-`;
     return stream.startsWith(prefix) && LOG_NAME.test(stream.slice(prefix.length));
   }
 }
 
-/** Whether servers of JetStream that have just started may be the cause. */
-function isOfStart(error: unknown): boolean {
+/** Whether JetStream servers that have just started may be the cause. */
+function isStartupError(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return PASSING_ERRORS.includes(error.code);
   return error instanceof TimeoutError;
 }
 
-/** Waits for servers that were all started a moment ago, and elect a leader before they answer. */
+/** Waits for servers that have all just started, and elect a leader before they answer. */
 async function accountInfo(manager: JetStreamManager, logger: Logger) {
   const deadlineMs = performance.now() + ELECTION_MS_MAX;
   for (;;) {
     try {
       return await manager.getAccountInfo();
     } catch (err) {
-      // A server without JetStream says so at once.
+      // A server without JetStream says so immediately.
       if (!(err instanceof TimeoutError) || performance.now() > deadlineMs) throw err;
-      logger.warn({ err }, 'JetStream does not answer; it is asked again');
+      logger.warn({ err }, 'JetStream does not answer yet; the request is repeated');
     }
   }
 }
@@ -254,24 +253,27 @@ async function accountInfo(manager: JetStreamManager, logger: Logger) {
 async function logConnection(connection: NatsConnection, logger: Logger): Promise<void> {
   for await (const status of connection.status()) {
     if (status.type === 'disconnect') logger.warn({}, 'the connection to NATS is lost');
-    else if (status.type === 'error') logger.warn({ err: status.error }, 'NATS refuses something');
+    else if (status.type === 'error') logger.warn({ err: status.error }, 'NATS reported an error');
     else if (status.type === 'reconnect') {
       logger.info({ server: connection.getServer() }, 'connected to NATS again');
     }
   }
 }
 
-/** Undefined without credentials. Throws `configuration_invalid` for those that nobody could use. */
+/** Undefined without credentials. Throws `configuration_invalid` for malformed ones. */
 function authenticatorOf(login: NatsLogin): Authenticator | undefined {
   const { user, password, token, nkey, credentials } = login;
   if (user !== null) return usernamePasswordAuthenticator(user, password ?? '');
   if (token !== null) return tokenAuthenticator(token);
   if (nkey !== null) {
-    return requireUsable(nkeyAuthenticator(Buffer.from(nkey)), 'SAGITTA_CLUSTER_NKEY is no seed');
+    return requireUsable(
+      nkeyAuthenticator(Buffer.from(nkey)),
+      'Expected SAGITTA_CLUSTER_NKEY to be a seed',
+    );
   }
   if (credentials === null) return undefined;
   let last = requireFile('SAGITTA_CLUSTER_CREDENTIALS', credentials);
-  // Credentials expire, and whoever issues new ones writes them into the file.
+  // Credentials expire, and new ones are written to the same file.
   const authenticator = credsAuthenticator(() => {
     try {
       last = readFileSync(credentials);
@@ -280,11 +282,14 @@ function authenticatorOf(login: NatsLogin): Authenticator | undefined {
   });
   return requireUsable(
     authenticator,
-    `SAGITTA_CLUSTER_CREDENTIALS is ${JSON.stringify(credentials)}, which is no .creds file`,
+    `Expected SAGITTA_CLUSTER_CREDENTIALS to name a .creds file; found ${JSON.stringify(credentials)}`,
   );
 }
 
-/** The connection would fail as if the servers could not be reached. */
+/**
+ * Throws `configuration_invalid` for malformed credentials, with which a connection would fail as if the servers could
+ * not be reached.
+ */
 function requireUsable(authenticator: Authenticator, otherwise: string): Authenticator {
   try {
     authenticator('any nonce');
@@ -295,7 +300,7 @@ function requireUsable(authenticator: Authenticator, otherwise: string): Authent
   return authenticator;
 }
 
-/** Undefined where the servers decide. Throws `configuration_invalid` for a file that cannot be read. */
+/** Undefined to leave the choice to the servers. Throws `configuration_invalid` for a file that cannot be read. */
 function tlsOf(urls: readonly string[], { tlsCa, tlsCert, tlsKey }: NatsLogin) {
   const read = (variable: string, path: string | null) =>
     path === null ? undefined : requireFile(variable, path).toString();
@@ -316,12 +321,12 @@ function requireFile(variable: string, path: string): Buffer {
     const message = `${found} cannot be read: ${(cause as Error).message}.`;
     throw new SagittaError('configuration_invalid', message, { cause });
   }
-  // Without authorities of its own, the connection would trust those that Node knows.
+  // With an empty list of authorities, the connection would trust those of Node.
   if (bytes.length === 0) throw new SagittaError('configuration_invalid', `${found} is empty.`);
   return bytes;
 }
 
-/** What to say of servers that do not let the node in; null for another failure. */
+/** What to report about servers that refuse the node; null for another failure. */
 function refusalOf(cause: unknown, login: NatsLogin): string | null {
   const isRefused =
     cause instanceof AuthorizationError || (cause as Error).cause instanceof AuthorizationError;
@@ -336,15 +341,15 @@ function refusalOf(cause: unknown, login: NatsLogin): string | null {
     [login.credentials, 'the file that SAGITTA_CLUSTER_CREDENTIALS names'],
   ].find(([value]) => value !== null);
   return given === undefined
-    ? 'asks for credentials, and the node has none: set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD, or SAGITTA_CLUSTER_TOKEN, SAGITTA_CLUSTER_NKEY or SAGITTA_CLUSTER_CREDENTIALS'
+    ? 'requires credentials, and none are configured: set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD, or SAGITTA_CLUSTER_TOKEN, SAGITTA_CLUSTER_NKEY or SAGITTA_CLUSTER_CREDENTIALS'
     : `refuses the credentials of the node: compare ${given[1]} with the configuration of the servers`;
 }
 
-/** Throws `configuration_invalid` for servers that other machines reach and that let everybody in. */
+/** Throws `configuration_invalid` for servers that accept connections from other machines without credentials. */
 async function requireClosed(connection: NatsConnection, urls: readonly string[]): Promise<void> {
   const checked = urls.map(async (url) => [url, await greetingOf(url)] as const);
   const connected = `nats://${connection.getServer()}`;
-  // One that is reached in another way, such as through a proxy, has greeted the connection.
+  // A server behind a proxy, say, has sent its greeting on the connection.
   const own = [connected, (await greetingOf(connected)) ?? connection.info] as const;
   for (const [url, greeting] of [own, ...(await Promise.all(checked))]) {
     if (greeting == null) continue;
@@ -355,14 +360,14 @@ async function requireClosed(connection: NatsConnection, urls: readonly string[]
     const where = isLocal ? `listens on ${host}` : 'is not on loopback';
     throw unusable(
       [url],
-      `${where} and asks for no credentials, so that whoever reaches it can read all data and stop the cluster. Add users to its configuration (authorization { users: [ { user: sagitta, password: … } ] }, without no_auth_user) and set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD; or let it listen on 127.0.0.1 only, to try things out. SAGITTA_CLUSTER_INSECURE=yes accepts it`,
+      `${where} and requires no credentials, so anyone who reaches it can read all data and stop the cluster. Add users to its configuration (authorization { users: [ { user: sagitta, password: … } ] }, without no_auth_user) and set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD; or let it listen on 127.0.0.1 only. SAGITTA_CLUSTER_INSECURE=yes accepts the server as it is`,
     );
   }
 }
 
 /**
- * What a server says to everybody who connects; null for one that does not answer. To a client that has logged in it
- * says that credentials are required, even if it has a user for those who have none.
+ * The greeting of a server before any login; null if it does not answer. After a login, a server says that it requires
+ * credentials even if it maps clients without any to a user.
  */
 async function greetingOf(url: string): Promise<Partial<ServerInfo> | null> {
   const { hostname, port } = new URL(url);
@@ -378,7 +383,7 @@ async function greetingOf(url: string): Promise<Partial<ServerInfo> | null> {
       if (greeting !== undefined) return JSON.parse(greeting) as Partial<ServerInfo>;
     }
   } catch {
-    // The connection to another one says what is wrong.
+    // The connection to the cluster reports what is wrong.
   } finally {
     socket.destroy();
   }

@@ -1,7 +1,7 @@
-// A shared service that others may reach as well: what nodes write to it carries an HMAC-SHA-256 by a key of theirs, and
-// nothing else is taken for a record, a claim or an announcement. Whoever reaches the service can read it, remove messages and
-// stop the cluster, but not write in the name of a node. Messages of shards need no tag, since the record of their
-// commit has their digests, and barriers none, since they say nothing.
+// A shared service that others may reach, too. Records, claims and announcements carry an HMAC-SHA-256 with a key of the
+// nodes, and those without a valid one are refused. Anyone who reaches the service can read it, remove messages and stop
+// the cluster, but cannot write in the name of a node. Messages of shards need no tag, since the record of their commit
+// contains their digests, and barriers need none, since they carry no data.
 
 import { SagittaError } from '../../common/errors.js';
 import { LogLimiter } from '../../common/log-limiter.js';
@@ -18,10 +18,10 @@ import {
 import type { SharedService } from './shared-service.js';
 
 const CHECK_MS_MAX = 60_000;
-/** Between two lines in the log about announcements that are not signed. */
+/** The interval between two warnings about unsigned announcements. */
 const WARN_MS = 60_000;
 const UNSIGNED =
-  'ignored the announcement of a node that is not signed with the secret of this one (SAGITTA_CLUSTER_SECRET)';
+  'ignored an announcement that is not signed with the secret of this node (SAGITTA_CLUSTER_SECRET)';
 
 export class SealedService implements SharedService {
   readonly #service: SharedService;
@@ -45,7 +45,7 @@ export class SealedService implements SharedService {
     options: Parameters<SharedService['createLog']>[1] = {},
   ): Promise<void> {
     await this.#service.createLog(name, options);
-    // The archive would have all that cannot be read in the log; and what this node writes, the others could not read.
+    // Otherwise this node would archive what it cannot read, and the others could not read what it writes.
     if (options.isStarting === true) await this.#requireSecret(this.#service.openStream(name));
   }
 
@@ -57,7 +57,7 @@ export class SealedService implements SharedService {
     let isForeign = false;
     for await (const message of stream.read(first - 1, options)) {
       if (isHead(message.channel)) {
-        // Others may be damaged, or older than this secret.
+        // One record of these nodes is enough: others may be damaged, or older than this secret.
         if (open(this.#keys, stream.name, message) !== null) return;
         isForeign = true;
       }
@@ -66,7 +66,7 @@ export class SealedService implements SharedService {
     if (!isForeign) return;
     throw new SagittaError(
       'configuration_invalid',
-      `The log ${stream.name} was written by nodes with another SAGITTA_CLUSTER_SECRET than that of this node. Expected the same on all nodes of the cluster ${this.#keys.cluster}; to change it, see docs/cluster.md.`,
+      `Expected the same SAGITTA_CLUSTER_SECRET on all nodes of the cluster ${this.#keys.cluster}; found the log ${stream.name}, which nodes with another one have written. To change it, see docs/cluster.md.`,
     );
   }
 
@@ -74,7 +74,7 @@ export class SealedService implements SharedService {
     this.#service.announce(Buffer.concat([bytes, this.#keys.sign('members', bytes)]));
   }
 
-  /** The listener does not hear of announcements that no node has made. */
+  /** Announcements that are not from a node are dropped. */
   onAnnouncement(listener: (bytes: Uint8Array) => void): void {
     this.#service.onAnnouncement((sealed) => {
       const end = Math.max(0, sealed.length - TAG_BYTES);
@@ -89,7 +89,7 @@ export class SealedService implements SharedService {
   }
 }
 
-/** The bytes of a record or a claim without their tag; null when no node with these keys has written them. */
+/** The bytes of a record or a claim without their tag; null unless a node with these keys has written them. */
 function open(keys: NodeKeys, stream: string, { channel, bytes }: OutgoingMessage) {
   const end = Math.max(0, bytes.length - TAG_BYTES);
   const opened = bytes.subarray(0, end);
@@ -97,7 +97,7 @@ function open(keys: NodeKeys, stream: string, { channel, bytes }: OutgoingMessag
   return isOurs ? opened : null;
 }
 
-/** A message belongs to one stream and channel. Names have no line feed. */
+/** Binds a message to its stream and channel. Names contain no line feed. */
 function contextOf(stream: string, channel: Channel): string {
   return `${stream}/${channel}\n`;
 }
@@ -125,7 +125,7 @@ export class SealedStream implements MessageStream {
     return this.#stream.announce(channel, this.#seal(channel, bytes));
   }
 
-  /** Throws `data_corrupt` at a record or a claim that no node has written. */
+  /** Throws `data_corrupt` at a record or a claim that is not from a node. */
   async *read(
     afterPosition: number,
     options: Parameters<MessageStream['read']>[1],
@@ -140,7 +140,7 @@ export class SealedStream implements MessageStream {
       if (bytes === null) {
         throw logDamaged(
           `Position ${position} of ${this.name}`,
-          'it is not signed with SAGITTA_CLUSTER_SECRET: it was changed, or written by somebody who is no node of this cluster',
+          'it is not signed with SAGITTA_CLUSTER_SECRET: it was changed, or written by a process that is not a node of this cluster',
         );
       }
       yield { channel, position, bytes };

@@ -74,7 +74,7 @@ export class Snapshotter {
   }
 
   /** Called for what this node has committed or applied. */
-  noteBytes(log: string, byteCount: number): void {
+  countBytes(log: string, byteCount: number): void {
     this.#progressOf(log).byteCount += byteCount;
   }
 

@@ -221,13 +221,13 @@ class Run {
     const found = new Map<number, LogLink>();
     for (const record of read) {
       if (record.kind !== 'commit') continue;
-      const { firstSequence, parts } = record.commit;
+      const { firstSequence, fragments } = record.commit;
       assert.ok(!found.has(firstSequence), `commit ${firstSequence} is there twice`);
       found.set(firstSequence, record.link);
-      const shards = Object.fromEntries(parts.map(({ shard, bytes }) => [shard, bytes.length]));
+      const shards = Object.fromEntries(fragments.map(({ shard, bytes }) => [shard, bytes.length]));
       assert.deepEqual(
-        parts.map(({ bytes }) => Buffer.from(bytes)),
-        commitOf(firstSequence, shards).parts.map(({ bytes }) => Buffer.from(bytes)),
+        fragments.map(({ bytes }) => Buffer.from(bytes)),
+        commitOf(firstSequence, shards).fragments.map(({ bytes }) => Buffer.from(bytes)),
       );
     }
     for (const [sequence, link] of this.#acknowledged) {
