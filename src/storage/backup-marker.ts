@@ -1,20 +1,19 @@
-// The file that marks a folder as a backup. It is written last, so a folder without it is not a finished
-// backup. It holds the checksum of the file with the state and one of its own members. A folder with the marker is
-// never opened as a data directory, which would change it.
+// The file that marks a folder as a complete backup. It is written last and holds the checksum of the base and one of
+// its own members. A folder with this marker is never opened as a data directory, because that would change it.
 
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
-import { FILE_MODE } from './disk.js';
+import { writeSyncedFile } from './disk.js';
 
 export const MARKER_FILE = 'backup.json';
-const FORMAT_VERSION = 1;
+const MARKER_FORMAT_VERSION = 1;
 
 export interface BackupMarker {
   /** ISO 8601, UTC. */
   readonly createdAt: string;
-  /** Of all files but the marker. */
+  /** Total size of the backup without this file. */
   readonly byteLength: number;
   readonly collectionCount: number;
   readonly base: FileDigest;
@@ -34,18 +33,16 @@ export interface FileDigest {
 
 /** The file is synced; the caller syncs the folder. */
 export async function writeMarker(folder: string, marker: BackupMarker): Promise<void> {
-  const members = { format_version: FORMAT_VERSION, ...marker };
+  const members = { format_version: MARKER_FORMAT_VERSION, ...marker };
   const sealed = { ...members, checksum: checksumOfMembers(members) };
-  const file = await open(join(folder, MARKER_FILE), 'wx', FILE_MODE);
-  try {
-    await file.writeFile(`${JSON.stringify(sealed, null, 2)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  const text = `${JSON.stringify(sealed, null, 2)}\n`;
+  await writeSyncedFile(join(folder, MARKER_FILE), [Buffer.from(text)]);
 }
 
-/** Undefined if the folder is not a backup. Throws `data_corrupt`, and `configuration_invalid` for another format. */
+/**
+ * Returns undefined if the folder is not a backup. Throws `data_corrupt`, or `configuration_invalid` for another
+ * format.
+ */
 export async function readMarker(folder: string): Promise<BackupMarker | undefined> {
   const path = join(folder, MARKER_FILE);
   let text: string;
@@ -60,39 +57,30 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
   try {
     found = JSON.parse(text);
   } catch (cause) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} is damaged: it is not valid JSON. Use another backup.`,
-      {
-        cause,
-      },
-    );
+    throw damagedMarker(path, 'it is not valid JSON', cause);
   }
   const { format_version: version } = (found ?? {}) as { format_version?: unknown };
-  if (Number.isInteger(version) && version !== FORMAT_VERSION) {
+  if (Number.isInteger(version) && version !== MARKER_FORMAT_VERSION) {
     throw new SagittaError(
       'configuration_invalid',
-      `The backup ${folder} has format version ${version}; this version of Sagitta reads ${FORMAT_VERSION}.`,
+      `The backup ${folder} has format version ${version}; this version of Sagitta reads ${MARKER_FORMAT_VERSION}.`,
     );
   }
-  if (!isMarker(found)) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} is damaged: members are missing. Use another backup.`,
-    );
-  }
+  if (!isMarker(found)) throw damagedMarker(path, 'members are missing');
   const { checksum, ...members } = found;
   if (checksum !== checksumOfMembers(members)) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} is damaged: its members do not have their checksum. Use another backup.`,
-    );
+    throw damagedMarker(path, 'its members do not match their checksum');
   }
   const { createdAt, byteLength, collectionCount, base } = found;
   return { createdAt, byteLength, collectionCount, base };
 }
 
-/** Throws `configuration_invalid` for a backup, and what `readMarker` throws. */
+function damagedMarker(path: string, what: string, cause?: unknown): SagittaError {
+  const message = `The file ${path} is damaged: ${what}. Use another backup.`;
+  return new SagittaError('data_corrupt', message, { cause });
+}
+
+/** Throws `configuration_invalid` for a backup, and everything that `readMarker` throws. */
 export async function requireNoBackup(directory: string): Promise<void> {
   if ((await readMarker(directory)) === undefined) return;
   throw new SagittaError(
@@ -101,7 +89,7 @@ export async function requireNoBackup(directory: string): Promise<void> {
   );
 }
 
-/** Bytes per read: short enough not to block the event loop. */
+/** Bytes per read, short enough not to block the event loop. */
 const CHUNK_BYTES = 1024 * 1024;
 
 export async function digestOfFile(path: string): Promise<FileDigest> {
@@ -122,7 +110,7 @@ export async function digestOfFile(path: string): Promise<FileDigest> {
   }
 }
 
-/** The order of members is that of the file. */
+/** The members are hashed in the order in which the file lists them. */
 function checksumOfMembers(members: object): string {
   return textOf(crc32(JSON.stringify(members)));
 }

@@ -1,6 +1,6 @@
-// Writes a backup of a running store, and restores one. A backup has a base with the whole state of one moment, every
-// record of which was compared with its checksum, and the blobs that the state refers to. Blobs never change, and the
-// store keeps those that are removed while the backup is made.
+// Writes a backup of a running store, and restores one. A backup consists of a base with the whole state at one moment,
+// each record checked against its checksum, and the blobs that this state refers to. Blobs never change, and the store
+// keeps removed ones while a backup is being made.
 
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -23,21 +23,21 @@ import { BLOB_FOLDER } from './store-format.js';
 import { MARK_FILE, MarkFile } from './store-mark.js';
 
 const BACKUP_BASE_NUMBER = 1;
-/** The only file of the journal of a backup. */
+/** The only journal file of a backup. */
 export const BACKUP_BASE = join(JOURNAL_FOLDER, fileName(BACKUP_BASE_NUMBER, 'base'));
 
 export interface BackupSource {
   readonly directory: string;
-  /** The state of one moment, which nobody changes. */
+  /** The state at one moment; it must not change during the backup. */
   readonly base: Pick<BaseSource, 'state' | 'head' | 'seed'>;
-  /** The files of the journal; those that the state refers to stay. */
+  /** The journal files; those that the state refers to must stay. */
   readonly files: JournalFiles;
   blobPath(name: string): string;
-  /** Whether the store is being closed, so that the backup has to stop. */
+  /** Whether the store is closing, which cancels the backup. */
   isStopping(): boolean;
 }
 
-export function anotherBackup(): SagittaError {
+export function backupInProgress(): SagittaError {
   return overloadedError('Another backup is being made, and only one can run at a time.', {
     retryAfterSeconds: 10,
   });
@@ -59,7 +59,7 @@ export async function writeBackup(
     }
     throw new SagittaError(
       'storage_full',
-      `There is not enough space for the backup on the disk of ${dirname(resolve(folder))}. Nothing was left there.`,
+      `There is not enough space for the backup on the disk of ${dirname(resolve(folder))}. The incomplete backup was removed.`,
       { cause: error },
     );
   }
@@ -81,7 +81,7 @@ async function fill(
   const basePath = join(staging, BACKUP_BASE);
   await writeBase(basePath, BACKUP_BASE_NUMBER, {
     ...source.base,
-    content: (place, what) => source.files.read(place, what),
+    content: (extent, what) => source.files.read(extent, what),
     onFrame: requireRunning,
   });
   await writeMark(staging, source.base.head);
@@ -100,7 +100,7 @@ async function fill(
   return marker;
 }
 
-/** A restored backup has the mark that fits its journal. */
+/** Writes the mark that matches the journal of the restored store. */
 async function writeMark(staging: string, head: Head): Promise<void> {
   const mark = await MarkFile.open(staging, () => {});
   try {
@@ -116,7 +116,7 @@ async function byteLengthOf(source: BackupSource, blobNames: readonly string[]):
     try {
       byteLength += (await stat(source.blobPath(name))).size;
     } catch (cause) {
-      // A backup without this file would look complete.
+      // Without this file the backup would only look complete.
       throw new SagittaError(
         'collection_unavailable',
         `The segment file ${name} cannot be copied: ${(cause as Error).message}. Run "sagitta verify" to find other damage, and delete the collection to back up the others.`,
@@ -127,22 +127,22 @@ async function byteLengthOf(source: BackupSource, blobNames: readonly string[]):
   return byteLength;
 }
 
-/** A backup inside the data directory would be lost with it. */
+/** A backup inside the data directory would be lost together with it. */
 function requireOutside(directory: string, folder: string): void {
   const own = resolve(directory);
   const target = resolve(folder);
   if (target !== own && !target.startsWith(own + sep)) return;
   throw new SagittaError(
     'invalid_request',
-    `The backup ${target} would be inside the data directory ${own}. Name a folder elsewhere, preferably on another disk.`,
+    `The backup ${target} would be inside the data directory ${own}. Choose a folder elsewhere, preferably on another disk.`,
   );
 }
 
 /**
- * Makes a data directory as a copy of a backup. Throws `configuration_invalid` if that is not a finished
- * backup, `backup_exists` if there is something at `directory`, and `storage_full`; nothing is then left
- * there. The content of the files is not checked. `complete` adds to the data directory
- * before it gets its name, and returns the number of bytes.
+ * Makes a data directory from a backup. Throws `configuration_invalid` for anything but a finished backup,
+ * `backup_exists` if `directory` already exists, and `storage_full`; on failure nothing remains. The contents of the
+ * files are not checked. `complete` may add files before the directory gets its final name, and returns their size in
+ * bytes.
  */
 export async function restoreBackup(
   backup: string,
@@ -168,7 +168,7 @@ export async function restoreBackup(
   }
 }
 
-/** The checks of `restoreBackup` that read no file: throws like it. */
+/** Makes those checks of `restoreBackup` that read no data, with the same errors. */
 export async function requireRestorable(backup: string, directory: string): Promise<void> {
   await requireBackup(backup);
   await requireVacant(directory);
@@ -178,13 +178,13 @@ async function requireBackup(folder: string): Promise<void> {
   if ((await readMarker(folder)) !== undefined) return;
   throw new SagittaError(
     'configuration_invalid',
-    `${folder} is not a finished backup: there is no ${MARKER_FILE} in it. Use another backup.`,
+    `${folder} is not a finished backup: it contains no ${MARKER_FILE}. Use another backup.`,
   );
 }
 
 async function listFiles(backup: string): Promise<string[]> {
   const names = [BACKUP_BASE];
-  // The next start makes one that is missing, and warns.
+  // The next start recreates a missing mark and warns about it.
   if ((await readdir(backup)).includes(MARK_FILE)) names.push(MARK_FILE);
   const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {

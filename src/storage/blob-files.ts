@@ -1,5 +1,5 @@
-// Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
-// that a name always refers to a complete blob.
+// Named blobs as files. Each is written under a temporary name, fsynced and renamed, and its folder is fsynced, so a
+// name always refers to a complete blob.
 
 import {
   closeSync,
@@ -11,17 +11,7 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
-import {
-  copyFile,
-  type FileHandle,
-  link,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  rmdir,
-} from 'node:fs/promises';
+import { copyFile, link, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
@@ -31,6 +21,7 @@ import {
   makeFolder,
   REMOVAL_SPACE_BYTES,
   requireFreeSpace,
+  syncFile,
   syncFolder,
   translateDiskError,
   writeSyncedFile,
@@ -38,34 +29,34 @@ import {
 import { FileMapper, type MappingRule } from './file-mapper.js';
 
 /**
- * Files of at most so many bytes are read at once: four trips to a thread take longer, and a start reads the files of ten
- * thousand small collections.
+ * Files up to this size are read synchronously, because four round trips to the thread pool take longer. A start reads
+ * the files of tens of thousands of small collections.
  */
 const SMALL_BYTES_MAX = 64 * 1024;
-/** No blob has a name that ends like this. */
+/** Blob names never end with this suffix. */
 const TEMPORARY_SUFFIX = '.unfinished';
-/** `<folder>/<file>` in plain characters, so that no name leads outside the directory. */
+/** `<folder>/<file>` in plain characters, so no name can lead outside the directory. */
 const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
-/** The files of blobs as they were at a moment, to be copied and not changed. */
+/** The blob files as they were at one moment, for reading only. */
 export interface RetainedFiles {
   pathOf(name: string): string;
   read(name: string): Promise<Uint8Array | undefined>;
 }
 
 export class BlobFiles {
-  /** Whether there were no blobs when the directory was opened. */
+  /** Whether the directory contained no blobs when it was opened. */
   readonly wasEmpty: boolean;
   readonly #directory: string;
   readonly #mapper: FileMapper | null;
   readonly #writing = new Set<Promise<void>>();
-  /** For each that needs files as they were when it began: where those are whose names were used again, by name. */
+  /** One map for each reader of an older state: the new paths of the files whose names were reused since, by name. */
   readonly #retaining = new Set<Map<string, string>>();
-  /** Names that were removed meanwhile, whose files are still there. */
+  /** Names of removed blobs whose files are still kept. */
   readonly #retainedNames = new Set<string>();
   readonly #movedPaths = new Set<string>();
   #writeCount = 0;
-  /** All blobs, until the first change or list. */
+  /** All blobs found by `open`, valid until the first change or listing. */
   #found: readonly string[] | null;
 
   private constructor(directory: string, found: string[], mapper: FileMapper | null) {
@@ -76,8 +67,8 @@ export class BlobFiles {
   }
 
   /**
-   * Deletes the files of interrupted writes and empty folders, unless the store is new: whatever is there then,
-   * others have made. Throws `configuration_invalid`.
+   * Deletes empty folders and the files of interrupted writes, but not in a new store, where they would belong to
+   * someone else. Throws `configuration_invalid`.
    */
   static async open(
     directory: string,
@@ -87,7 +78,7 @@ export class BlobFiles {
     const found: string[] = [];
     for (const folder of await foldersIn(directory)) {
       const path = join(directory, folder);
-      // Nothing else is done meanwhile, and there may be tens of thousands of folders.
+      // Reading synchronously is fine during a start, and much faster with tens of thousands of folders.
       const names = readdirSync(path);
       const unfinished = isNew ? [] : names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
       for (const name of unfinished) await rm(join(path, name), { force: true });
@@ -112,11 +103,11 @@ export class BlobFiles {
     return writing;
   }
 
-  /** `make` makes the whole file and syncs it. */
+  /** `make` must write and sync the whole file. */
   async #put(name: string, make: (path: string) => Promise<void>): Promise<void> {
     const path = this.#pathOf(name);
     this.#found = null;
-    // The count keeps two writes of one name apart.
+    // The counter separates concurrent writes of the same name.
     const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
       await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
@@ -125,7 +116,7 @@ export class BlobFiles {
       if (this.#retainedNames.has(name)) this.#setAside(name, path);
       await rename(temporary, path);
       await syncFolder(dirname(path));
-      // Also if another write has just made the folder, which may not be synced yet.
+      // Another write may have made the folder just now without having synced it yet.
       await syncFolder(this.#directory);
     } catch (error) {
       await rm(temporary, { force: true });
@@ -146,7 +137,7 @@ export class BlobFiles {
     return this.#retainedNames.has(name) ? undefined : readFileOf(path);
   }
 
-  /** Null when there is no such blob, or when it is to be read. */
+  /** Returns null if there is no such blob, or if the blob should be read instead. */
   async map(name: string): Promise<FileMapping | null> {
     const path = this.#pathOf(name);
     if (this.#mapper === null || this.#retainedNames.has(name)) return null;
@@ -162,8 +153,7 @@ export class BlobFiles {
   }
 
   /**
-   * Until `work` settles, removed blobs are invisible to other readers, but their files stay, also when their names
-   * are used again.
+   * Hides removed blobs from other readers but keeps their files until `work` settles, even if their names are reused.
    */
   async retainWhile<Result>(work: (files: RetainedFiles) => Promise<Result>): Promise<Result> {
     const moved = new Map<string, string>();
@@ -173,7 +163,7 @@ export class BlobFiles {
       return await work({ pathOf, read: (name) => readFileOf(pathOf(name)) });
     } finally {
       this.#retaining.delete(moved);
-      // At once: what is written under one of the names must not be removed.
+      // Removal is synchronous so that a new blob under one of these names cannot be removed by mistake.
       if (this.#retaining.size === 0) {
         const paths = [...this.#retainedNames].map((name) => this.#pathOf(name));
         for (const path of [...paths, ...this.#movedPaths]) rmSync(path, { force: true });
@@ -188,7 +178,7 @@ export class BlobFiles {
     this.#found = null;
     if (found !== null) return found.filter((name) => name.startsWith(prefix)).sort();
     const slash = prefix.indexOf('/');
-    // There may be tens of thousands of folders: only those that can match are read.
+    // With tens of thousands of folders, reading only the matching ones matters.
     const folders =
       slash <= 0
         ? (await foldersIn(this.#directory)).filter((folder) => folder.startsWith(prefix))
@@ -210,15 +200,15 @@ export class BlobFiles {
   }
 
   #pathOf(name: string): string {
-    assertBlobName(name);
+    assertStoreBlobName(name);
     return join(this.#directory, name);
   }
 }
 
-export function assertBlobName(name: string): void {
+export function assertStoreBlobName(name: string): void {
   assert(
     NAME_PATTERN.test(name) && !name.endsWith(TEMPORARY_SUFFIX),
-    `a blob has a name like folder/file, found ${name}`,
+    `the name of a blob is folder/file, found ${name}`,
   );
 }
 
@@ -227,7 +217,7 @@ async function foldersIn(directory: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
-/** Empty for a folder that does not exist, or is a file. */
+/** Returns nothing for a missing folder, or for a file. */
 async function filesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
@@ -238,47 +228,41 @@ async function filesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** A blob is never written to, so two names may share one file. */
+/** Blobs are immutable, so two names may share one file. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch {
-    // Without links on this file system, or with too many of them. The copy reports a real problem.
+    // The file system has no links, or the file has too many. If there is a real problem, the copy reports it.
     await copyFile(from, to, constants.COPYFILE_FICLONE);
-    const file = await open(to, 'r+');
-    try {
-      await file.sync();
-    } finally {
-      await file.close();
+    await syncFile(to);
+  }
+}
+
+/** Reads the whole file into one SharedArrayBuffer; the result is shorter if the file was truncated meanwhile. */
+export async function readWholeBlob(path: string): Promise<Uint8Array> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    const bytes = new Uint8Array(new SharedArrayBuffer(size));
+    let at = 0;
+    while (at < size) {
+      const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
+      if (bytesRead === 0) break;
+      at += bytesRead;
     }
+    return bytes.subarray(0, at);
+  } finally {
+    await file.close();
   }
 }
 
-/** The whole file in one SharedArrayBuffer; fewer bytes if the file was cut meanwhile. */
-export async function readWholeBlob(file: FileHandle): Promise<Uint8Array> {
-  const { size } = await file.stat();
-  const bytes = new Uint8Array(new SharedArrayBuffer(size));
-  let at = 0;
-  while (at < size) {
-    const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
-    if (bytesRead === 0) break;
-    at += bytesRead;
-  }
-  return bytes.subarray(0, at);
-}
-
-/** Undefined when there is no such file. Throws `data_corrupt`. */
+/** Returns undefined if the file does not exist. Throws `data_corrupt`. */
 async function readFileOf(path: string): Promise<Uint8Array | undefined> {
   const size = sizeOf(path);
   if (size === undefined) return undefined;
   try {
-    if (size <= SMALL_BYTES_MAX) return readSmallFile(path, size);
-    const file = await open(path, 'r');
-    try {
-      return await readWholeBlob(file);
-    } finally {
-      await file.close();
-    }
+    return size <= SMALL_BYTES_MAX ? readSmallFile(path, size) : await readWholeBlob(path);
   } catch (error) {
     throw new SagittaError(
       'data_corrupt',
@@ -288,12 +272,12 @@ async function readFileOf(path: string): Promise<Uint8Array | undefined> {
   }
 }
 
-/** Undefined when there is no such file. Here and now: to look it up takes less time than to ask a thread to do so. */
+/** Returns undefined if the file does not exist. A synchronous call is faster than a round trip to the thread pool. */
 function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** Fewer bytes if the file was cut meanwhile. */
+/** The result is shorter if the file was truncated meanwhile. */
 function readSmallFile(path: string, size: number): Uint8Array {
   const bytes = new Uint8Array(new SharedArrayBuffer(size));
   const descriptor = openSync(path, 'r');

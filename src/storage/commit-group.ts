@@ -1,5 +1,5 @@
-// The commits that are written together. Each is validated before it is added, so that an invalid one leaves nothing
-// behind and the others go on.
+// Commits that are written together. Each is validated before it is added, so an invalid commit leaves no trace and
+// does not affect the others.
 
 import { assert } from '../common/errors.js';
 import { FrameBuilder } from './frame.js';
@@ -7,19 +7,19 @@ import type { StoreOperation } from './store.js';
 import { encodeKey, rangeUnder, requireName } from './store-format.js';
 import type { StoreState } from './store-state.js';
 
-/** Greater than every sequence. */
+/** Greater than every valid sequence. */
 const SEQUENCE_END = Number.MAX_SAFE_INTEGER;
-/** The length of a name in UTF-8. */
+/** Maximum length of a log name in UTF-8. */
 const LOG_NAME_BYTES_MAX = 2_000;
 
 export class CommitGroup {
   readonly builder = new FrameBuilder();
-  /** Logs that the group drops. */
+  /** Logs dropped by this group. */
   readonly dropped = new Set<string>();
   #mayUseReserve = true;
   readonly #state: StoreState;
   readonly #droppedBefore: ReadonlySet<string>;
-  /** The greatest sequences, by log, of those that the group appends to. */
+  /** The greatest sequence that this group appends to each log. */
   readonly #lasts = new Map<string, number>();
 
   constructor(state: StoreState, droppedBefore: ReadonlySet<string>) {
@@ -27,12 +27,12 @@ export class CommitGroup {
     this.#droppedBefore = droppedBefore;
   }
 
-  /** Whether all of it removes something, and adds no records. */
+  /** Whether every commit removes something and none appends records. */
   get mayUseReserve(): boolean {
     return this.#mayUseReserve;
   }
 
-  /** Adds a commit as a whole; when it throws, nothing was added. */
+  /** Adds a whole commit, or throws and adds nothing. */
   add(operations: readonly StoreOperation[]): void {
     this.#validate(operations);
     const adds = operations.some(({ kind }) => kind === 'append');
@@ -83,7 +83,7 @@ export class CommitGroup {
       case 'append': {
         const { log, sequence, record } = operation;
         this.#lasts.set(log, sequence);
-        this.builder.add({ kind: 'append', log, sequence, place: record });
+        this.builder.add({ kind: 'append', log, sequence, extent: record });
         break;
       }
       case 'put':

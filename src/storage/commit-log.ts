@@ -1,83 +1,85 @@
-// Where commits become durable. On one machine that is the store. On several it is a log that the nodes share, of
-// a collection or of the catalogue; the store of each node then has what was committed there.
+// Where commits become durable: the store itself on a single machine, and a shared log per collection plus one for the
+// catalogue in a cluster. There, the store of each node follows the shared logs.
 
 import { SagittaError } from '../common/errors.js';
 import type { Store, StoreOperation } from './store.js';
 
-/** Thrown for a commit that took effect, or may have, although it could not be carried through here. */
+/** Thrown when a commit took effect, or may have, but could not be applied here. */
 export class MaybeCommittedError extends SagittaError {}
 
 export interface CommitLog {
   /**
-   * Like `Store.commit`, whatever the operations are about. With several nodes it also throws `no_leader` where
-   * another node has taken over, and then nothing was written, and MaybeCommittedError.
+   * Works like `Store.commit`. In a cluster it also throws `no_leader` if another node has taken over and nothing was
+   * written, and MaybeCommittedError.
    */
   commit(operations: readonly StoreOperation[]): Promise<void>;
   /**
-   * Resolves when the store of this process has everything that was committed before the call; undefined when it has.
-   * A shared log may be ahead of it for a moment. Rejects when the store could not take it.
+   * Resolves when the store of this process holds everything that was committed before the call; undefined if it
+   * already does. A shared log may be briefly ahead of the store. Rejects if the store could not apply a commit.
    */
   whenStored(): Promise<void> | undefined;
-  /** Whether this process may commit at the moment. */
+  /** Whether this process may currently commit. */
   readonly isWritable: boolean;
 }
 
 export interface CollectionPlacement {
-  /** The names of the nodes that hold it. */
+  /** Names of the nodes that hold the collection. */
   readonly nodes: readonly string[];
-  /** The node that brings it in; null for none. */
+  /** The node that is being added; null for none. */
   readonly joining: string | null;
-  /** The node whose place that one takes; null for none. */
+  /** The node that `joining` replaces; null for none. */
   readonly leaving: string | null;
 }
 
 export interface NewLogOptions {
   readonly isCopied: boolean;
-  /** How many nodes are to hold the collection; null for all. */
+  /** Number of nodes that should hold the collection; null for all of them. */
   readonly replicationFactor: number | null;
 }
 
 export interface CommitLogs {
-  /** Of what is not part of a collection: which collections there are, aliases, API keys. */
+  /** The log of everything outside collections: the list of collections, aliases and API keys. */
   readonly catalogue: CommitLog;
-  /** Of a collection that is loaded here. Commits throw `no_leader` where this process no longer has the log. */
+  /**
+   * The log of a collection that is loaded here. Its commits throw `no_leader` if this process no longer owns the log.
+   */
   ofCollection(incarnation: string): CommitLog;
   /**
-   * To which this process commits replies to requests about a collection: its log, or that of the catalogue where this
-   * process does not have it, as the collection is gone or other nodes hold it.
+   * The log for replies to requests about a collection. This is the collection's log, or the catalogue's if the
+   * collection is gone or held only by other nodes.
    */
   ofReplies(incarnation: string): CommitLog;
-  /** Whether the process is alone, and so has all collections. */
+  /** Whether the process runs without a cluster and thus holds all collections. */
   readonly isAlone: boolean;
-  /** Whether this process is to have the rows of a collection. */
+  /** Whether this process should hold the rows of the collection. */
   holds(incarnation: string): boolean;
-  /** Where a collection is; null where all nodes have it. */
+  /** The placement of a collection; null if all nodes hold it. */
   placementOf(incarnation: string): CollectionPlacement | null;
-  /** What the catalogue commits together with another replication factor; null for all nodes. */
+  /** Operations for the catalogue that change the replication factor; a null factor means all nodes. */
   replicate(incarnation: string, factor: number | null): readonly StoreOperation[];
   /**
-   * Called before the catalogue names a new collection, which gets the operations together with it.
-   * `isCopied`: the store has it already, and nothing else has; nothing changes it meanwhile. It then stays here, too.
+   * Called before the catalogue names a new collection; the returned operations are committed with it. `isCopied` means
+   * that the data already exists in this store only, where it stays, and does not change during the call.
    */
   create(incarnation: string, options: NewLogOptions): Promise<readonly StoreOperation[]>;
-  /** What the catalogue commits together with the removal of a collection. */
+  /** Operations for the catalogue that go with the removal of a collection. */
   removal(incarnation: string): readonly StoreOperation[];
-  /** Called before a collection is loaded that another process has created. */
+  /** Called before loading a collection that another process created. */
   prepare(incarnation: string): Promise<void>;
-  /** Called when the catalogue no longer names a collection, and when it never came to name a new one. */
+  /** Called when the catalogue no longer names a collection, or never came to name a new one. */
   drop(incarnation: string): Promise<void>;
-  /** Ends what is under way at the log of a collection that another process has removed. */
+  /** Cancels running work on the log of a collection that another process removed. */
   end(incarnation: string): void;
   /**
-   * Afterwards this process has everything that was committed to the log of a collection, and no other one can
-   * commit to it: for changes of the catalogue that no write may overlap. Throws `no_leader`.
+   * Resolves when this process holds everything that was committed to the collection's log and no other process can
+   * commit to it. Used for catalogue changes that must not overlap with a write. Throws `no_leader`.
    */
   acquire(incarnation: string): Promise<void>;
-  /** Resolves when this process has what was committed to the log of a collection before the call. */
+  /** Resolves when this process holds everything that was committed to the collection's log before the call. */
   whenCurrent(incarnation: string): Promise<void>;
 }
 
-/** The logs of a process that is alone: all of them are the store. */
+/** The logs of a process without a cluster: all of them are the store. */
 export function logsOfStore(store: Store): CommitLogs {
   const log: CommitLog = {
     commit: (operations) => store.commit(operations),

@@ -1,8 +1,7 @@
-// Allows one process per data directory. Each process listens on its own unix socket in a folder there.
-// The kernel knows whether a listener is alive, across containers and network namespaces, and forgets
-// it the moment the process dies. (A pid in a file means nothing in another container; a heartbeat in a
-// file needs a timer, and waiting after a crash.) Processes of other machines are not detected: a data
-// directory must be on a local disk.
+// Allows only one process per data directory. Each process listens on its own unix socket in a folder of the directory.
+// The kernel knows whether a listener is alive, across containers and network namespaces, and forgets it the moment the
+// process dies. A pid file means nothing in another container, and a heartbeat file needs a timer and a wait after a
+// crash. Processes on other machines are not detected, so a data directory must be on a local disk.
 
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
@@ -12,28 +11,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../common/errors.js';
 import { unixSocketPath } from '../common/unix-socket.js';
 import { FILE_MODE, makeFolder } from './disk.js';
-import { requireUsable, unusable } from './usable-directory.js';
+import { requireUsable, unusableDirectory } from './usable-directory.js';
 
 export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** The reply of a socket in the folder. */
-interface Answer {
+/** What the process behind a socket replies. */
+interface Reply {
   readonly role: 'candidate' | 'owner';
   readonly processId: number;
 }
 
-/** A listener that does not answer within this time is stopped or very busy, and may be the owner. */
-const ANSWER_MS_MAX = 5_000;
-const ASK_AGAIN_MS = 20;
+/** A listener that does not reply within this time is stopped or very busy, and may be the owner. */
+const REPLY_MS_MAX = 5_000;
+const PROBE_INTERVAL_MS = 20;
 /** A socket that is bound but not yet listening looks dead, so it is renamed once it listens. */
 const UNNAMED_SUFFIX = '.new';
 
-/** The folder of a data directory with the sockets. */
+/** The folder of the sockets inside the data directory. */
 export const LOCK_FOLDER = 'lock';
 
-/** Throws `data_directory_locked` with the directory and, where known, the owner. */
+/** Throws `data_directory_locked`, which names the directory and, if known, the owner. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const folderPath = join(directory, LOCK_FOLDER);
   const folder = await openFolder(directory, folderPath);
@@ -53,15 +52,14 @@ async function openFolder(directory: string, folderPath: string): Promise<FileHa
     await makeFolder(folderPath);
     return await open(folderPath, 'r');
   } catch (error) {
-    throw unusable(directory, error);
+    throw unusableDirectory(directory, error);
   }
 }
 
 /**
- * A candidate first puts its socket into the folder, then asks every other one there. Of two that start
- * at once, the second one finds the first one's socket, so they cannot both win. A candidate yields to
- * the owner and to candidates whose names sort before its own, and waits until those that sort after it
- * have yielded.
+ * A candidate first puts its own socket into the folder and then contacts all others. If two start at once, the second
+ * one finds the first one's socket, so they cannot both win. A candidate yields to the owner and to candidates whose
+ * names sort before its own, and waits until those that sort after it have yielded.
  */
 class Election implements DirectoryLock {
   readonly #directory: string;
@@ -69,7 +67,7 @@ class Election implements DirectoryLock {
   readonly #folder: FileHandle;
   readonly #name = randomUUID();
   readonly #server: Server;
-  #role: Answer['role'] = 'candidate';
+  #role: Reply['role'] = 'candidate';
   #isReleased = false;
 
   constructor(directory: string, folderPath: string, folder: FileHandle) {
@@ -78,8 +76,8 @@ class Election implements DirectoryLock {
     this.#folder = folder;
     this.#server = createServer((connection) => {
       connection.on('error', () => {});
-      const answer: Answer = { role: this.#role, processId: process.pid };
-      connection.end(JSON.stringify(answer));
+      const reply: Reply = { role: this.#role, processId: process.pid };
+      connection.end(JSON.stringify(reply));
     }).unref();
   }
 
@@ -98,7 +96,7 @@ class Election implements DirectoryLock {
   async release(): Promise<void> {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    // A socket that stays is one that nobody answers.
+    // A leftover socket is harmless: it does not accept connections.
     await rm(join(this.#folderPath, this.#name), { force: true }).catch(() => {});
     this.#server.close();
     await this.#folder.close();
@@ -114,9 +112,9 @@ class Election implements DirectoryLock {
       await chmod(join(this.#folderPath, unnamed), FILE_MODE);
     } catch (error) {
       const { code, syscall } = error as NodeJS.ErrnoException;
-      // Only an owner removes the sockets of others.
+      // Only an owner removes other sockets.
       if (code === 'ENOENT' && syscall === 'chmod') throw this.#locked('another process');
-      if (code === 'EACCES' || code === 'EROFS') throw unusable(this.#directory, error);
+      if (code === 'EACCES' || code === 'EROFS') throw unusableDirectory(this.#directory, error);
       throw new SagittaError(
         'configuration_invalid',
         `The data directory ${this.#directory} must be on a local file system that supports unix sockets: ${(error as Error).message}.`,
@@ -131,24 +129,24 @@ class Election implements DirectoryLock {
     }
   }
 
-  /** Resolves when the other process is gone; throws `data_directory_locked` when it goes first. */
+  /** Resolves when the other process is gone; throws `data_directory_locked` if that one has precedence. */
   async #waitUntilGone(name: string): Promise<void> {
     while (true) {
-      const answer = await this.#ask(name);
-      if (answer === 'gone') return;
-      if (answer === 'silent') throw this.#locked('a process that does not answer');
-      if (answer.role === 'owner' || name < this.#name) {
-        throw this.#locked(`process ${answer.processId}`);
+      const reply = await this.#probe(name);
+      if (reply === 'gone') return;
+      if (reply === 'silent') throw this.#locked('a process that does not reply');
+      if (reply.role === 'owner' || name < this.#name) {
+        throw this.#locked(`process ${reply.processId}`);
       }
-      await sleep(ASK_AGAIN_MS);
+      await sleep(PROBE_INTERVAL_MS);
     }
   }
 
-  #ask(name: string): Promise<Answer | 'gone' | 'silent'> {
+  #probe(name: string): Promise<Reply | 'gone' | 'silent'> {
     return new Promise((resolve) => {
       let text = '';
       const connection = connect(this.#socketPath(name));
-      connection.setTimeout(ANSWER_MS_MAX, () => {
+      connection.setTimeout(REPLY_MS_MAX, () => {
         resolve('silent');
         connection.destroy();
       });
@@ -156,11 +154,11 @@ class Election implements DirectoryLock {
         text += chunk;
       });
       connection.on('error', ({ code }: NodeJS.ErrnoException) => {
-        // ECONNRESET: it died or released the directory before it answered.
+        // ECONNRESET means that it died or released the directory before it replied.
         const isGone = code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ECONNRESET';
         resolve(isGone ? 'gone' : 'silent');
       });
-      connection.on('end', () => resolve(parseAnswer(text)));
+      connection.on('end', () => resolve(parseReply(text)));
     });
   }
 
@@ -176,10 +174,10 @@ class Election implements DirectoryLock {
   }
 }
 
-function parseAnswer(text: string): Answer | 'gone' | 'silent' {
+function parseReply(text: string): Reply | 'gone' | 'silent' {
   if (text === '') return 'gone';
   try {
-    return JSON.parse(text) as Answer;
+    return JSON.parse(text) as Reply;
   } catch {
     return 'silent';
   }

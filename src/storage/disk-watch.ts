@@ -1,13 +1,13 @@
-// Warns before the disk is full: once for each threshold, and again only after the use has been clearly below it.
+// Warns before the disk is full: once for each threshold, and again only after usage has been clearly below it.
 
 import type { Logger } from '../common/logger.js';
 import { diskSpace } from './disk.js';
 
-/** Shares of the disk, ascending. */
+/** Used shares of the disk, ascending. */
 const THRESHOLDS = [0.9, 0.95, 0.97] as const;
-/** Below a threshold by this much, it may be crossed again: compactions take and give a little all the time. */
+/** A threshold is armed again once usage is this far below it, because compactions constantly use and free a little. */
 const HYSTERESIS = 0.02;
-/** One system call each. */
+/** Interval between checks; each is one system call. */
 const CHECK_MS = 30_000;
 
 interface Space {
@@ -19,11 +19,14 @@ export class DiskWatch {
   readonly #directory: string;
   readonly #logger: Logger;
   readonly #read: () => Space;
-  /** How many thresholds have been reported and not been left since. */
+  /** Number of thresholds that were reported and are still exceeded. */
   #reportedCount = 0;
   readonly #timer: NodeJS.Timeout;
 
-  /** Checks at once, and from time to time until it is closed. `read`: of the disk with the directory, by default. */
+  /**
+   * Checks at once and then regularly until it is closed. `read` returns the space on the disk; by default, on the one
+   * that holds the directory.
+   */
   constructor(
     directory: string,
     options: {
@@ -43,7 +46,7 @@ export class DiskWatch {
     try {
       space = this.#read();
     } catch {
-      // The next write finds out what is wrong with the disk.
+      // The next write reports what is wrong with the disk.
       return;
     }
     const { freeBytes, totalBytes } = space;
@@ -61,7 +64,7 @@ export class DiskWatch {
       const percent = Math.round(THRESHOLDS[crossedCount - 1]! * 100);
       this.#logger.warn(
         details,
-        `the disk is more than ${percent} % full; writes will be refused when it is full: delete collections that are not needed, or make room`,
+        `the disk is more than ${percent} % full; once it is full, writes are refused: delete unneeded collections or free space`,
       );
       return;
     }
@@ -70,7 +73,7 @@ export class DiskWatch {
       this.#reportedCount--;
     }
     if (before > 0 && this.#reportedCount === 0) {
-      this.#logger.info(details, 'the disk has room again');
+      this.#logger.info(details, 'the disk has enough free space again');
     }
   }
 

@@ -1,4 +1,4 @@
-// Folders and files that survive a crash, and the error for a full disk.
+// Crash-safe folders and files, and the error for a full disk.
 
 import { statfsSync, writev as writevWithCallback } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
@@ -9,21 +9,21 @@ import { SagittaError } from '../common/errors.js';
 
 const writev = promisify(writevWithCallback);
 
-/** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
+/** A system call writes less than 2 GiB at a time; shorter calls let other requests use the disk in between. */
 export const CALL_BYTES_MAX = 64 * 1024 * 1024;
-/** A system call takes no more parts. */
+/** Maximum number of parts per system call. */
 const CALL_PARTS_MAX = 1024;
 
-/** `storage_full` for errors that mean a full disk; other errors unchanged. */
+/** Turns an error that means a full disk into `storage_full`; returns other errors unchanged. */
 export function translateDiskError(error: unknown): unknown {
   if (error instanceof SagittaError) return error;
   const { code, errno } = error as NodeJS.ErrnoException;
-  // Node has no name for a quota that is used up.
+  // Node has no name for an exceeded quota.
   const isFull = code === 'ENOSPC' || errno === -constants.errno.EDQUOT;
   return isFull ? storageFull(error) : error;
 }
 
-/** Throws `storage_full` unless the disk of the directory has this much free space. */
+/** Throws `storage_full` unless this many bytes are free on the disk. */
 export function requireFreeSpace(directory: string, byteCount: number): void {
   if (!hasFreeSpace(directory, byteCount)) throw storageFull(undefined);
 }
@@ -33,29 +33,29 @@ export function hasFreeSpace(directory: string, byteCount: number): boolean {
 }
 
 /**
- * Left free by records of logs and by blobs, for commits that remove: a collection can be deleted although
- * the disk is full, unless others than the service have filled it.
+ * Log records and blobs leave this much space free for commits that remove something. A collection can therefore be
+ * deleted on a full disk, unless other processes filled it.
  */
 export const REMOVAL_SPACE_BYTES = 8 * 1024 * 1024;
 
-/** With less free space, room is made for what comes next before it is asked for. */
+/** Below this, the journal frees space in advance. */
 const LOW_BYTES = 1024 * 1024 * 1024;
 
 export function isDiskLow(directory: string): boolean {
   return !hasFreeSpace(directory, LOW_BYTES);
 }
 
-/** Takes microseconds: the file system does not read the disk for it. */
+/** Takes microseconds, since the file system answers it from memory. */
 export function diskSpace(directory: string): { freeBytes: number; totalBytes: number } {
   const { bavail, blocks, bsize } = statfsSync(directory);
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Clients read the message, so it names no path. */
+/** Clients read this message, so it contains no path. */
 function storageFull(cause: unknown): SagittaError {
   return new SagittaError(
     'storage_full',
-    'There is no space left on the disk; nothing was written. Reads still work. Delete collections that are not needed, or make room on the disk, and write again.',
+    'There is no space left on the disk; nothing was written. Reads still work. Delete unneeded collections or free space on the disk, then write again.',
     { cause },
   );
 }
@@ -65,17 +65,17 @@ export const FOLDER_MODE = 0o700;
 export const FILE_MODE = 0o600;
 
 /**
- * Makes the folder and missing parents, and syncs the entry of each: an fsynced file can still be lost
- * with its name, which belongs to the folder.
+ * Makes the folder and its missing parents, and syncs each parent: an fsynced file can still be lost if the folder
+ * entry with its name is not on disk.
  */
 export async function makeFolder(folder: string): Promise<void> {
   const path = resolve(folder);
   if ((await stat(path).catch(() => undefined))?.isDirectory() === true) return;
   const above = dirname(path);
-  // Not with mkdir's `recursive`, which loops for ever on file systems such as /proc.
+  // The `recursive` option of mkdir loops forever on file systems such as /proc.
   if (above !== path) await makeFolder(above);
   await mkdir(path, { mode: FOLDER_MODE }).catch((error: NodeJS.ErrnoException) => {
-    // Another process made it in the meantime. If it is not a folder, its first use fails.
+    // Another process made it meanwhile. If it is not a folder, its first use fails.
     if (error.code !== 'EEXIST') throw error;
   });
   await syncFolder(above);
@@ -90,8 +90,8 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Writes all of the parts one after another from `position` on: the system may write less than it is asked to. */
-export async function writeAll(
+/** Writes all parts in sequence from `position` on, with as many system calls as that takes. */
+export async function writeParts(
   descriptor: number,
   parts: readonly Uint8Array[],
   position: number,
@@ -107,7 +107,7 @@ export async function writeAll(
   }
 }
 
-/** How many of the first parts have at most so many bytes together. */
+/** Counts the leading parts that fit into `byteCount` bytes together. */
 function countWithin(parts: readonly Uint8Array[], byteCount: number): number {
   let count = 0;
   for (const { byteLength } of parts) {
@@ -128,13 +128,13 @@ function without(parts: readonly Uint8Array[], byteCount: number): Uint8Array[] 
   return left;
 }
 
-/** Writes the parts one after another and syncs the file. */
+/** Writes all parts in sequence and syncs the file. */
 export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
   const file = await open(path, 'w', FILE_MODE);
   try {
     let position = 0;
     for (const part of parts) {
-      await writeAll(file.fd, [part], position);
+      await writeParts(file.fd, [part], position);
       position += part.byteLength;
     }
     await file.sync();
@@ -143,7 +143,7 @@ export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>)
   }
 }
 
-/** Syncs a file that was written and closed before. */
+/** Syncs a file that was already written and closed. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {

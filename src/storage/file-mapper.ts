@@ -1,18 +1,18 @@
-// Decides which files are mapped into memory, and maps them. A mapping takes no memory that the system cannot
-// take back, and it is shared by all threads.
+// Decides which files are mapped into memory, and maps them. The system can reclaim the memory of a mapping at any
+// time, and all threads share it.
 
 import { statfsSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import { loadNativeFiles, type NativeFiles } from '../platform/native-files.js';
 
-/** Whether files are mapped: `auto` maps those for which it pays where mappings are reliable. */
+/** Whether to map files. `auto` maps a file if that is worthwhile and mappings are reliable on its file system. */
 export type MappingRule = 'auto' | 'mapped' | 'memory';
 
-/** With `auto`, smaller files are read: a mapping costs whole pages, and one of a limited number. */
+/** `auto` reads smaller files: a mapping occupies whole pages, and the number of mappings is limited. */
 const AUTO_BYTES_MIN = 1024 * 1024;
 
-/** By the number that statfs gives: file systems where another machine may cut a mapped file. */
+/** File systems on which another machine may truncate a mapped file, by the type that statfs reports. */
 const REMOTE_FILE_SYSTEMS = new Set([
   0x6969, // NFS
   0x517b, // SMB
@@ -36,8 +36,8 @@ export class FileMapper {
   }
 
   /**
-   * For the files below a folder; null to read them all. Throws `configuration_invalid` when the rule asks
-   * for mappings and the addon does not work.
+   * Returns null if all files below the folder should be read. Throws `configuration_invalid` if the rule demands
+   * mappings and the addon does not work.
    */
   static create(rule: MappingRule, directory: string): FileMapper | null {
     if (rule === 'memory') return null;
@@ -52,7 +52,7 @@ export class FileMapper {
     );
   }
 
-  /** Null for a file that is to be read, or that the system does not map. */
+  /** Returns null if the file should be read instead, or the system cannot map it. */
   map(path: string, byteLength: number): FileMapping | null {
     if (byteLength < this.#bytesMin) return null;
     try {
@@ -64,12 +64,12 @@ export class FileMapper {
       return {
         bytes,
         get isDamaged() {
-          // The end of a file that was cut reads as zero: our files do not end so.
+          // A truncated file reads as zero at its end; complete files never end that way.
           return bytes[last] !== lastByte || Atomics.load(flags, index) !== 0;
         },
       };
     } catch {
-      // Reading either works, or says what is wrong with the file.
+      // Reading either works, or reports what is wrong with the file.
       return null;
     }
   }

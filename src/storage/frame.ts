@@ -1,73 +1,70 @@
-// A frame is what one group of commits adds to a file of the journal: a header, a directory with what changes, and the
-// bodies, which are records and long values. The directory has the checksum of every body; header and directory have
-// their own, and the header the digest of the frame before. So a frame shows by itself whether it is whole, and whether it
-// follows the one before it. CRC-32 and not CRC-32C, since zlib has it where the addon for files is not built; with carry-less
-// multiplication both take the same time.
+// A frame is what one group of commits adds to a journal file: a header, a directory of the changes, and the bodies,
+// which are records and long values. The directory holds a checksum for each body; header and directory have their own,
+// and the header contains the digest of the previous frame. A frame thus shows whether it is complete and whether it
+// follows the previous one. The checksum is CRC-32 rather than CRC-32C because zlib has it even without the addon for
+// files; with carry-less multiplication both are equally fast.
 //
-// Header, little-endian: mark (4 bytes), CRC-32 of what follows it in the header (4), number of the frame (8, a float),
-// length of the directory (4), CRC-32 of the directory (4), length of the bodies (8, a float), digest of the frame before
-// (16). Checksums continue from a random number of the store, the seed, so that bytes which a client has stored are never
-// taken for a frame.
+// Header, little-endian: mark (4 bytes), CRC-32 of the rest of the header (4), frame number (8, a float), directory
+// length (4), CRC-32 of the directory (4), total body length (8, a float), digest of the previous frame (16). Checksums
+// start from the seed, a random number of the store, so bytes that a client stored are never mistaken for a frame.
 
 import { hash } from 'node:crypto';
 import { crcOf } from '../platform/crc32.js';
-import { isPlace, type Place, type StoredValue } from './place.js';
+import { type Extent, isExtent, type StoredValue } from './extent.js';
 import type { Change } from './store-state.js';
 
 export const DIGEST_BYTES = 16;
 export const FRAME_MARK = Buffer.from('SGF1');
 export const HEADER_BYTES = 48;
-/** Longer values are bodies. */
+/** Longer values become bodies. */
 const INLINE_BYTES_MAX = 256;
-/** Shorter bodies are copied together, so that a write has few parts. */
+/** Shorter bodies are copied into one part, so that a write has few parts. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
-/** Up to where a journal has been followed. */
+/** The last frame that was read or written. */
 export interface Head {
-  /** Of the last frame; frames are numbered from 1 on without gaps. */
+  /** Frames are numbered from 1 without gaps. */
   readonly number: number;
-  /** Of the last frame. */
   readonly digest: Buffer;
 }
 
-/** Before the first frame of a base. */
+/** The head before the first frame of a base. */
 export const NO_FRAME: Head = { number: 0, digest: Buffer.alloc(DIGEST_BYTES) };
-/** Of the frames of a base, which has the seed of the others. */
+/** The seed for the frames of a base, which itself stores the seed for all other frames. */
 export const BASE_SEED = 0;
 
-/** What a base begins with, and what it ends with: the state is that after this frame of the journal. */
+/** The first and the last entry of a base. The state is the one after the frame that `end` names. */
 type BaseEntry =
   | { readonly kind: 'format'; readonly version: number; readonly seed: number }
   | ({ readonly kind: 'end' } & Head);
 
-/** What a frame consists of. */
 export type FrameEntry = Change | BaseEntry;
 
-/** Bytes that the frame is to have, or where they are already. They must not change until the frame is written. */
-type Content = Uint8Array | Place;
+/** The bytes to write, or where they already are. Bytes must not change until the frame is written. */
+type Content = Uint8Array | Extent;
 
 export type EntryToWrite =
   | Exclude<FrameEntry, { kind: 'append' | 'put' }>
-  | (Omit<Extract<Change, { kind: 'append' }>, 'place'> & { readonly place: Content })
+  | (Omit<Extract<Change, { kind: 'append' }>, 'extent'> & { readonly extent: Content })
   | (Omit<Extract<Change, { kind: 'put' }>, 'value'> & { readonly value: Content });
 
 export interface Frame {
   readonly head: Head;
   readonly previousDigest: Buffer;
   readonly directory: Buffer;
-  /** In bytes, from the start of the file. */
+  /** In bytes from the start of the file. */
   readonly offset: number;
-  /** Where the next frame begins. */
+  /** Offset of the next frame. */
   readonly end: number;
 }
 
-/** How a member of an entry is written. `key`: one byte per character; `value`: a record is never `inline`. */
+/** The encoding of a member. A `key` has one byte per character; a `record`, unlike a `value`, is never inline. */
 type Layout = 'text' | 'key' | 'number' | 'digest' | 'record' | 'value';
 
-/** By kind; an entry begins with the index of its kind. */
+/** The members of each kind of entry. On disk, an entry begins with its index in this list. */
 const MEMBERS: readonly (readonly [FrameEntry['kind'], Readonly<Record<string, Layout>>])[] = [
   ['format', { version: 'number', seed: 'number' }],
-  ['append', { log: 'text', sequence: 'number', place: 'record' }],
+  ['append', { log: 'text', sequence: 'number', extent: 'record' }],
   ['put', { key: 'key', value: 'value' }],
   ['remove', { key: 'key' }],
   ['removeRange', { start: 'key', end: 'key' }],
@@ -77,22 +74,21 @@ const MEMBERS: readonly (readonly [FrameEntry['kind'], Readonly<Record<string, L
   ['end', { number: 'number', digest: 'digest' }],
 ];
 
-/** One for all, as there may be very many. */
+/** Shared by all empty values, as there may be very many. */
 const EMPTY = new Uint8Array(0);
 
-/** How the content of a record or value is written. */
+/** Encodings of the content of a record or value. */
 const INLINE = 0;
 const BODY = 1;
 const ELSEWHERE = 2;
 
-/** Collects the entries of a frame. */
 export class FrameBuilder {
   #bytes = Buffer.allocUnsafe(1024);
   #at = HEADER_BYTES;
   readonly #bodies: Uint8Array[] = [];
   #bodyBytes = 0;
 
-  /** Of the frame so far. */
+  /** Size of the frame so far. */
   get byteLength(): number {
     return this.#at + this.#bodyBytes;
   }
@@ -110,7 +106,7 @@ export class FrameBuilder {
     }
   }
 
-  /** The frame as parts to be written one after another at `offset`, and what a reader finds there. */
+  /** Returns the frame as parts to write in sequence at `offset`, and as a reader will find it there. */
   finish(previous: Head, offset: number, seed: number): { parts: Uint8Array[]; frame: Frame } {
     const bytes = this.#bytes.subarray(0, this.#at);
     FRAME_MARK.copy(bytes);
@@ -192,7 +188,7 @@ export class FrameBuilder {
   }
 }
 
-/** Copies neighbours that are short into one part. */
+/** Merges adjacent short parts into one. */
 function gathered(parts: readonly Uint8Array[]): Uint8Array[] {
   const result: Uint8Array[] = [];
   let short: Uint8Array[] = [];
@@ -210,7 +206,7 @@ function gathered(parts: readonly Uint8Array[]): Uint8Array[] {
   return result;
 }
 
-/** The length of the directory behind these bytes; undefined when they are not the header of a frame. */
+/** Returns the length of the directory after this header; undefined if these bytes are not a header. */
 export function directoryBytesOf(header: Buffer, seed: number): number | undefined {
   const isHeader =
     header.byteLength === HEADER_BYTES &&
@@ -219,7 +215,7 @@ export function directoryBytesOf(header: Buffer, seed: number): number | undefin
   return isHeader ? header.readUInt32LE(16) : undefined;
 }
 
-/** The frame with this header and directory; undefined unless the directory has its checksum. */
+/** Returns the frame with this header and directory; undefined if the checksum of the directory does not match. */
 export function openFrame(bytes: Buffer, offset: number, seed: number): Frame | undefined {
   const isWhole = bytes.readUInt32LE(20) === crcOf(bytes.subarray(HEADER_BYTES), seed);
   return isWhole ? frameOf(bytes, offset) : undefined;
@@ -238,7 +234,7 @@ function frameOf(bytes: Buffer, offset: number): Frame {
   };
 }
 
-/** The entries of a frame of this file, in order. Throws RangeError for a directory that nobody has written. */
+/** The entries of a frame in order. Throws RangeError for a directory that no version has written. */
 export function* entriesOf(frame: Frame, file: number): Iterable<FrameEntry> {
   const reader = new DirectoryReader(frame, file);
   while (!reader.isAtEnd) yield reader.entry();
@@ -248,7 +244,7 @@ class DirectoryReader {
   readonly #bytes: Buffer;
   #at = 0;
   readonly #file: number;
-  /** Where the next body is. */
+  /** Offset of the next body. */
   #bodyOffset: number;
 
   constructor({ directory, offset }: Frame, file: number) {
@@ -312,8 +308,8 @@ class DirectoryReader {
   }
 }
 
-/** Where the bytes of an entry are; undefined for one that has none, or has them itself. */
-export function placeOf(entry: FrameEntry): Place | undefined {
-  if (entry.kind === 'append') return entry.place;
-  return entry.kind === 'put' && isPlace(entry.value) ? entry.value : undefined;
+/** Returns where the bytes of an entry are; undefined if the entry has none, or contains them. */
+export function extentOf(entry: FrameEntry): Extent | undefined {
+  if (entry.kind === 'append') return entry.extent;
+  return entry.kind === 'put' && isExtent(entry.value) ? entry.value : undefined;
 }

@@ -1,5 +1,5 @@
-// The files of a journal, which are numbered: logs, to which commits add frames, and bases, which have the state from
-// which the logs after them go on. What is read of them has its checksum compared.
+// The numbered files of a journal. Commits add frames to logs; a base holds the state from which the logs after it
+// continue. Everything that is read is checked against its checksum.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { crcOf } from '../platform/crc32.js';
 import { FILE_MODE, syncFolder } from './disk.js';
-import type { Place } from './place.js';
+import type { Extent } from './extent.js';
 
 export const JOURNAL_FOLDER = 'journal';
 export const UNFINISHED_SUFFIX = '.unfinished';
@@ -27,11 +27,11 @@ export function fileName(number: number, kind: FileKind): string {
 }
 
 export class JournalFiles {
-  /** The data directory, or the backup. */
+  /** The data directory or the backup. */
   readonly directory: string;
   readonly #folder: string;
   readonly #files = new Map<number, JournalFile>();
-  /** Readers that need the files that there were when they began. */
+  /** Number of readers that still need the files that existed when they began. */
   #retainCount = 0;
   readonly #removed = new Set<number>();
 
@@ -40,7 +40,7 @@ export class JournalFiles {
     this.#folder = join(directory, JOURNAL_FOLDER);
   }
 
-  /** Without unfinished files. Throws errors of the system. */
+  /** Ignores unfinished files. Throws errors of the system. */
   static async open(directory: string): Promise<JournalFiles> {
     const files = new JournalFiles(directory);
     try {
@@ -55,18 +55,18 @@ export class JournalFiles {
     return files;
   }
 
-  /** Ascending. */
+  /** Sorted, ascending. */
   numbersOf(kind: FileKind): number[] {
     const found = [...this.#files.values()].filter((file) => file.kind === kind);
     return found.map(({ number }) => number).sort((a, b) => a - b);
   }
 
-  /** Without those that are removed when their readers have ended. */
+  /** All files except those that will be removed when their readers are done. */
   get numbers(): number[] {
     return [...this.#files.keys()].filter((number) => !this.#removed.has(number));
   }
 
-  /** Greater than the number of every file. */
+  /** One more than the greatest file number. */
   get nextNumber(): number {
     return Math.max(0, ...this.#files.keys()) + 1;
   }
@@ -75,14 +75,14 @@ export class JournalFiles {
     return this.#files.has(number);
   }
 
-  /** Both names that it can have had, for a file that is missing. */
+  /** For a missing file, the message names both possible paths. */
   pathOf(number: number): string {
     const file = this.#files.get(number);
     if (file !== undefined) return join(this.#folder, fileName(number, file.kind));
     return `${join(this.#folder, fileName(number, 'log'))} or ${fileName(number, 'base')}`;
   }
 
-  /** Makes a log, or opens one for writing; each write to it is on the disk when it returns. */
+  /** Creates a log or opens an existing one. Each write to it is on disk when it returns. */
   openForWriting(number: number): number {
     const before = this.#files.get(number);
     const { O_RDWR, O_CREAT, O_DSYNC } = constants;
@@ -92,8 +92,8 @@ export class JournalFiles {
   }
 
   /**
-   * Adds a base that `write` writes and syncs; it gets its name when it is whole. Throws errors of the
-   * system, and those of `write`; there is no base then.
+   * Adds a base that `write` writes and syncs; it gets its final name once it is complete. Throws errors of the system
+   * and those of `write`, and then adds nothing.
    */
   async addBase<Written>(
     number: number,
@@ -120,7 +120,7 @@ export class JournalFiles {
     return file;
   }
 
-  /** The bytes of all files together. */
+  /** Total size of all files. */
   get byteLength(): number {
     return this.numbers.reduce((sum, number) => sum + this.sizeOf(number), 0);
   }
@@ -129,7 +129,7 @@ export class JournalFiles {
     return fstatSync(this.#files.get(number)!.descriptor).size;
   }
 
-  /** Fewer bytes at the end of the file. Throws `data_corrupt` where it cannot be read. */
+  /** Returns fewer bytes at the end of the file. Throws `data_corrupt` if the file cannot be read. */
   readBytes(number: number, offset: number, byteLength: number): Buffer {
     const file = this.#files.get(number);
     const path = this.pathOf(number);
@@ -148,34 +148,36 @@ export class JournalFiles {
     return bytes.subarray(0, at);
   }
 
-  /** Owned by the caller; undefined when the bytes are not those that were written, or cannot be read. */
-  readIntact(place: Place): Uint8Array | undefined {
+  /** Returns undefined if the bytes do not match their checksum, or cannot be read. The caller owns the result. */
+  readIntact(extent: Extent): Uint8Array | undefined {
     let bytes: Buffer;
     try {
-      bytes = this.readBytes(place.file, place.offset, place.byteLength);
+      bytes = this.readBytes(extent.file, extent.offset, extent.byteLength);
     } catch {
       return undefined;
     }
-    if (!isContent(bytes, place)) return undefined;
+    if (!isContent(bytes, extent)) return undefined;
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Whether the bytes are those that were written. Throws `data_corrupt` where they cannot be read. */
-  isIntact(place: Place): boolean {
-    return isContent(this.readBytes(place.file, place.offset, place.byteLength), place);
+  /** Whether the bytes match their checksum. Throws `data_corrupt` if they cannot be read. */
+  isIntact(extent: Extent): boolean {
+    return isContent(this.readBytes(extent.file, extent.offset, extent.byteLength), extent);
   }
 
-  /** Owned by the caller. Throws `data_corrupt` when the bytes are not those that were written; `what` they are. */
-  read(place: Place, what: () => string): Uint8Array {
-    const bytes = this.readIntact(place);
+  /**
+   * Like `readIntact`, but throws `data_corrupt`; `what` names the content in the message. The caller owns the result.
+   */
+  read(extent: Extent, what: () => string): Uint8Array {
+    const bytes = this.readIntact(extent);
     if (bytes !== undefined) return bytes;
     throw damagedFile(
-      this.pathOf(place.file),
-      `${what()}, at offset ${place.offset}, cannot be read or does not have the checksum that it was written with`,
+      this.pathOf(extent.file),
+      `${what()} at offset ${extent.offset} cannot be read or does not match its checksum`,
     );
   }
 
-  /** Until the returned function is called, files that are removed stay. */
+  /** Keeps removed files until the returned function is called. */
   retain(): () => void {
     this.#retainCount++;
     let isRetained = true;
@@ -186,14 +188,14 @@ export class JournalFiles {
     };
   }
 
-  /** Bases that were not finished when their process ended. */
+  /** Removes bases whose process died before they were finished. */
   async removeUnfinished(): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       if (name.endsWith(UNFINISHED_SUFFIX)) await rm(join(this.#folder, name), { force: true });
     }
   }
 
-  /** Never throws: what stays is removed by the next start. */
+  /** Never throws: the next start removes what is left. */
   async remove(numbers: readonly number[]): Promise<void> {
     for (const number of numbers) this.#removed.add(number);
     if (this.#retainCount > 0) return;
@@ -206,7 +208,7 @@ export class JournalFiles {
     for (const path of paths) await rm(path, { force: true }).catch(() => {});
   }
 
-  /** Files whose readers have not ended are removed by the next start. */
+  /** Files that are still in use are removed by the next start. */
   close(): void {
     for (const { descriptor } of this.#files.values()) closeSync(descriptor);
     this.#files.clear();
@@ -214,7 +216,7 @@ export class JournalFiles {
   }
 }
 
-function isContent(bytes: Uint8Array, { byteLength, checksum }: Place): boolean {
+function isContent(bytes: Uint8Array, { byteLength, checksum }: Extent): boolean {
   return bytes.byteLength === byteLength && crcOf(bytes) === checksum;
 }
 

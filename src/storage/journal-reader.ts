@@ -1,5 +1,5 @@
-// Reads a journal from its newest base on. A frame that is not whole, with nothing after it that is, is a write that was
-// torn before anybody was told of it, unless the mark says that it was acknowledged; everything else is damage.
+// Reads a journal from its newest base on. An incomplete frame with no complete frame after it is a torn write that was
+// never acknowledged, unless the mark says otherwise; everything else is damage.
 
 import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
@@ -7,28 +7,28 @@ import {
   BASE_SEED,
   directoryBytesOf,
   entriesOf,
+  extentOf,
   FRAME_MARK,
   type Frame,
   HEADER_BYTES,
   type Head,
   NO_FRAME,
   openFrame,
-  placeOf,
 } from './frame.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
-import { FORMAT_VERSION, otherFormat } from './store-format.js';
+import { STORE_FORMAT_VERSION, unsupportedFormat } from './store-format.js';
 import { MARK_FILE, type Mark } from './store-mark.js';
 import { type Change, StoreState } from './store-state.js';
 
-/** Is told of damage, with the file and what is wrong; a start throws, an inspection goes on behind it. */
+/** Receives the damaged file and what is wrong. A start throws there; an inspection continues after the damage. */
 export type ReportDamage = (file: number, what: string) => void;
 
-/** The newest base. */
+/** Sizes of the newest base. */
 export interface BaseSize {
   readonly number: number;
-  /** Of its frames. */
+  /** Total size of its frames. */
   readonly byteLength: number;
-  /** Of the records and values in it. */
+  /** Total size of the records and values in it. */
   readonly bodyBytes: number;
 }
 
@@ -36,35 +36,34 @@ export interface LogEnd {
   readonly file: number;
   /** Where the next frame is written. */
   readonly offset: number;
-  /** Where the last frame begins, if perhaps nobody was told of it; otherwise as `offset`. */
-  readonly unsureFrom: number;
+  /** Start of the last frame if it may not have been acknowledged; otherwise equal to `offset`. */
+  readonly unacknowledgedFrom: number;
 }
 
 export interface JournalContent {
   readonly state: StoreState;
-  /** Of the checksums of frames. */
+  /** Seed of the frame checksums. */
   readonly seed: number;
-  /** Of the last frame. */
   readonly head: Head;
   readonly base: BaseSize;
-  /** Bytes of the frames after the base. */
+  /** Total size of the frames after the base. */
   readonly logBytes: number;
-  /** The log that is added to; null when there is none after the base. */
+  /** The log to append to; null if none follows the base. */
   readonly last: LogEnd | null;
-  /** Whether there is a frame behind it that was not finished. */
+  /** Whether an unfinished frame follows the last one. */
   readonly isTorn: boolean;
 }
 
 export function missingBase(directory: string): SagittaError {
   return new SagittaError(
     'data_corrupt',
-    `The newest base is missing in ${join(directory, JOURNAL_FOLDER)}, from which the logs there go on. Restore a backup.`,
+    `The newest base is missing in ${join(directory, JOURNAL_FOLDER)}; the logs there cannot be read without it. Restore a backup.`,
   );
 }
 
 const WINDOW_BYTES = 1024 * 1024;
 
-/** Throws `configuration_invalid` for another format, and `data_corrupt` when there is no base. */
+/** Throws `configuration_invalid` for another format, and `data_corrupt` if there is no base. */
 export function readJournal(
   files: JournalFiles,
   mark: Mark | undefined,
@@ -84,7 +83,7 @@ class JournalReader {
   #seed = 0;
   #last: JournalContent['last'] = null;
   #isTorn = false;
-  /** Where something is that is not a frame, behind the last one that was found. */
+  /** Where unreadable data begins after the last valid frame. */
   #unreadable: { readonly file: number; readonly offset: number } | undefined;
 
   constructor(files: JournalFiles, mark: Mark | undefined, report: ReportDamage) {
@@ -97,7 +96,7 @@ class JournalReader {
     const byteLength = this.#readBase(base);
     const bodyBytes = this.#state.liveBytes.get(base) ?? 0;
     const logs = this.#files.numbersOf('log').filter((number) => number > base);
-    // One that was made and not used has zeros only.
+    // A log that was created but never used contains only zeros.
     const isEmpty = (log: number) => !new FrameReader(this.#files, log, this.#seed).hasData(0);
     let logBytes = 0;
     let end = { file: base, offset: byteLength };
@@ -107,13 +106,13 @@ class JournalReader {
       logBytes += offset;
       end = { file: log, offset };
       if (!isLast) continue;
-      // What is missing was in the log after it, if there is one.
+      // The missing commits were in the next log, if there is one.
       if (i + 1 < logs.length) end = { file: logs[i + 1]!, offset: 0 };
       break;
     }
     this.#requireAcknowledged(end);
     for (const file of this.#state.liveBytes.keys()) {
-      if (!this.#files.has(file)) this.#report(file, 'it is missing, and records are in it');
+      if (!this.#files.has(file)) this.#report(file, 'it is missing, and records in it are in use');
     }
     return {
       state: this.#state,
@@ -126,7 +125,7 @@ class JournalReader {
     };
   }
 
-  /** Returns the bytes of its frames. */
+  /** Returns the total size of its frames. */
   #readBase(file: number): number {
     const frames = new FrameReader(this.#files, file, BASE_SEED);
     let last = NO_FRAME;
@@ -134,7 +133,7 @@ class JournalReader {
       const at = frames.offset;
       const frame = frames.next();
       if (frame === undefined || !isNext(frame, last)) {
-        this.#report(file, `at offset ${at}, the state that it has is not complete`);
+        this.#report(file, `at offset ${at}, its state is incomplete`);
         if (frame === undefined && !frames.skipToNext()) return at;
       }
       if (frame === undefined) continue;
@@ -143,7 +142,7 @@ class JournalReader {
         if (entry.kind === 'format') this.#begin(entry);
         else if (entry.kind !== 'end') this.#state.apply(entry);
         else {
-          this.#goOn(file, { number: entry.number, digest: entry.digest });
+          this.#advance(file, { number: entry.number, digest: entry.digest });
           return frames.offset;
         }
       }
@@ -151,24 +150,24 @@ class JournalReader {
   }
 
   #begin({ version, seed }: { readonly version: number; readonly seed: number }): void {
-    if (version !== FORMAT_VERSION) throw otherFormat(this.#files.directory, version);
+    if (version !== STORE_FORMAT_VERSION) throw unsupportedFormat(this.#files.directory, version);
     this.#seed = seed;
   }
 
-  /** Returns the bytes of its frames. */
+  /** Returns the total size of its frames. */
   #readLog(file: number, isLast: boolean): number {
     const frames = new FrameReader(this.#files, file, this.#seed);
-    let unsureFrom = 0;
+    let unacknowledgedFrom = 0;
     while (true) {
       const { offset } = frames;
       const frame = frames.next();
       const isTorn = isLast && frame !== undefined && this.#isTornBody(frames, frame);
       if (isTorn || (frame === undefined && !frames.skipToNext())) {
         const hasData = isTorn || frames.hasData(offset);
-        // A log that another one follows was cut behind its last frame.
+        // A log with a successor was truncated after its last frame.
         if (hasData || (!isLast && !frames.isAtEnd)) this.#unreadable ??= { file, offset };
         if (isLast) {
-          this.#last = { file, offset, unsureFrom };
+          this.#last = { file, offset, unacknowledgedFrom };
           this.#isTorn = hasData;
         }
         return offset;
@@ -180,21 +179,21 @@ class JournalReader {
       if (!isNext(frame, this.#head)) this.#reportGap(file, offset, frame);
       this.#unreadable = undefined;
       for (const entry of entriesOf(frame, file)) this.#state.apply(entry as Change);
-      this.#goOn(file, frame.head);
-      unsureFrom = this.#isMarked(frame) ? frame.end : frame.offset;
+      this.#advance(file, frame.head);
+      unacknowledgedFrom = this.#isMarked(frame) ? frame.end : frame.offset;
     }
   }
 
-  #goOn(file: number, head: Head): void {
+  #advance(file: number, head: Head): void {
     this.#head = head;
     if (this.#mark?.number !== head.number || this.#mark.digest.equals(head.digest)) return;
     this.#report(
       file,
-      `commit ${head.number} is not the one that ${MARK_FILE} was written for: one of them is of another time or another store`,
+      `commit ${head.number} does not match ${MARK_FILE}: one of the two is from another time or another store`,
     );
   }
 
-  /** At the end of the journal. */
+  /** Called at the end of the journal. */
   #requireAcknowledged(end: { readonly file: number; readonly offset: number }): void {
     const acknowledged = this.#mark?.number ?? 0;
     const { number } = this.#head;
@@ -202,7 +201,7 @@ class JournalReader {
     const at = this.#unreadable ?? end;
     this.#report(
       at.file,
-      `it ends with commit ${number}, at offset ${at.offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,
+      `it ends with commit ${number} at offset ${at.offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,
     );
   }
 
@@ -210,7 +209,7 @@ class JournalReader {
     return head.number <= (this.#mark?.number ?? 0);
   }
 
-  /** Whether the last frame, of which nobody was told, was written in part only. */
+  /** Whether the last frame, which was not acknowledged, was written only in part. */
   #isTornBody(frames: FrameReader, frame: Frame): boolean {
     if (this.#isMarked(frame)) return false;
     const isFollowed = frames.skipToNext(frame.end);
@@ -218,7 +217,7 @@ class JournalReader {
     return !isFollowed && !frames.isWhole(frame);
   }
 
-  /** What cannot be read may be in the file before the one in which the gap shows. */
+  /** The unreadable data may be in an earlier file than the gap. */
   #reportGap(file: number, offset: number, frame: Frame): void {
     const at = this.#unreadable ?? { file, offset };
     const expected = this.#head.number + 1;
@@ -226,7 +225,7 @@ class JournalReader {
     const what =
       number > expected
         ? `commits ${expected} to ${number - 1} are missing or cannot be read`
-        : `commit ${number} does not follow commit ${this.#head.number}: one of them is of another time or another store`;
+        : `commit ${number} does not follow commit ${this.#head.number}: one of the two is from another time or another store`;
     this.#report(at.file, `at offset ${at.offset}, ${what}`);
   }
 }
@@ -235,13 +234,13 @@ function isNext(frame: Frame, { number, digest }: Head): boolean {
   return frame.head.number === number + 1 && frame.previousDigest.equals(digest);
 }
 
-/** Reads the frames of a file one after another. */
+/** Reads the frames of a file in order. */
 class FrameReader {
   readonly #file: number;
   readonly #files: JournalFiles;
   readonly #seed: number;
   readonly #size: number;
-  /** Where the next frame is. */
+  /** Offset of the next frame. */
   offset = 0;
   #window: Buffer = Buffer.alloc(0);
   #windowAt = 0;
@@ -253,14 +252,14 @@ class FrameReader {
     this.#size = files.sizeOf(file);
   }
 
-  /** Undefined when there is none here, or it is damaged. */
+  /** Returns undefined if there is no frame here, or a damaged one. */
   next(): Frame | undefined {
     const frame = this.#frameAt(this.offset);
     if (frame !== undefined) this.offset = frame.end;
     return frame;
   }
 
-  /** Goes on to the first frame at or after `from`, at whatever offset it is; returns false when there is none. */
+  /** Moves to the first frame at or after `from`, at any offset; returns false if there is none. */
   skipToNext(from = this.offset + 1): boolean {
     for (let start = from; start < this.#size; ) {
       const bytes = this.#read(start, WINDOW_BYTES);
@@ -269,7 +268,7 @@ class FrameReader {
         this.offset = start + at;
         return true;
       }
-      // The mark may be cut by the end of the window.
+      // A frame mark may be split at the end of the window.
       start += Math.max(1, bytes.byteLength - FRAME_MARK.byteLength + 1);
     }
     return false;
@@ -279,7 +278,7 @@ class FrameReader {
     return this.offset >= this.#size;
   }
 
-  /** Whether there is anything but zeros from there on. */
+  /** Whether any byte from this offset on is not zero. */
   hasData(from: number): boolean {
     for (let start = from; start < this.#size; start += WINDOW_BYTES) {
       const bytes = this.#read(start, WINDOW_BYTES);
@@ -289,12 +288,12 @@ class FrameReader {
   }
 
   /**
-   * Whether all bodies of a frame are as they were written. Throws `data_corrupt` where they cannot be read: a frame is
-   * not taken for torn because the disk fails.
+   * Whether all bodies of the frame match their checksums. Throws `data_corrupt` if they cannot be read, because a
+   * failing disk must not make a frame look torn.
    */
   isWhole(frame: Frame): boolean {
     for (const entry of entriesOf(frame, this.#file)) {
-      const content = placeOf(entry);
+      const content = extentOf(entry);
       if (content === undefined || content.file !== this.#file) continue;
       if (!this.#files.isIntact(content)) return false;
     }
@@ -309,7 +308,7 @@ class FrameReader {
     return openFrame(Buffer.from(this.#bytes(offset, byteLength)), offset, this.#seed);
   }
 
-  /** Fewer at the end of the file. */
+  /** Returns fewer bytes at the end of the file. */
   #bytes(offset: number, byteLength: number): Buffer {
     const start = offset - this.#windowAt;
     if (start >= 0 && start + byteLength <= this.#window.byteLength) {
@@ -320,7 +319,7 @@ class FrameReader {
     return this.#window.subarray(0, byteLength);
   }
 
-  /** Fewer at the end of the file, for which no memory is taken. */
+  /** Returns fewer bytes at the end of the file, and allocates no memory for the missing ones. */
   #read(offset: number, byteLength: number): Buffer {
     const rest = Math.max(0, this.#size - offset);
     return this.#files.readBytes(this.#file, offset, Math.min(byteLength, rest));

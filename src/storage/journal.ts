@@ -1,5 +1,5 @@
-// The journal of an open store: commits are frames that are added to its last log, and are on the disk when they have been
-// added. From time to time a base is written with the whole state, and the files that nothing refers to are removed.
+// The journal of an open store. Each commit group is a frame that is appended to the last log and is on disk once
+// added. From time to time a base with the whole state is written, and files that nothing refers to are removed.
 
 import { fdatasync as fdatasyncWithCallback, ftruncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import {
   requireFreeSpace,
   syncFolder,
   translateDiskError,
-  writeAll,
+  writeParts,
 } from './disk.js';
 import { entriesOf, type FrameBuilder, type Head } from './frame.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
@@ -28,37 +28,41 @@ export interface JournalOptions {
   readonly files: JournalFiles;
   readonly content: JournalContent;
   readonly warn: (message: string) => void;
-  /** A log that has this many bytes is followed by another one. */
+  /** Size at which a log is closed and the next one begins. */
   readonly logBytesMax?: number | undefined;
 }
 
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** A base is written after the bytes of a log, or so many times those of the last base: a start reads no more. */
+/**
+ * A base is due once the frames after the last one take more than a full log and more than this many times the size of
+ * the last base. This bounds what a start has to read.
+ */
 const BASE_AFTER_RATIO = 4;
-/** With less than this share of its bytes in use, what is left of a log moves into the next base. */
+/** If less than this share of a file is in use, the rest of it moves into the next base. */
 const LIVE_SHARE_MIN = 0.25;
-/** The same with less free space than this, where room is worth more than the time to copy. */
+/** The share on a nearly full disk, where space is worth more than the time to copy. */
 const LIVE_SHARE_MIN_FULL = 0.9;
 const FULL_BYTES = 4 * REMOVAL_SPACE_BYTES;
-/** A base is written early when it gives so much space back, on a disk with little room. */
+/** On a disk with little free space, a base is written early if it frees at least this much. */
 const RELEASED_BYTES_MIN = 1024 * 1024;
-/** There logs are shorter, so that what is in use of one can be copied into the space that is left for removals. */
+/** Logs are shorter there, so that the used part of one fits into the space reserved for removals. */
 const SHORT_LOG_BYTES_MAX = REMOVAL_SPACE_BYTES / 2;
-/** What a base leaves free. */
+/** Space that a base leaves free. */
 const SPARE_BYTES = 1024 * 1024;
 
 /**
- * Written behind the last frame, so that further ones change no length of a file, whose sync would take longer. Of this,
- * `RESERVE_BYTES` are left to commits that remove something: deletions and checkpoints, which succeed on a full disk.
+ * Zeros written after the last frame, so that appending does not change the length of the file, which would make a sync
+ * slower. The last `RESERVE_BYTES` of them are kept for commits that remove something, such as deletions and
+ * checkpoints, which therefore succeed on a full disk.
  */
 const AHEAD_BYTES = 1024 * 1024;
 const RESERVE_BYTES = 256 * 1024;
-/** Longer frames are followed by the reserve only. */
+/** After longer frames, only the reserve is written ahead. */
 const SHORT_FRAME_BYTES_MAX = 64 * 1024;
 const ZEROS = Buffer.alloc(AHEAD_BYTES);
-/** Short commits that remove nothing leave nothing to do. */
+/** Short commits that remove nothing leave nothing to tidy. */
 const UNTIDY_BYTES_MAX = 64 * 1024;
-/** After a base failed. */
+/** Pause after a failed base. */
 const BASE_PAUSE_MS = 1_000;
 
 export class Journal {
@@ -71,21 +75,21 @@ export class Journal {
   readonly #logBytesMax: number;
   #head: Head;
   #base: BaseSize;
-  /** Of all frames after the base. */
+  /** Total size of the frames after the base. */
   #bytesSinceBase: number;
-  /** The log that is added to. */
+  /** The log that frames are appended to. */
   #log: { readonly number: number; readonly descriptor: number };
-  /** Where the next frame is written, and up to where the file has been written. */
+  /** Where the next frame goes, and how far the file has been written. */
   #offset: number;
   #endOfFile: number;
-  #basing: Promise<void> | undefined;
+  #baseWrite: Promise<void> | undefined;
   #isClosing = false;
-  /** By the monotonic clock, in milliseconds: a base that failed is not tried again before. */
+  /** When a failed base may be retried, in milliseconds of the monotonic clock. */
   #nextBaseMs = 0;
   #hasBaseFailed = false;
-  /** Of frames since `tidy` looked for work; infinite when something was removed. */
+  /** Bytes added since `tidy` last looked for work; infinite once something was removed. */
   #untidyBytes = Infinity;
-  /** Files with records that are damaged, and so not copied. */
+  /** Files with damaged records, which are therefore not emptied. */
   readonly #damaged = new Set<number>();
 
   private constructor(options: JournalOptions, log: Pick<LogEnd, 'file' | 'offset'>) {
@@ -105,13 +109,13 @@ export class Journal {
     this.#endOfFile = Math.max(log.offset, files.sizeOf(log.file));
   }
 
-  /** Goes on where the journal ends; a frame that was not finished is cut off. Throws errors of the system. */
+  /** Continues where the journal ends, and cuts off an unfinished frame. Throws errors of the system. */
   static async open(options: JournalOptions): Promise<Journal> {
     const { files, content } = options;
     const last = content.last ?? { file: content.base.number + 1, offset: 0 };
     const journal = new Journal(options, last);
     if (content.isTorn) await journal.#clearTail();
-    if (content.last !== null) await journal.#writeAgain(content.last);
+    if (content.last !== null) await journal.#rewriteUnacknowledged(content.last);
     await fdatasync(journal.#log.descriptor);
     await syncFolder(journal.#folder);
     await files.removeUnfinished();
@@ -119,19 +123,18 @@ export class Journal {
     return journal;
   }
 
-  /** Of the last commit. */
   get head(): Head {
     return this.#head;
   }
 
-  /** What a base of the present state says of the journal. */
+  /** The position in the journal that a base of the current state has to name. */
   get origin(): { readonly head: Head; readonly seed: number } {
     return { head: this.#head, seed: this.#seed };
   }
 
   /**
-   * Adds the frame, whose changes the state has when this resolves. `mayUseReserve`: on a full disk. Throws
-   * `storage_full`, and nothing was added then, and errors of the system, after which nothing can be added.
+   * Appends the frame and applies its changes to the state. `mayUseReserve` allows the reserve to be used on a full
+   * disk. Throws `storage_full` if nothing was added, and errors of the system, after which no frame can be added.
    */
   async add(builder: FrameBuilder, mayUseReserve: boolean): Promise<void> {
     if (!mayUseReserve) {
@@ -167,20 +170,20 @@ export class Journal {
     return this.#offset >= SHORT_LOG_BYTES_MAX && isDiskLow(this.#directory);
   }
 
-  /** Waits for bases that give space back until there is so much. Throws `storage_full`. */
+  /** Waits for bases to free space. Throws `storage_full`. */
   async #makeRoom(byteCount: number): Promise<void> {
     while (!hasFreeSpace(this.#directory, byteCount)) {
       this.#untidyBytes = Infinity;
       await this.tidy();
-      if (this.#basing === undefined) requireFreeSpace(this.#directory, byteCount);
-      await this.#basing;
+      if (this.#baseWrite === undefined) requireFreeSpace(this.#directory, byteCount);
+      await this.#baseWrite;
     }
   }
 
-  /** Throws `storage_full`, after which the next start does not find any of it, and errors of the system. */
+  /** Throws errors of the system, and `storage_full`, after which the next start finds no part of the write. */
   async #write(parts: readonly Uint8Array[]): Promise<void> {
     try {
-      await writeAll(this.#log.descriptor, parts, this.#offset);
+      await writeParts(this.#log.descriptor, parts, this.#offset);
     } catch (error) {
       const translated = translateDiskError(error);
       if (translated instanceof SagittaError) {
@@ -191,31 +194,34 @@ export class Journal {
     }
   }
 
-  /** Leaves nothing behind the last frame but what is written ahead, which a full disk may need. Throws errors of the system. */
+  /**
+   * Clears everything after the last frame except the zeros written ahead, which a full disk may need. Throws errors of
+   * the system.
+   */
   async #clearTail(): Promise<void> {
     const { descriptor } = this.#log;
     this.#endOfFile = Math.min(this.#endOfFile, this.#offset + AHEAD_BYTES);
     ftruncateSync(descriptor, this.#endOfFile);
-    await writeAll(descriptor, [ZEROS.subarray(0, this.#endOfFile - this.#offset)], this.#offset);
+    await writeParts(descriptor, [ZEROS.subarray(0, this.#endOfFile - this.#offset)], this.#offset);
   }
 
   /**
-   * After a write that failed, the memory of the system may have what the disk has not, and take it for written: what a
-   * start has read and nobody was told of is written again. Throws errors of the system.
+   * After a failed write, the page cache may hold data that is not on disk but counts as written. Frames that the start
+   * has read and that may not have been acknowledged are therefore written again. Throws errors of the system.
    */
-  async #writeAgain({ file, offset, unsureFrom }: LogEnd): Promise<void> {
-    if (unsureFrom === offset) return;
-    const bytes = this.files.readBytes(file, unsureFrom, offset - unsureFrom);
-    await writeAll(this.#log.descriptor, [bytes], unsureFrom);
+  async #rewriteUnacknowledged({ file, offset, unacknowledgedFrom }: LogEnd): Promise<void> {
+    if (unacknowledgedFrom === offset) return;
+    const bytes = this.files.readBytes(file, unacknowledgedFrom, offset - unacknowledgedFrom);
+    await writeParts(this.#log.descriptor, [bytes], unacknowledgedFrom);
   }
 
-  /** Makes the next log. Throws `storage_full` and errors of the system; the log is then the one before. */
+  /** Throws `storage_full` and errors of the system, and then keeps the current log. */
   async #startLog(number: number): Promise<void> {
     try {
       const descriptor = this.files.openForWriting(number);
       const reserved = await this.#reserveIn(descriptor);
       await syncFolder(this.#folder);
-      // What was written ahead is needed no longer.
+      // The current log no longer needs what was written ahead.
       this.#cut();
       this.#log = { number, descriptor };
       this.#offset = 0;
@@ -227,13 +233,13 @@ export class Journal {
   }
 
   /**
-   * Writes the reserve ahead in a new log, and returns how much that is: half on a full disk, where the present log gives
-   * up its own for that and for the base that is to make room. Throws errors of the system.
+   * Writes the reserve of a new log and returns its size. On a full disk it is half as large, and the current log gives
+   * up its own reserve for it and for the base that should free space. Throws errors of the system.
    */
   async #reserveIn(descriptor: number): Promise<number> {
     const reserve = ZEROS.subarray(0, RESERVE_BYTES);
     try {
-      await writeAll(descriptor, [reserve], 0);
+      await writeParts(descriptor, [reserve], 0);
       return RESERVE_BYTES;
     } catch (error) {
       if (!(translateDiskError(error) instanceof SagittaError)) throw error;
@@ -241,11 +247,11 @@ export class Journal {
     ftruncateSync(descriptor, 0);
     this.#cut();
     try {
-      await writeAll(descriptor, [reserve.subarray(0, RESERVE_BYTES / 2)], 0);
+      await writeParts(descriptor, [reserve.subarray(0, RESERVE_BYTES / 2)], 0);
       return RESERVE_BYTES / 2;
     } catch (error) {
       ftruncateSync(descriptor, 0);
-      await writeAll(this.#log.descriptor, [reserve], this.#offset);
+      await writeParts(this.#log.descriptor, [reserve], this.#offset);
       this.#endOfFile = this.#offset + RESERVE_BYTES;
       throw error;
     }
@@ -256,24 +262,24 @@ export class Journal {
     this.#endOfFile = this.#offset;
   }
 
-  /** Removes files that are not needed, and begins a base when it is time. To be called between frames; never throws. */
+  /** Removes unneeded files and starts a base if one is due. Must be called between frames; never throws. */
   async tidy(): Promise<void> {
     if (this.#untidyBytes < UNTIDY_BYTES_MAX) return;
     this.#untidyBytes = 0;
     await this.#removeDead();
-    if (this.#basing !== undefined || !this.#isBaseDue()) return;
+    if (this.#baseWrite !== undefined || !this.#isBaseDue()) return;
     const isUnused = this.#offset === 0 && !this.files.has(this.#log.number - 1);
     try {
-      // The logs after the base have greater numbers.
+      // Leaves a number for the base, which precedes the logs after it.
       if (!isUnused) await this.#startLog(this.files.nextNumber + 1);
     } catch (error) {
-      this.#noteFailedBase(error);
+      this.#reportFailedBase(error);
       return;
     }
-    this.#basing = this.#replaceBase(this.#log.number - 1)
+    this.#baseWrite = this.#replaceBase(this.#log.number - 1)
       .then(() => this.#removeDead())
       .finally(() => {
-        this.#basing = undefined;
+        this.#baseWrite = undefined;
       });
   }
 
@@ -288,12 +294,12 @@ export class Journal {
     const due = Math.max(this.#logBytesMax, BASE_AFTER_RATIO * this.#base.byteLength);
     if (this.#bytesSinceBase >= due) return true;
     if (!isDiskLow(this.#directory)) return false;
-    // A base costs what is in it: on a disk that is not full yet, it has to be worth that.
+    // A base takes up space itself. Unless the disk is full, it must free at least as much.
     const cost = hasFreeSpace(this.#directory, FULL_BYTES) ? this.#base.byteLength : 0;
     return this.#releasableBytes() >= Math.max(RELEASED_BYTES_MIN, cost);
   }
 
-  /** What the next base would give back to the file system. */
+  /** Space that the next base would free. */
   #releasableBytes(): number {
     let byteLength = 0;
     for (const number of this.#filesToEmpty())
@@ -301,7 +307,10 @@ export class Journal {
     return byteLength;
   }
 
-  /** The files that the next base does not refer to: nothing is in use of them, or little, which it has itself. */
+  /**
+   * Files that the next base will not refer to: those without content in use, and those with so little that it is
+   * copied.
+   */
   #filesToEmpty(): Set<number> {
     const { freeBytes } = diskSpace(this.#directory);
     const share = freeBytes < FULL_BYTES ? LIVE_SHARE_MIN_FULL : LIVE_SHARE_MIN;
@@ -324,7 +333,7 @@ export class Journal {
     return this.state.liveBytes.get(number) ?? 0;
   }
 
-  /** Of a base, without the entries, which the next one has as well. */
+  /** Excludes the entries of a base, as the next one has them as well. */
   #bytesIn(number: number): number {
     if (number === this.#base.number) return this.#base.bodyBytes;
     return number === this.#log.number ? this.#offset : this.files.sizeOf(number);
@@ -341,11 +350,11 @@ export class Journal {
         state,
         head: this.#head,
         seed: this.#seed,
-        // What is damaged stays where it is, so that its reader finds the damage.
-        content: (place) => {
-          if (!emptied.has(place.file)) return undefined;
-          const bytes = this.files.readIntact(place);
-          if (bytes === undefined) this.#damaged.add(place.file);
+        // Damaged content stays in place so that its reader reports the damage.
+        content: (extent) => {
+          if (!emptied.has(extent.file)) return undefined;
+          const bytes = this.files.readIntact(extent);
+          if (bytes === undefined) this.#damaged.add(extent.file);
           return bytes;
         },
         onFrame: () => {
@@ -361,24 +370,24 @@ export class Journal {
       this.#hasBaseFailed = false;
       this.#bytesSinceBase -= bytesBefore;
     } catch (error) {
-      this.#noteFailedBase(error);
+      this.#reportFailedBase(error);
     } finally {
       release();
     }
   }
 
-  #noteFailedBase(error: unknown): void {
+  #reportFailedBase(error: unknown): void {
     this.#nextBaseMs = performance.now() + BASE_PAUSE_MS;
     if (this.#isClosing || this.#hasBaseFailed) return;
     this.#hasBaseFailed = true;
     this.#warn(
-      `The state of the store could not be written to ${this.#folder}: ${(error as Error).message}. It is tried again; until then the journal grows.`,
+      `The state of the store could not be written to ${this.#folder}: ${(error as Error).message}. It will be tried again; until then the journal grows.`,
     );
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await this.#basing;
+    await this.#baseWrite;
     this.files.close();
   }
 }

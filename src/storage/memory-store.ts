@@ -1,21 +1,22 @@
-// A store in memory with the same contract, for tests and for services that keep nothing: the frames of commits are kept
-// in place of a journal. Its state can be given to a second store, which is then like the store of a restarted process.
+// A store in memory with the same contract, for tests and for services that keep nothing. It keeps the frames of
+// commits instead of a journal. Its state can be passed to a second store, which then behaves like the store of a
+// restarted process.
 
 import { assert } from '../common/errors.js';
-import { assertBlobName } from './blob-files.js';
+import { assertStoreBlobName } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
 import { entriesOf, NO_FRAME } from './frame.js';
-import type { Place } from './place.js';
+import type { JournalFiles } from './journal-files.js';
 import { StateView } from './state-view.js';
-import type { LogEntry, Store, StoreKey, StoreOperation, StoreSnapshot } from './store.js';
+import type { LogEntry, Store, StoreOperation, StoreSnapshot } from './store.js';
 import { type Change, StoreState } from './store-state.js';
 
-/** Frames are removed when so many are not needed any more. */
+/** Unused frames are removed once there are this many. */
 const DEAD_FRAMES_MAX = 64;
 
 export interface MemoryState {
   readonly entries: StoreState;
-  /** The frames that have records and long values, by number. */
+  /** Frames with records or long values, by number. */
   readonly frames: Map<number, Buffer>;
   readonly blobs: Map<string, Uint8Array>;
 }
@@ -26,7 +27,7 @@ export function createMemoryState(): MemoryState {
 
 export interface MemoryStoreOptions {
   readonly state?: MemoryState;
-  /** Runs before each commit takes effect: a test delays it or makes it fail. */
+  /** Runs before each commit takes effect; tests use it to delay commits or make them fail. */
   readonly beforeCommit?: (operations: readonly StoreOperation[]) => Promise<void>;
 }
 
@@ -34,20 +35,19 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options);
 }
 
-class MemoryStore implements Store {
+class MemoryStore extends StateView implements Store {
   readonly #state: MemoryState;
   readonly #beforeCommit: MemoryStoreOptions['beforeCommit'];
-  readonly #view: StateView;
   readonly #dropped = new Set<string>();
   #nextFrame: number;
   #lastCommit: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor({ state = createMemoryState(), beforeCommit }: MemoryStoreOptions) {
+    super(state.entries, filesOf(state.frames));
     this.#state = state;
     this.#beforeCommit = beforeCommit;
     this.#nextFrame = Math.max(0, ...state.frames.keys()) + 1;
-    this.#view = viewOf(state);
   }
 
   commit(operations: readonly StoreOperation[]): Promise<void> {
@@ -71,29 +71,13 @@ class MemoryStore implements Store {
     for (const each of frames.keys()) if (!entries.liveBytes.has(each)) frames.delete(each);
   }
 
-  get(key: StoreKey): Uint8Array | undefined {
-    return this.#view.get(key);
-  }
-
-  list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    return this.#view.list(prefix);
-  }
-
-  count(prefix: StoreKey): number {
-    return this.#view.count(prefix);
-  }
-
-  /** At once, since frames are removed when nothing refers to them. */
-  readLog(log: string, afterSequence: number): Iterable<LogEntry> {
-    return [...this.#view.readLog(log, afterSequence)];
-  }
-
-  logBytes(log: string): number {
-    return this.#state.entries.logs.get(log)?.records.byteLength ?? 0;
+  /** Reads all records at once, because frames are removed when nothing refers to them. */
+  override readLog(log: string, afterSequence: number): Iterable<LogEntry> {
+    return [...super.readLog(log, afterSequence)];
   }
 
   async writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
-    assertBlobName(name);
+    assertStoreBlobName(name);
     const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
     this.#state.blobs.set(name, new Uint8Array(whole));
   }
@@ -111,7 +95,7 @@ class MemoryStore implements Store {
   }
 
   async copyBlob(from: string, to: string): Promise<void> {
-    assertBlobName(to);
+    assertStoreBlobName(to);
     const blob = this.#state.blobs.get(from);
     assert(blob !== undefined, `there is a blob ${from}`);
     this.#state.blobs.set(to, blob);
@@ -140,13 +124,7 @@ class MemoryStore implements Store {
         blobs: new Map(blobs),
       },
     });
-    return use({
-      get: (key) => reader.get(key),
-      list: (prefix) => reader.list(prefix),
-      readLog: (log, after) => reader.readLog(log, after),
-      readBlob: (name) => reader.readBlob(name),
-      endEntries() {},
-    });
+    return use(Object.assign(reader, { endEntries() {} }));
   }
 
   async close(): Promise<void> {
@@ -155,11 +133,11 @@ class MemoryStore implements Store {
   }
 }
 
-function viewOf({ entries, frames }: MemoryState): StateView {
-  return new StateView(entries, {
-    read({ file, offset, byteLength }: Place) {
+function filesOf(frames: MemoryState['frames']): Pick<JournalFiles, 'read' | 'retain'> {
+  return {
+    read({ file, offset, byteLength }) {
       return new Uint8Array(frames.get(file)!.subarray(offset, offset + byteLength));
     },
     retain: () => () => {},
-  });
+  };
 }

@@ -1,6 +1,6 @@
-// What opening a store makes in a directory that has none. When the command that made it fails, exactly this
-// is removed, so that the next command does not find an empty data directory. Everything else stays: files
-// and folders that were there before, and whatever others have put into a folder since.
+// Remembers what opening a store adds to a directory. If the command that opened it fails, exactly that is removed, so
+// the next command does not find an empty data directory. Files and folders that existed before, or that others added
+// since, stay.
 
 import { existsSync } from 'node:fs';
 import { readdir, rm, rmdir } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { JOURNAL_FOLDER } from './journal-files.js';
 import { BLOB_FOLDER } from './store-format.js';
 import { MARK_FILE } from './store-mark.js';
 
-/** Made with the lock, and so removed with it: who has it next needs them. */
+/** Created and removed under the lock, because the next owner needs them. */
 const STORE_FOLDERS = [JOURNAL_FOLDER, BLOB_FOLDER];
 const FOLDERS = [CONTROL_FOLDER, LOCK_FOLDER];
 
@@ -21,9 +21,9 @@ export class NewDirectory {
   readonly #folders: readonly string[];
   readonly #directory: string;
   readonly #hadMark: boolean;
-  #isOfStore = false;
+  #isStoreNew = false;
 
-  /** Called before the directory is locked, which makes folders. */
+  /** Must run before the directory is locked, since locking creates folders. */
   constructor(directory: string) {
     this.#directory = directory;
     const isMissing = (path: string) => !existsSync(path);
@@ -33,14 +33,14 @@ export class NewDirectory {
     this.#hadMark = existsSync(join(directory, MARK_FILE));
   }
 
-  /** Called with the lock, before the files of a new store are made: there is none, so its files are new. */
-  noteStore(): void {
-    this.#isOfStore = true;
+  /** Called under the lock if no store exists, before its files are created: all of them are new. */
+  markStoreNew(): void {
+    this.#isStoreNew = true;
   }
 
-  /** Removes the files of the store, which has no blobs, and their folders; the caller has the lock of the directory. */
+  /** Removes the files of the store, which must not contain blobs, and their folders. The caller must hold the lock. */
   async removeFiles(): Promise<void> {
-    if (this.#isOfStore) {
+    if (this.#isStoreNew) {
       if (!this.#hadMark) await rm(join(this.#directory, MARK_FILE), { force: true });
       const journal = join(this.#directory, JOURNAL_FOLDER);
       for (const name of await readdir(journal).catch(() => [])) {
@@ -50,7 +50,7 @@ export class NewDirectory {
     for (const folder of this.#storeFolders) await rmdir(folder).catch(() => {});
   }
 
-  /** Removes the other folders that are empty: another process may have locked the directory by now. */
+  /** Removes the other folders if they are empty. Another process may have locked the directory by now. */
   async removeFolders(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => {});
   }

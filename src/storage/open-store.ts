@@ -1,5 +1,5 @@
-// Opens a data directory: takes its lock, reads its journal, compares it with the mark, and removes what interrupted work
-// has left. Makes a new store where there is none.
+// Opens a data directory: locks it, reads its journal, compares it with the mark, and removes the leftovers of
+// interrupted work. Creates a new store if there is none.
 
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -21,25 +21,25 @@ import type { DiskStore } from './store.js';
 import { BLOB_FOLDER } from './store-format.js';
 import { describeMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
 import { StoreState } from './store-state.js';
-import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
+import { directoryWarnings, requireUsable, unusableDirectory } from './usable-directory.js';
 
 /**
- * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
- * when it cannot be used, is a backup, or has another format, `data_corrupt` when the journal is
- * damaged or older than its mark, and `storage_full`. What was made in a new directory is then removed.
+ * Throws `data_directory_locked` if another process uses the directory; `configuration_invalid` if it is unusableDirectory, a
+ * backup, or in another format; `data_corrupt` if the journal is damaged or older than its mark; and `storage_full`. On
+ * failure, whatever was created in a new directory is removed.
  */
 export async function openStore(options: {
   directory: string;
-  /** Whether blobs can be mapped; `auto` by default. */
+  /** Whether blobs may be mapped; `auto` by default. */
   mapping?: MappingRule;
-  /** Told what was repaired. */
+  /** Receives a message for each repair. */
   warn?: (message: string) => void;
   /**
-   * Told, once, that the disk has failed. Every later commit is refused: the store is to be closed and opened
-   * again, which finds out what is on the disk.
+   * Called once if the disk fails. Later commits are refused: the store must be closed and opened again, which finds
+   * out what is on disk.
    */
   onFailure?: (error: SagittaError) => void;
-  /** The bytes of a log after which another one begins, for tests; 64 MiB by default. */
+  /** Log size at which the next log begins; 64 MiB unless a test sets it. */
   logBytesMax?: number;
 }): Promise<DiskStore> {
   const {
@@ -51,7 +51,7 @@ export async function openStore(options: {
   } = options;
   await requireUsable(directory);
   await requireNoBackup(directory).catch((error: unknown) => {
-    throw unusable(directory, error);
+    throw unusableDirectory(directory, error);
   });
   const newDirectory = new NewDirectory(directory);
   const lock = await lockDirectory(directory).catch(async (error: unknown) => {
@@ -65,9 +65,9 @@ export async function openStore(options: {
     await makeFolder(join(directory, JOURNAL_FOLDER));
     files = await JournalFiles.open(directory);
     const isNew = files.numbers.length === 0;
-    if (isNew) newDirectory.noteStore();
-    const madeHere = [LOCK_FOLDER, CONTROL_FOLDER, JOURNAL_FOLDER];
-    for (const message of await suspicionsAbout(directory, { isNew, madeHere })) warn(message);
+    if (isNew) newDirectory.markStoreNew();
+    const ownNames = [LOCK_FOLDER, CONTROL_FOLDER, JOURNAL_FOLDER];
+    for (const message of await directoryWarnings(directory, { isNew, ownNames })) warn(message);
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), { mapping, isNew });
     const mark = await readMark(directory);
     if (isNew) {
@@ -84,12 +84,12 @@ export async function openStore(options: {
     if (content.isTorn) {
       const { file, offset } = content.last!;
       warn(
-        `The last write to ${files.pathOf(file)} was not finished, as after a crash. Nobody was told of it; it was cut off at offset ${offset}.`,
+        `The last write to ${files.pathOf(file)} was not finished, as after a crash. It was never acknowledged and was cut off at offset ${offset}.`,
       );
     }
     const what = isNew ? undefined : describeMark(mark, content.head);
     if (what !== undefined) {
-      warn(`The file ${join(directory, MARK_FILE)} ${what}. It was written anew.`);
+      warn(`The file ${join(directory, MARK_FILE)} ${what}. It was rewritten.`);
     }
     if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
     return new RecordStore({
@@ -98,8 +98,8 @@ export async function openStore(options: {
       newDirectory: isNew ? newDirectory : null,
     });
   } catch (error) {
-    // Before the directory is removed, whose disk is looked at.
-    const translated = unusable(directory, translateDiskError(error));
+    // Checks the disk, so it must run before the directory is removed.
+    const translated = unusableDirectory(directory, translateDiskError(error));
     await markFile?.close();
     await journal?.close();
     files?.close();
@@ -110,16 +110,16 @@ export async function openStore(options: {
   }
 }
 
-/** Throws `data_corrupt` where there was a store. */
+/** Throws `data_corrupt` if a store existed here. */
 function requireNothingLost(directory: string, blobs: BlobFiles, mark: Mark | undefined): void {
   if (blobs.wasEmpty && (mark?.number ?? 0) === 0) return;
   throw new SagittaError(
     'data_corrupt',
-    `The files of ${join(directory, JOURNAL_FOLDER)} are missing, but there are segment files or a mark of commits beside it, which belong to a store that was lost. Restore a backup, or use another directory.`,
+    `The files of ${join(directory, JOURNAL_FOLDER)} are missing, but segment files or a commit mark from a lost store exist beside it. Restore a backup, or use another directory.`,
   );
 }
 
-/** Makes the first base, which has nothing. The digest makes the commits of different stores differ. */
+/** Writes the first base, which is empty. The random digest tells the commits of different stores apart. */
 async function makeStore(files: JournalFiles): Promise<void> {
   const source: BaseSource = {
     state: new StoreState(),

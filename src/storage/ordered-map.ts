@@ -1,24 +1,24 @@
-// A map in the order of its keys, which are strings of one byte per character. Keys are in chunks of bounded size, so
-// that an insertion moves few of them, whatever the number of entries is.
+// A map sorted by its keys, which are strings with one byte per character. It consists of chunks of bounded size, so an
+// insertion moves few entries, whatever the size of the map.
 
 const CHUNK_ENTRIES_MAX = 512;
-/** Entries that are read at once: between two pages of an iteration the map may change. */
+/** Entries that are read at a time; the map may change between two pages. */
 const PAGE_ENTRIES = 128;
 
 interface Chunk<Value> {
   readonly keys: string[];
   readonly values: Value[];
-  /** The map that may change it; others copy it first. */
+  /** The map that may change this chunk; others copy it first. */
   readonly owner: object;
 }
 
 export class OrderedMap<Value> {
-  /** In order; none is empty. */
+  /** In key order; no chunk is empty. */
   readonly #chunks: Chunk<Value>[];
   #size: number;
   #owner = {};
 
-  /** A copy shares the chunks until one of the two changes them. */
+  /** A copy shares the chunks until either map changes them. */
   constructor(source?: OrderedMap<Value>) {
     this.#size = source?.size ?? 0;
     this.#chunks = source ? [...source.#chunks] : [];
@@ -34,7 +34,7 @@ export class OrderedMap<Value> {
     return isFound ? this.#chunks[index]!.values[at] : undefined;
   }
 
-  /** Returns the value that the key had before. */
+  /** Returns the previous value. */
   set(key: string, value: Value): Value | undefined {
     const { index, at, isFound } = this.#find(key);
     const chunk = this.#ownChunk(index);
@@ -51,7 +51,7 @@ export class OrderedMap<Value> {
     return undefined;
   }
 
-  /** Returns the value that the key had. */
+  /** Returns the previous value. */
   delete(key: string): Value | undefined {
     const { index, at, isFound } = this.#find(key);
     if (!isFound) return undefined;
@@ -63,7 +63,7 @@ export class OrderedMap<Value> {
     return value;
   }
 
-  /** How many keys there are from `start` to before `end`. */
+  /** Number of keys from `start` (inclusive) to `end` (exclusive). */
   count(start: string, end: string): number {
     if (end <= start) return 0;
     const first = this.#find(start);
@@ -73,7 +73,10 @@ export class OrderedMap<Value> {
     return count;
   }
 
-  /** The entries from `start` to before `end`. Changes meanwhile are seen where the iteration has not come yet. */
+  /**
+   * Entries from `start` (inclusive) to `end` (exclusive). Changes made during the iteration are visible only beyond
+   * its current page.
+   */
   *entries(start: string, end: string): Iterable<readonly [string, Value]> {
     let from = start;
     while (true) {
@@ -97,7 +100,7 @@ export class OrderedMap<Value> {
     return page;
   }
 
-  /** The place of the key, or where it is to be inserted. */
+  /** Where the key is, or where to insert it. */
   #find(key: string): { readonly index: number; readonly at: number; readonly isFound: boolean } {
     const chunks = this.#chunks;
     // The last chunk that begins at or before the key.
@@ -107,7 +110,7 @@ export class OrderedMap<Value> {
     return { index, at, isFound: keys[at] === key };
   }
 
-  /** The chunk, which the caller may change; a new one behind the last. */
+  /** The chunk in a form that this map may change; appends a new one after the last. */
   #ownChunk(index: number): Chunk<Value> {
     const owner = this.#owner;
     const chunk = this.#chunks[index];
@@ -125,7 +128,7 @@ export class OrderedMap<Value> {
   }
 }
 
-/** The first number below `count` of which the condition holds, which holds for all after it; else `count`. */
+/** Binary search: returns the first index below `count` for which a monotonic condition holds, or `count`. */
 export function firstWhere(count: number, isAfter: (at: number) => boolean): number {
   let low = 0;
   let high = count;

@@ -1,24 +1,24 @@
-// Where the records of a log are, by sequence, ascending. Five numbers of an array for each record, instead of an
-// object: logs may have millions.
+// Where the records of a log are, in ascending order of their sequences. A log may have millions of records, so each
+// takes five numbers in one array instead of an object.
 
+import { type Extent, isSameExtent } from './extent.js';
 import { firstWhere } from './ordered-map.js';
-import { isSamePlace, type Place } from './place.js';
 
 const FIELDS = 5;
-/** Removed records stay in the array until they are more than the others, and more than this. */
+/** Removed records stay in the array until there are more of them than of the others, and more than this. */
 const REMOVED_MAX = 1024;
 
 export class RecordList {
-  /** Sequence, file, offset, byte length and checksum of each record. A copy has the same array. */
+  /** Sequence, file, offset, byte length and checksum of each record. Copies share the array. */
   #fields: number[];
-  /** Records at the start that were removed. */
+  /** Number of removed records at the start of the array. */
   #removed: number;
-  /** Records up to here, those that were removed included; a copy does not see what is added later. */
+  /** Number of records in the array, including removed ones. A copy does not see records added later. */
   #end: number;
   #byteLength: number;
   #hasCopies = false;
 
-  /** A copy, which is not to be changed. */
+  /** Makes a read-only copy. */
   constructor(source?: RecordList) {
     this.#fields = source ? source.#fields : [];
     this.#removed = source ? source.#removed : 0;
@@ -31,13 +31,13 @@ export class RecordList {
     return this.#end - this.#removed;
   }
 
-  /** The bytes of all records together. */
+  /** Total size of all records. */
   get byteLength(): number {
     return this.#byteLength;
   }
 
-  /** The sequence is greater than that of every record before. */
-  add(sequence: number, { file, offset, byteLength, checksum }: Place): void {
+  /** `sequence` must be greater than that of all earlier records. */
+  add(sequence: number, { file, offset, byteLength, checksum }: Extent): void {
     this.#fields.push(sequence, file, offset, byteLength, checksum);
     this.#end++;
     this.#byteLength += byteLength;
@@ -47,29 +47,29 @@ export class RecordList {
     return this.#fields[(this.#removed + index) * FIELDS]!;
   }
 
-  /** The records after this sequence, as they are now. */
-  *after(sequence: number): Iterable<{ readonly sequence: number; readonly place: Place }> {
+  /** The records after this sequence at the time of the call. */
+  *after(sequence: number): Iterable<{ readonly sequence: number; readonly extent: Extent }> {
     const first = this.#indexAfter(sequence);
     const fields = this.#fields.slice((this.#removed + first) * FIELDS, this.#end * FIELDS);
     for (let at = 0; at < fields.length; at += FIELDS) {
-      yield { sequence: fields[at]!, place: placeIn(fields, at) };
+      yield { sequence: fields[at]!, extent: extentIn(fields, at) };
     }
   }
 
-  /** The index of the first record after this sequence. */
+  /** Index of the first record after this sequence. */
   #indexAfter(sequence: number): number {
     return firstWhere(this.count, (index) => this.#sequenceAt(index) > sequence);
   }
 
-  #placeAt(index: number): Place {
-    return placeIn(this.#fields, (this.#removed + index) * FIELDS);
+  #extentAt(index: number): Extent {
+    return extentIn(this.#fields, (this.#removed + index) * FIELDS);
   }
 
-  /** Returns the places of the records that were removed. */
-  removeThrough(sequence: number): Place[] {
+  /** Returns the extents of the removed records. */
+  removeThrough(sequence: number): Extent[] {
     const count = this.#indexAfter(sequence);
-    const places = Array.from({ length: count }, (_, i) => this.#placeAt(i));
-    for (const { byteLength } of places) this.#byteLength -= byteLength;
+    const extents = Array.from({ length: count }, (_, i) => this.#extentAt(i));
+    for (const { byteLength } of extents) this.#byteLength -= byteLength;
     this.#removed += count;
     if (this.#removed > Math.max(REMOVED_MAX, this.count)) {
       this.#fields = this.#fields.slice(this.#removed * FIELDS);
@@ -77,14 +77,14 @@ export class RecordList {
       this.#removed = 0;
       this.#hasCopies = false;
     }
-    return places;
+    return extents;
   }
 
-  /** Returns whether the record was at `from`, and so was moved. */
-  move(sequence: number, from: Place, to: Place): boolean {
+  /** Moves the record if it is still at `from`; returns whether it was. */
+  move(sequence: number, from: Extent, to: Extent): boolean {
     const index = this.#indexAfter(sequence) - 1;
     if (index < 0 || this.#sequenceAt(index) !== sequence) return false;
-    if (!isSamePlace(this.#placeAt(index), from)) return false;
+    if (!isSameExtent(this.#extentAt(index), from)) return false;
     if (this.#hasCopies) this.#fields = [...this.#fields];
     this.#hasCopies = false;
     const at = (this.#removed + index) * FIELDS;
@@ -94,7 +94,7 @@ export class RecordList {
   }
 }
 
-function placeIn(fields: readonly number[], at: number): Place {
+function extentIn(fields: readonly number[], at: number): Extent {
   return {
     file: fields[at + 1]!,
     offset: fields[at + 2]!,

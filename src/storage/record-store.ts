@@ -1,20 +1,20 @@
-// A store on disk: a journal, which has the logs and values, and files of blobs. Groups commits, so that those that come
-// while others are written share the next write, and validates each before anything is written.
+// A store on disk: a journal for logs and values, and files for blobs. Commits that arrive during a write are grouped
+// and share the next one. Each commit is validated before anything is written.
 
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
-import { anotherBackup, type BackupSource, writeBackup } from './backup.js';
+import { type BackupSource, backupInProgress, writeBackup } from './backup.js';
 import type { BlobFiles, RetainedFiles } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
 import type { DirectoryLock } from './directory-lock.js';
 import type { Journal } from './journal.js';
 import type { NewDirectory } from './new-directory.js';
 import { StateView } from './state-view.js';
-import type { DiskStore, LogEntry, StoreKey, StoreOperation, StoreSnapshot } from './store.js';
+import type { DiskStore, StoreOperation, StoreSnapshot } from './store.js';
 import type { MarkFile } from './store-mark.js';
 import { StoreState } from './store-state.js';
 
-/** Bound on one group; a larger commit is written alone. */
+/** Maximum size of a group; a larger commit is written alone. */
 const GROUP_BYTES_MAX = 64 * 1024 * 1024;
 
 interface WaitingCommit {
@@ -29,34 +29,33 @@ export interface RecordStoreOptions {
   readonly blobs: BlobFiles;
   readonly lock: DirectoryLock;
   readonly mark: MarkFile;
-  /** Null unless the store is new. */
+  /** Null if the store already existed. */
   readonly newDirectory: NewDirectory | null;
-  /** Told, once, that the disk has failed. */
+  /** Called once if the disk fails. */
   readonly onFailure: (error: SagittaError) => void;
 }
 
-export class RecordStore implements DiskStore {
+export class RecordStore extends StateView implements DiskStore {
   readonly #options: RecordStoreOptions;
   readonly #journal: Journal;
   readonly #blobs: BlobFiles;
-  readonly #view: StateView;
-  /** Names that are not used again. */
+  /** Names of dropped logs, which must not be used again. */
   readonly #dropped = new Set<string>();
   #waiting: WaitingCommit[] = [];
   #running: Promise<void> | undefined;
   #backup: Promise<unknown> | undefined;
   readonly #snapshots = new Set<Promise<unknown>>();
-  /** This many commits are written one by one: together they did not fit on the disk. */
+  /** Number of commits to write one by one, because together they did not fit on the disk. */
   #aloneCount = 0;
   #isClosing = false;
   #failure: SagittaError | undefined;
 
-  /** The store owns journal, blobs, lock and mark, and closes them. */
+  /** The store owns and closes the journal, the blobs, the lock and the mark. */
   constructor(options: RecordStoreOptions) {
+    super(options.journal.state, options.journal.files);
     this.#options = options;
     this.#journal = options.journal;
     this.#blobs = options.blobs;
-    this.#view = new StateView(options.journal.state, options.journal.files);
   }
 
   commit(operations: readonly StoreOperation[]): Promise<void> {
@@ -66,26 +65,6 @@ export class RecordStore implements DiskStore {
       this.#waiting.push({ operations, resolve, reject });
       this.#running ??= this.#run();
     });
-  }
-
-  get(key: StoreKey): Uint8Array | undefined {
-    return this.#view.get(key);
-  }
-
-  list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    return this.#view.list(prefix);
-  }
-
-  count(prefix: StoreKey): number {
-    return this.#view.count(prefix);
-  }
-
-  readLog(log: string, afterSequence: number): Iterable<LogEntry> {
-    return this.#view.readLog(log, afterSequence);
-  }
-
-  logBytes(log: string): number {
-    return this.#journal.state.logs.get(log)?.records.byteLength ?? 0;
   }
 
   writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -127,7 +106,7 @@ export class RecordStore implements DiskStore {
     folder: string,
     choose: Parameters<DiskStore['backup']>[1],
   ): ReturnType<DiskStore['backup']> {
-    if (this.#backup !== undefined) throw anotherBackup();
+    if (this.#backup !== undefined) throw backupInProgress();
     const making = this.#withState((state, files) => {
       const source: BackupSource = {
         directory: this.#options.directory,
@@ -149,20 +128,18 @@ export class RecordStore implements DiskStore {
   withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result> {
     return this.#withState((state, files, endEntries) => {
       const view = new StateView(state, this.#journal.files);
-      return use({
-        get: (key) => view.get(key),
-        list: (prefix) => view.list(prefix),
-        readLog: (log, after) => view.readLog(log, after),
-        readBlob: (name) => files.read(name),
+      const snapshot = Object.assign(view, {
+        readBlob: files.read,
         endEntries() {
           view.end();
           endEntries();
         },
       });
+      return use(snapshot);
     });
   }
 
-  /** Calls `use` with the state of now, whose files stay until `endEntries` or the end. */
+  /** Calls `use` with the current state, whose files are kept until `endEntries` is called or `use` settles. */
   async #withState<Result>(
     use: (state: StoreState, files: RetainedFiles, endEntries: () => void) => Promise<Result>,
   ): Promise<Result> {
@@ -187,7 +164,7 @@ export class RecordStore implements DiskStore {
   async closeAndRemoveIfNew(): Promise<void> {
     const { lock, newDirectory } = this.#options;
     await this.#closeFiles();
-    // Under the lock: nobody else can have written to the files.
+    // Under the lock, nobody else can have written to the files.
     await newDirectory?.removeFiles();
     await lock.release();
     await newDirectory?.removeFolders();
@@ -216,15 +193,15 @@ export class RecordStore implements DiskStore {
         continue;
       }
       for (const log of group.dropped) this.#dropped.add(log);
-      this.#options.mark.note(this.#journal.head);
+      this.#options.mark.advance(this.#journal.head);
       for (const { resolve } of commits) resolve();
       await this.#journal.tidy();
     }
-    // In the same turn as the last check of the queue, so a later commit starts a new run.
+    // Runs in the same turn as the last check of the queue, so a later commit starts a new run.
     this.#running = undefined;
   }
 
-  /** Adds commits from the front of the queue until the group is full. */
+  /** Takes commits from the front of the queue until the group is full. */
   #take(group: CommitGroup): WaitingCommit[] {
     const commits: WaitingCommit[] = [];
     const countMax = this.#aloneCount > 0 ? 1 : Infinity;
@@ -247,18 +224,18 @@ export class RecordStore implements DiskStore {
     if (!(error instanceof SagittaError)) {
       this.#fail(error, commits);
     } else if (commits.length > 1) {
-      // One by one, so that the deletion of a collection does not fail with large writes.
+      // Retries them one by one, so that the deletion of a collection does not fail because of large writes.
       this.#aloneCount = commits.length;
       this.#waiting.unshift(...commits);
     } else commits[0]!.reject(error);
   }
 
-  /** After a failed sync the system takes pages for written that are not: nothing more is built on them. */
+  /** After a failed sync the system may consider pages written that are not, so no further commit may build on them. */
   #fail(cause: unknown, commits: readonly WaitingCommit[]): void {
-    // Clients read the message, so it names no path; the log has the cause.
+    // Clients read this message, so it contains no path; the log has the cause.
     this.#failure = new SagittaError(
       'stopping',
-      'The disk reported an error while the journal was written, so the service ends. Whether this write is on the disk is known after its next start: repeat it then.',
+      'The disk reported an error while the journal was being written, so the service is stopping. It is unknown whether this write is on disk; repeat it after the next start.',
       { cause },
     );
     for (const { reject } of [...commits, ...this.#waiting.splice(0)]) reject(this.#failure);

@@ -1,5 +1,5 @@
-// Makes a folder that appears complete or not at all: it is filled under a temporary name beside its
-// place, synced, and renamed. The next attempt removes the remains of one that died.
+// Makes a folder that appears complete or not at all: it is filled under a temporary name, synced, and renamed. The
+// next attempt removes the remains of an interrupted one.
 
 import { constants } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
@@ -14,14 +14,13 @@ import {
   syncFolder,
 } from './disk.js';
 
-/** No backup and no blob has such a name. */
+/** Backups and blobs never have such a name. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
 
 /**
- * `fill` writes into a temporary folder, which is then renamed to `folder`. It must sync the files that it
- * writes; folders are synced here. When it throws, nothing is left. Throws `backup_exists` when there is
- * something at `folder`. A mount point cannot be replaced, so entries are moved into it one by one,
- * `lastName` last.
+ * `fill` writes into a temporary folder, which is then renamed to `folder`. It must sync its files; folders are synced
+ * here. If it throws, nothing remains. Throws `backup_exists` if `folder` already exists. A mount point cannot be
+ * replaced, so entries are moved into it one by one, `lastName` last.
  */
 export async function stageFolder<Result>(
   folder: string,
@@ -46,7 +45,7 @@ export async function stageFolder<Result>(
     await syncFolder(isMount ? target : parent);
     return result;
   } catch (error) {
-    // Renamed before the error came, for example of the sync of its parent.
+    // The folder was renamed before the error, which came from the sync of its parent, for example.
     const isRenamed = isFilled && !isMount && (await isMissing(staging));
     await rm(isRenamed ? target : staging, { recursive: true, force: true });
     const { code } = error as NodeJS.ErrnoException;
@@ -63,17 +62,20 @@ export async function removeUnfinished(parent: string): Promise<void> {
   }
 }
 
-/** Copies files and syncs each; shares their blocks where the file system can. */
+/** Copies and syncs files. They share disk blocks with the originals if the file system supports it. */
 export class FileCopier {
   #mayShare = true;
   #bytesLeft: number;
 
-  /** @param byteCount of all files to copy. */
+  /** @param byteCount total size of all files to copy. */
   constructor(byteCount: number) {
     this.#bytesLeft = byteCount;
   }
 
-  /** Throws errors of the system, and `storage_full` before writing when the remaining files do not fit. */
+  /**
+   * Returns the size of the file. Throws errors of the system, and `storage_full` before writing if the remaining files
+   * do not fit.
+   */
   async copy(from: string, to: string): Promise<number> {
     const { size } = await stat(from);
     if (!this.#mayShare || !(await shareBlocks(from, to))) {
@@ -83,7 +85,7 @@ export class FileCopier {
       }
       await copyFile(from, to, constants.COPYFILE_EXCL);
     }
-    // Whatever the modes of the copied files are.
+    // The mode must not depend on that of the original.
     await chmod(to, FILE_MODE);
     await syncFile(to);
     this.#bytesLeft -= size;
@@ -116,12 +118,12 @@ async function isMountPoint(target: string): Promise<boolean> {
   return found?.isDirectory() === true && found.dev !== (await stat(dirname(target))).dev;
 }
 
-/** Throws `backup_exists` unless there is nothing, or an empty folder. */
+/** Throws `backup_exists` unless the folder is missing or empty. */
 export async function requireVacant(folder: string): Promise<void> {
   const target = resolve(folder);
-  // A new file system has a folder lost+found.
+  // A new file system contains a folder lost+found.
   const ignored = (await isMountPoint(target)) ? [stagingName(target), 'lost+found'] : [];
-  // A link counts as something, wherever it leads.
+  // Even a dangling link counts as existing.
   const found = await lstat(target).catch(() => undefined);
   if (found === undefined) return;
   if (!found.isDirectory()) throw occupied(target);

@@ -1,13 +1,13 @@
-// Reads a state: short values from memory, records and long values from the files of the journal.
+// Reads a state: short values from memory, records and long values from the journal files.
 
 import { assert } from '../common/errors.js';
+import { isExtent, type StoredValue } from './extent.js';
 import type { JournalFiles } from './journal-files.js';
-import { isPlace, type StoredValue } from './place.js';
-import type { LogEntry, StateReader, StoreKey } from './store.js';
+import type { LogEntry, Store, StoreKey } from './store.js';
 import { decodeKey, encodeKey, nameOfKey, rangeUnder } from './store-format.js';
 import type { StoreState } from './store-state.js';
 
-export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> {
+export class StateView implements Pick<Store, 'get' | 'list' | 'count' | 'readLog' | 'logBytes'> {
   readonly #state: StoreState;
   readonly #files: Pick<JournalFiles, 'read' | 'retain'>;
   #isEnded = false;
@@ -47,16 +47,20 @@ export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> 
     this.#requireOpen();
     const records = this.#state.logs.get(log)?.records.after(afterSequence);
     if (records === undefined) return;
-    // Records that are trimmed meanwhile are still read.
+    // Records stay readable even if they are trimmed during the iteration.
     const release = this.#files.retain();
     try {
-      for (const { sequence, place } of records) {
-        const record = this.#files.read(place, () => `record ${sequence} of log ${log}`);
+      for (const { sequence, extent } of records) {
+        const record = this.#files.read(extent, () => `record ${sequence} of log ${log}`);
         yield { sequence, record };
       }
     } finally {
       release();
     }
+  }
+
+  logBytes(log: string): number {
+    return this.#state.logs.get(log)?.records.byteLength ?? 0;
   }
 
   /** Nothing can be read afterwards. */
@@ -69,7 +73,7 @@ export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> 
   }
 
   #read(key: string, value: StoredValue): Uint8Array {
-    if (isPlace(value)) return this.#files.read(value, () => nameOfKey(key));
+    if (isExtent(value)) return this.#files.read(value, () => nameOfKey(key));
     return new Uint8Array(value);
   }
 }

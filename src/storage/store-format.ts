@@ -1,29 +1,29 @@
-// The format of a data directory: its version, the names in it, and the keys of values.
+// The format of a data directory: its version, the names in it, and the encoding of keys.
 //
-// A key in the store is a string of one byte per character, in an order that is that of the keys: part by part, each by
-// its UTF-8 bytes. A part may hold any characters: it ends with 0x00, and a 0x00 or 0x01 inside it is written as two bytes.
+// An encoded key is a string with one byte per character. Encoded keys sort like the keys themselves: part by part,
+// each by its UTF-8 bytes. Each part ends with 0x00; a 0x00 or 0x01 inside a part is escaped with two bytes.
 
 import { assert, SagittaError } from '../common/errors.js';
 import type { StoreKey } from './store.js';
 
-/** The folder of a data directory with the blobs. */
+/** The folder of the blobs inside a data directory. */
 export const BLOB_FOLDER = 'segments';
 
-export const FORMAT_VERSION = 1;
+export const STORE_FORMAT_VERSION = 1;
 
-export function otherFormat(directory: string, found: number): SagittaError {
+export function unsupportedFormat(directory: string, found: number): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory.`,
+    `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${STORE_FORMAT_VERSION}. Start the version that wrote it, or use another directory.`,
   );
 }
 
 const KEY_BYTES_MAX = 2_000;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-/** UTF-8 has no such byte: a prefix followed by it sorts after every key under the prefix. */
+/** A byte that never occurs in UTF-8: a prefix followed by it sorts after every key with that prefix. */
 const AFTER_ALL = '\u00ff';
 
-/** From `start` to before `end`. */
+/** From `start` (inclusive) to `end` (exclusive). */
 export interface KeyRange {
   readonly start: string;
   readonly end: string;
@@ -39,12 +39,12 @@ export function decodeKey(key: string): string[] {
   return parts.slice(0, -1).map(unescapePart);
 }
 
-/** A key in a message. */
+/** Describes a key in a message. */
 export function nameOfKey(key: string): string {
   return `the value ${JSON.stringify(decodeKey(key).join('/'))}`;
 }
 
-/** The keys that start with these parts; without parts all keys. */
+/** The range of all keys that start with these parts; without parts, of all keys. */
 export function rangeUnder(prefix: StoreKey): KeyRange {
   const start = encodeParts(prefix);
   return { start, end: `${start}${AFTER_ALL}` };
@@ -66,7 +66,7 @@ function encodeParts(parts: StoreKey): string {
   return key;
 }
 
-/** Throws unless it is well-formed Unicode and has characters. */
+/** Throws unless the name is well-formed Unicode and not empty. */
 export function requireName(name: string, what: string): void {
   assert(name.length > 0, `${what} is not empty`);
   assert(!LONE_SURROGATE.test(name), `${what} is well-formed Unicode`);
@@ -76,7 +76,7 @@ function escapePart(part: string): string {
   return part.replaceAll('\u0001', '\u0001\u0002').replaceAll('\u0000', '\u0001\u0001');
 }
 
-/** Unambiguous, because an escape always begins with 0x01 and both its bytes are consumed. */
+/** Unambiguous, because an escape always begins with 0x01 and both of its bytes are consumed. */
 function unescapePart(part: string): string {
   return part.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001');
 }

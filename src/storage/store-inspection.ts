@@ -1,24 +1,24 @@
-// Reads a data directory or a backup for inspection, and changes nothing in it. Damage is reported and
-// skipped. A data directory is locked meanwhile, since a process might open it; a backup is not.
+// Reads a data directory or a backup for inspection and changes nothing in it. Damage is reported and skipped. A data
+// directory is locked during the inspection, so that no process opens it; a backup is not.
 
-import { constants } from 'node:fs';
-import { access, open, readdir, rmdir, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, readdir, rmdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { BACKUP_BASE } from './backup.js';
 import { type BackupMarker, digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
 import { readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
+import { type Extent, isExtent } from './extent.js';
 import { JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
 import { missingBase, type ReportDamage, readJournal } from './journal-reader.js';
-import { isPlace, type Place } from './place.js';
 import type { LogEntry, StoreKey } from './store.js';
 import { ALL_KEYS, BLOB_FOLDER, decodeKey, nameOfKey, rangeUnder } from './store-format.js';
 import { describeMark, MARK_FILE, readMark } from './store-mark.js';
 import type { StoreState } from './store-state.js';
 
 export interface Finding {
-  /** `note`: nothing is lost, and the next start cleans it up. */
+  /** `note` means that nothing is lost and that the next start cleans it up. */
   readonly severity: 'error' | 'note';
   readonly where: string;
   readonly what: string;
@@ -34,21 +34,21 @@ export interface InspectedLog {
 export class StoreInspection {
   readonly directory: string;
   readonly isBackup: boolean;
-  /** The size of all files. */
+  /** Total size of all files. */
   readonly byteLength: number;
   readonly logs: ReadonlyMap<string, InspectedLog>;
-  /** Lengths by name, those of unfinished writes included. */
+  /** Blob sizes by name, including unfinished writes. */
   readonly blobs: ReadonlyMap<string, number>;
   readonly #state: StoreState;
   readonly #files: JournalFiles;
   readonly #release: () => Promise<void>;
 
   /**
-   * Reads the journal and reports its damage. Throws `configuration_invalid` if it is not a data directory
-   * or has another format, `data_directory_locked`, and `data_corrupt` when there is no state in the journal.
+   * Reads the journal and reports its damage. Throws `configuration_invalid` if the directory is not a data directory
+   * or has another format, `data_directory_locked`, and `data_corrupt` if the journal contains no state.
    */
   static async open(directory: string, report: ReportFinding): Promise<StoreInspection> {
-    await requireDataDirectory(directory);
+    requireDataDirectory(directory);
     const marker = await readMarker(directory);
     const release = marker === undefined ? await lockForInspection(directory) : async () => {};
     let files: JournalFiles | undefined;
@@ -91,11 +91,11 @@ export class StoreInspection {
     this.byteLength = [...blobs.values()].reduce((sum, size) => sum + size, files.byteLength);
   }
 
-  /** The entries under a prefix in key order, without damaged ones. */
+  /** Entries under a prefix in key order; damaged ones are left out. */
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
     const { start, end } = rangeUnder(prefix);
     for (const [key, stored] of this.#state.values.entries(start, end)) {
-      const value = isPlace(stored) ? this.#files.readIntact(stored) : stored;
+      const value = isExtent(stored) ? this.#files.readIntact(stored) : stored;
       if (value !== undefined) yield { key: decodeKey(key), value };
     }
   }
@@ -107,25 +107,20 @@ export class StoreInspection {
     return undefined;
   }
 
-  /** The records that a store would read; `record` is undefined where it is damaged. */
+  /** The records that a store would read; `record` is undefined if it is damaged. */
   *readLog(
     log: string,
     afterSequence: number,
   ): Iterable<{ sequence: LogEntry['sequence']; record: Uint8Array | undefined }> {
-    for (const { sequence, place } of this.#state.logs.get(log)?.records.after(afterSequence) ??
+    for (const { sequence, extent } of this.#state.logs.get(log)?.records.after(afterSequence) ??
       []) {
-      yield { sequence, record: this.#files.readIntact(place) };
+      yield { sequence, record: this.#files.readIntact(extent) };
     }
   }
 
-  /** The whole blob, in shared memory. Throws errors of the system. */
-  async readBlob(name: string): Promise<Uint8Array> {
-    const file = await open(join(this.directory, BLOB_FOLDER, name), 'r');
-    try {
-      return await readWholeBlob(file);
-    } finally {
-      await file.close();
-    }
+  /** Returns the whole blob in shared memory. Throws errors of the system. */
+  readBlob(name: string): Promise<Uint8Array> {
+    return readWholeBlob(join(this.directory, BLOB_FOLDER, name));
   }
 
   async close(): Promise<void> {
@@ -134,23 +129,18 @@ export class StoreInspection {
   }
 }
 
-async function requireDataDirectory(directory: string): Promise<void> {
-  const exists = (name: string) =>
-    stat(join(directory, name)).then(
-      () => true,
-      () => false,
-    );
-  if (await exists(JOURNAL_FOLDER)) return;
-  for (const name of [MARK_FILE, BLOB_FOLDER, MARKER_FILE]) {
-    if (!(await exists(name))) continue;
+function requireDataDirectory(directory: string): void {
+  const exists = (name: string) => existsSync(join(directory, name));
+  if (exists(JOURNAL_FOLDER)) return;
+  if ([MARK_FILE, BLOB_FOLDER, MARKER_FILE].some(exists)) {
     throw new SagittaError(
       'data_corrupt',
-      `The folder ${JOURNAL_FOLDER} is missing in ${directory}, but other files of a data directory are there. Restore a backup.`,
+      `The folder ${JOURNAL_FOLDER} is missing in ${directory}, although it contains other files of a data directory. Restore a backup.`,
     );
   }
   throw new SagittaError(
     'configuration_invalid',
-    `${directory} is neither a data directory nor a backup: it has no folder ${JOURNAL_FOLDER}.`,
+    `${directory} is neither a data directory nor a backup: it contains no folder ${JOURNAL_FOLDER}.`,
   );
 }
 
@@ -179,14 +169,11 @@ async function lockForInspection(directory: string): Promise<() => Promise<void>
   );
   if (isReadOnly) return async () => {};
   const folder = join(directory, LOCK_FOLDER);
-  const wasThere = await stat(folder).then(
-    () => true,
-    () => false,
-  );
+  const existed = existsSync(folder);
   const lock = await lockDirectory(directory);
   return async () => {
     await lock.release();
-    if (!wasThere) await rmdir(folder).catch(() => {});
+    if (!existed) await rmdir(folder).catch(() => {});
   };
 }
 
@@ -212,7 +199,7 @@ async function inspectJournal(
     report({ severity: 'error', where: nameOf(file), what });
   const { state, head, last, isTorn } = readJournal(files, mark, reportDamage);
   if (isTorn) {
-    const what = `at offset ${last!.offset}, a write was not finished, which nobody was told of`;
+    const what = `at offset ${last!.offset}, the last write was not finished; it was never acknowledged`;
     report({ severity: 'note', where: nameOf(last!.file), what });
   }
   const aboutMark = describeMark(mark, head);
@@ -221,18 +208,18 @@ async function inspectJournal(
   return state;
 }
 
-/** Compares every record and long value with its checksum. */
+/** Checks every record and long value against its checksum. */
 function reportContents(state: StoreState, files: JournalFiles, report: ReportDamage): void {
-  const check = (place: Place, what: string) => {
-    if (files.readIntact(place) !== undefined) return;
-    report(place.file, `${what}, at offset ${place.offset}, does not have its checksum`);
+  const check = (extent: Extent, what: string) => {
+    if (files.readIntact(extent) !== undefined) return;
+    report(extent.file, `${what} at offset ${extent.offset} does not match its checksum`);
   };
   for (const [log, { records }] of state.logs) {
-    for (const { sequence, place } of records.after(0)) {
-      check(place, `record ${sequence} of log ${log}`);
+    for (const { sequence, extent } of records.after(0)) {
+      check(extent, `record ${sequence} of log ${log}`);
     }
   }
   for (const [key, value] of state.values.entries(ALL_KEYS.start, ALL_KEYS.end)) {
-    if (isPlace(value)) check(value, nameOfKey(key));
+    if (isExtent(value)) check(value, nameOfKey(key));
   }
 }

@@ -1,14 +1,15 @@
-// The file beside the journal that has the number and the digest of the last commit. A journal that was cut, or replaced
-// by an older copy, ends like one whose last write was torn; the mark shows that commits are missing. It is never ahead
-// of the journal, and behind it for milliseconds only: it is written a moment after commits, once for all of them, and
-// synced when no more commits come. Each frame of the journal says besides that the ones before it were acknowledged.
+// The file beside the journal with the number and digest of the last commit. A journal that was truncated or replaced
+// by an older copy looks like one whose last write was torn; the mark reveals that commits are missing. It is never
+// ahead of the journal and lags only milliseconds behind: it is written shortly after a commit, once for all commits
+// meanwhile, and synced when no more follow. Besides, each frame of the journal implies that its predecessors were
+// acknowledged.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crcOf } from '../platform/crc32.js';
-import { FILE_MODE, writeAll } from './disk.js';
+import { FILE_MODE, writeParts } from './disk.js';
 import { DIGEST_BYTES, type Head } from './frame.js';
 
 export const MARK_FILE = 'store.mark';
@@ -17,13 +18,13 @@ export type Mark = Head;
 
 const MAGIC = Buffer.from('SGTMARK1');
 const SLOT_BYTES = MAGIC.byteLength + 8 + DIGEST_BYTES + 4;
-/** Each slot is in a block of its own: a write that is torn, or a damaged block, leaves the other one. */
+/** Each slot has its own disk block, so a torn write or a damaged block leaves the other slot intact. */
 const SLOT_DISTANCE = 4096;
 const FILE_BYTES = 2 * SLOT_DISTANCE;
 
-/** Commits within this time are marked together. */
+/** Commits within this time share one write of the mark. */
 const WRITE_MS = 5;
-/** After so long without a commit, the mark is synced. */
+/** The mark is synced after this time without a commit. */
 const SYNC_MS = 20;
 
 export class MarkFile {
@@ -43,17 +44,14 @@ export class MarkFile {
     this.#warn = warn;
   }
 
-  /**
-   * Opens the file, or makes it, for writing. `warn` is told when it cannot be written later. Throws errors of
-   * the system.
-   */
+  /** Opens or creates the file for writing. `warn` is called if a later write fails. Throws errors of the system. */
   static async open(directory: string, warn: (message: string) => void): Promise<MarkFile> {
     const path = join(directory, MARK_FILE);
     const file = await open(path, constants.O_RDWR | constants.O_CREAT, FILE_MODE);
     try {
       const { size } = await file.stat();
-      // With its blocks, so that later writes need no space.
-      if (size < FILE_BYTES) await writeAll(file.fd, [Buffer.alloc(FILE_BYTES - size)], size);
+      // Allocates the blocks, so that later writes need no space.
+      if (size < FILE_BYTES) await writeParts(file.fd, [Buffer.alloc(FILE_BYTES - size)], size);
       return new MarkFile(path, file, warn);
     } catch (error) {
       await file.close();
@@ -61,8 +59,8 @@ export class MarkFile {
     }
   }
 
-  /** To be called with each commit that is on the disk; the mark is written soon. */
-  note(mark: Mark): void {
+  /** Must be called for each commit that is on disk; the mark is written soon after. */
+  advance(mark: Mark): void {
     this.#newest = mark;
     this.#following ??= this.#follow();
   }
@@ -77,7 +75,7 @@ export class MarkFile {
     this.#following = undefined;
   }
 
-  /** Syncs a mark that was written before. Never throws. */
+  /** Writes the newest mark, or syncs it if it was already written. Never throws. */
   async #writeNewest(): Promise<void> {
     const mark = this.#newest!;
     try {
@@ -87,11 +85,11 @@ export class MarkFile {
       } else await this.#put(mark);
       this.#hasFailed = false;
     } catch (error) {
-      // The commits are on the disk, and a mark that stays behind them shows less, but nothing wrong.
+      // The commits are on disk, and an outdated mark detects less but reports nothing wrong.
       this.#synced = mark;
       if (!this.#hasFailed) {
         this.#warn(
-          `The file ${this.#path} cannot be written: ${(error as Error).message}. Commits are on disk, but the loss of the last ones would not be noticed.`,
+          `The file ${this.#path} cannot be written: ${(error as Error).message}. Commits are on disk, but a later loss of the last ones would go unnoticed.`,
         );
       }
       this.#hasFailed = true;
@@ -99,19 +97,19 @@ export class MarkFile {
     this.#written = mark;
   }
 
-  /** The slots are written in turns. */
+  /** The slots are written alternately. */
   async #put({ number, digest }: Mark): Promise<void> {
     const slot = Buffer.alloc(SLOT_BYTES);
     slot.set(MAGIC);
     slot.writeBigUInt64BE(BigInt(number), MAGIC.byteLength);
     slot.set(digest, MAGIC.byteLength + 8);
     slot.writeUInt32BE(crcOf(slot.subarray(0, -4)), SLOT_BYTES - 4);
-    await writeAll(this.#file.fd, [slot], (number % 2) * SLOT_DISTANCE);
+    await writeParts(this.#file.fd, [slot], (number % 2) * SLOT_DISTANCE);
   }
 
-  /** Writes the mark as the only one and syncs the file. Throws errors of the system. */
+  /** Writes this mark as the only one and syncs the file. Throws errors of the system. */
   async reset(mark: Mark): Promise<void> {
-    await writeAll(this.#file.fd, [Buffer.alloc(FILE_BYTES)], 0);
+    await writeParts(this.#file.fd, [Buffer.alloc(FILE_BYTES)], 0);
     await this.#put(mark);
     await this.#file.sync();
   }
@@ -124,7 +122,7 @@ export class MarkFile {
   }
 }
 
-/** The newer mark of the file; undefined when there is none that is intact. */
+/** Returns the newer of the two marks; undefined if neither is intact. */
 export async function readMark(directory: string): Promise<Mark | undefined> {
   let bytes: Buffer;
   try {
@@ -150,10 +148,10 @@ function decodeSlot(slot: Buffer): Mark | undefined {
   };
 }
 
-/** What is to be said about the mark beside a journal that ends with `head`; undefined when they agree. */
+/** Describes how the mark differs from a journal that ends with `head`; undefined if they agree. */
 export function describeMark(mark: Mark | undefined, head: Head): string | undefined {
   if (mark === undefined) {
-    return 'is missing or damaged: whether the last commits are in the store cannot be checked';
+    return 'is missing or damaged: it is unknown whether the store contains the last commits';
   }
   const count = head.number - mark.number;
   if (count <= 0) return undefined;

@@ -1,37 +1,37 @@
-// What a store has, in memory: keyed values, and where the records of each log are. It changes by the changes that the
-// journal consists of, so that a replay of the journal gives the same state as the commits did.
+// The state of a store in memory: keyed values, and where the records of each log are. It changes only through the
+// entries of the journal, so replaying the journal yields the same state.
 
+import { type Extent, isExtent, isSameExtent, type StoredValue } from './extent.js';
 import { OrderedMap } from './ordered-map.js';
-import { isPlace, isSamePlace, type Place, type StoredValue } from './place.js';
 import { RecordList } from './record-list.js';
 
-/** Keys are encoded, one character per byte. */
+/** Keys are encoded with one byte per character. */
 export type Change =
   | {
       readonly kind: 'append';
       readonly log: string;
       readonly sequence: number;
-      readonly place: Place;
+      readonly extent: Extent;
     }
   | { readonly kind: 'trim'; readonly log: string; readonly throughSequence: number }
   | { readonly kind: 'dropLog'; readonly log: string }
-  /** What a log is before its records are added. */
+  /** The properties of a log in a base, before its records are added. */
   | { readonly kind: 'log'; readonly log: string; readonly last: number; readonly through: number }
   | { readonly kind: 'put'; readonly key: string; readonly value: StoredValue }
   | { readonly kind: 'remove'; readonly key: string }
   | { readonly kind: 'removeRange'; readonly start: string; readonly end: string };
 
-/** A record or value that was copied. */
+/** A record or value that was copied to another extent. */
 export interface Move {
   readonly entry: Extract<Change, { kind: 'append' | 'put' }>;
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: Extent;
+  readonly to: Extent;
 }
 
 export interface LogState {
-  /** The greatest sequence that the log ever had. */
+  /** The greatest sequence that was ever appended. */
   last: number;
-  /** Records up to here are gone. */
+  /** Records up to this sequence were removed. */
   trimmedThrough: number;
   readonly records: RecordList;
 }
@@ -39,7 +39,7 @@ export interface LogState {
 export class StoreState {
   readonly values: OrderedMap<StoredValue>;
   readonly logs: Map<string, LogState>;
-  /** By file: bytes of the records and values that are still referred to. */
+  /** Bytes of the records and values in use, by file. */
   readonly liveBytes: Map<number, number>;
 
   constructor(source?: StoreState) {
@@ -58,7 +58,7 @@ export class StoreState {
   apply(change: Change): void {
     switch (change.kind) {
       case 'append':
-        this.#append(change.log, change.sequence, change.place);
+        this.#append(change.log, change.sequence, change.extent);
         break;
       case 'trim':
         this.#trim(change.log, change.throughSequence);
@@ -86,7 +86,7 @@ export class StoreState {
     }
   }
 
-  /** Follows what was written at another place, unless it has been removed since. */
+  /** Refers to the new extent, unless the record or value was removed meanwhile. */
   move({ entry, from, to }: Move): void {
     if (entry.kind === 'append') {
       if (this.logs.get(entry.log)?.records.move(entry.sequence, from, to) !== true) return;
@@ -94,26 +94,26 @@ export class StoreState {
       this.#count(to, 1);
     } else {
       const value = this.values.get(entry.key);
-      if (value === undefined || !isPlace(value) || !isSamePlace(value, from)) return;
+      if (value === undefined || !isExtent(value) || !isSameExtent(value, from)) return;
       this.apply({ kind: 'put', key: entry.key, value: to });
     }
   }
 
-  #append(log: string, sequence: number, place: Place): void {
+  #append(log: string, sequence: number, extent: Extent): void {
     const state = this.#logOf(log);
     state.last = Math.max(state.last, sequence);
-    state.records.add(sequence, place);
-    this.#count(place, 1);
+    state.records.add(sequence, extent);
+    this.#count(extent, 1);
   }
 
   #trim(log: string, throughSequence: number): void {
     const state = this.logs.get(log);
     if (state === undefined) return;
-    // A record that is appended later stays visible.
+    // Trimming beyond the end must not hide records that are appended later.
     const through = Math.min(throughSequence, state.last);
     if (through <= state.trimmedThrough) return;
     state.trimmedThrough = through;
-    for (const place of state.records.removeThrough(through)) this.#count(place, -1);
+    for (const extent of state.records.removeThrough(through)) this.#count(extent, -1);
   }
 
   #logOf(log: string): LogState {
@@ -126,14 +126,14 @@ export class StoreState {
   }
 
   #count(value: StoredValue | undefined, sign: 1 | -1): void {
-    if (value === undefined || !isPlace(value)) return;
+    if (value === undefined || !isExtent(value)) return;
     const bytes = (this.liveBytes.get(value.file) ?? 0) + sign * weightOf(value);
     if (bytes === 0) this.liveBytes.delete(value.file);
     else this.liveBytes.set(value.file, bytes);
   }
 }
 
-/** A record without bytes still needs its file, which names its sequence. */
-function weightOf({ byteLength }: Place): number {
+/** Even an empty record needs its file, which holds its sequence. */
+function weightOf({ byteLength }: Extent): number {
   return byteLength + 1;
 }

@@ -1,14 +1,13 @@
-// The interface of storage: ordered durable logs, small keyed values that commit with them, and named
-// blobs. A replicated log (one stream per collection, stream sequence = collection sequence) could
-// implement it, too, so nothing outside this folder may depend on how it is stored.
+// The interface of storage: ordered durable logs, small keyed values that commit with them, and named blobs. A
+// replicated log could implement it as well, so nothing outside this folder may depend on how data is stored.
 
 import type { FileMapping } from '../common/types.js';
 
-/** A path of parts that are not empty; keys sort part by part by their UTF-8 bytes. */
+/** A path of non-empty parts. Keys sort part by part, by their UTF-8 bytes. */
 export type StoreKey = readonly string[];
 
 export type StoreOperation =
-  /** Adds a record; `sequence` is greater than every sequence the log ever had. */
+  /** Adds a record. `sequence` must be greater than every earlier sequence of the log. */
   | {
       readonly kind: 'append';
       readonly log: string;
@@ -17,7 +16,7 @@ export type StoreOperation =
     }
   /** Removes the records up to and including `throughSequence`. */
   | { readonly kind: 'trim'; readonly log: string; readonly throughSequence: number }
-  /** Removes the whole log. Its name cannot be used again. */
+  /** Removes the whole log, whose name must not be used again. */
   | { readonly kind: 'dropLog'; readonly log: string }
   | { readonly kind: 'put'; readonly key: StoreKey; readonly value: Uint8Array }
   | { readonly kind: 'remove'; readonly key: StoreKey }
@@ -32,39 +31,44 @@ export interface LogEntry {
 
 export interface Store {
   /**
-   * Applies all operations or none, in order. Resolves when they are on disk (fsynced) and every
-   * later read sees them. Commits called while another one is written share the next fsync; they
-   * take effect in the order of the calls. Throws `storage_full` when there is no space; nothing was
-   * written then. The caller must not change records and values until it settles.
+   * Applies all operations in order, or none. Resolves when they are on disk (fsynced) and visible to every later read.
+   * Commits made during a write share the next fsync and take effect in the order of the calls. Throws `storage_full`
+   * if there is no space; nothing was written then. The caller must not change records and values until it settles.
    */
   commit(operations: readonly StoreOperation[]): Promise<void>;
   get(key: StoreKey): Uint8Array | undefined;
-  /** Entries whose key starts with `prefix`, in key order. A value is read when it is first used, at once or never. */
+  /** Entries whose key starts with `prefix`, in key order. Read `value` during its iteration step, or not at all. */
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
-  /** How many entries have a key that starts with `prefix`. */
+  /** Number of entries whose key starts with `prefix`. */
   count(prefix: StoreKey): number;
   /** Records with a sequence greater than `afterSequence`, in order. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry>;
-  /** Bytes of the untrimmed records of a log. O(1). */
+  /** Total size of the untrimmed records of a log. O(1). */
   logBytes(log: string): number;
 
-  /** Writes the parts one after another. A reader sees the old blob or the whole new one, which is on disk when this resolves. */
+  /**
+   * Writes the parts in sequence. Readers see either the old blob or the complete new one, which is on disk when this
+   * resolves.
+   */
   writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void>;
-  /** The whole blob in one SharedArrayBuffer, or undefined when there is none. */
+  /** Returns the whole blob in one SharedArrayBuffer, or undefined if it does not exist. */
   readBlob(name: string): Promise<Uint8Array | undefined>;
-  /** The blob as a mapped file; null when there is none, or when it is to be read. It stays valid after `removeBlob`. */
+  /**
+   * Returns the blob as a mapped file; null if it does not exist, or should be read instead. The mapping stays valid
+   * after `removeBlob`.
+   */
   mapBlob(name: string): Promise<FileMapping | null>;
-  /** Makes a blob that has the bytes of another one, and shares its file where the file system can. It is on disk when this resolves. */
+  /** Copies a blob, sharing its file if the file system can. The copy is on disk when this resolves. */
   copyBlob(from: string, to: string): Promise<void>;
   removeBlob(name: string): Promise<void>;
-  /** The names of all blobs that start with `prefix`, sorted. Unfinished writes are not included. */
+  /** Sorted names of all blobs that start with `prefix`, without unfinished writes. */
   listBlobs(prefix?: string): Promise<string[]>;
 
-  /** Drops a log so that its name can be used again, from the first sequence on, when this resolves. */
+  /** Drops a log. Its name can be used again, starting with any sequence, when this resolves. */
   eraseLog(log: string): Promise<void>;
   /**
-   * Calls `use` with the state of one moment after the call, which has every commit that resolved before it. Commits
-   * and blobs continue meanwhile.
+   * Calls `use` with the state at one moment after the call, which includes every commit that resolved before the call.
+   * Commits and blob writes continue meanwhile.
    */
   withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result>;
 
@@ -72,32 +76,30 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What can be read of a state: of the present one, or of that of a moment. */
+/** The reads that both a store and a snapshot offer. */
 export type StateReader = Pick<Store, 'get' | 'list' | 'readLog' | 'readBlob'>;
 
 export interface StoreSnapshot extends StateReader {
-  /** Ends reading but of blobs. Until then the space of what is removed is not used again. */
+  /** Ends all reads except those of blobs. Until then, the space of removed entries is not reused. */
   endEntries(): void;
 }
 
-/** Lists entries of the moment that a backup has, in key order. */
+/** Lists entries of the backed-up state in key order. */
 export type ListEntries = (
   prefix: StoreKey,
 ) => Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
 
-/** A store on disk. */
 export interface DiskStore extends Store {
-  /** What logs and values take on the disk, in bytes. */
+  /** Disk space used by logs and values. */
   readonly storedBytes: number;
-  /** Closes the store. One that was new when it was opened is removed, with whatever was written to it. */
+  /** Closes the store. If it was created when it was opened, it is removed together with everything written to it. */
   closeAndRemoveIfNew(): Promise<void>;
   /**
-   * Copies the state of one moment after the call, and so every commit that resolved before it, into
-   * a new folder that can be opened as a store. Commits and blobs continue meanwhile. `choose` returns
-   * the blobs to include and the number of collections. The folder appears complete or not at all.
-   * Throws `backup_exists`, `overloaded` while another backup is made, `stopping` when the store is
-   * closed meanwhile, `invalid_request` for a folder inside the data directory, and `storage_full`;
-   * nothing is then left of it.
+   * Copies the state at one moment after the call, which includes every commit that resolved before the call, to a new
+   * folder that can be opened as a store. Commits and blob writes continue meanwhile. `choose` returns the blobs to
+   * include and the number of collections. The folder appears complete or not at all. Throws `backup_exists`,
+   * `overloaded` if another backup is running, `stopping` if the store is closed meanwhile, `invalid_request` for a
+   * folder inside the data directory, and `storage_full`; nothing remains of a failed backup.
    */
   backup(
     folder: string,

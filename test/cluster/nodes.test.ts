@@ -346,7 +346,7 @@ describe('a node with a damaged copy of a collection', () => {
     const { log } = Database.storeLayout.collection(incarnation);
     const { entries, frames } = cluster.stateOf(name);
     const [entry] = [...entries.logs.get(log)!.records.after(0)];
-    const { file, offset, byteLength } = entry!.place;
+    const { file, offset, byteLength } = entry!.extent;
     frames.get(file)!.fill(0xff, offset + byteLength - 3, offset + byteLength);
     // What the node has to apply before it serves, and cannot.
     let isOver = false;

@@ -81,7 +81,7 @@ export function blobContract(name: string, withStore: WithStore): void {
         ]) {
           await assert.rejects(
             async () => store.writeBlob(name, []),
-            /a blob has a name like/,
+            /the name of a blob is/,
             name,
           );
         }

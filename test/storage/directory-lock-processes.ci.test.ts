@@ -42,7 +42,7 @@ describe('the lock of a directory between processes', () => {
     assert.ok(await child.isReady(), child.errors());
     child.process.kill('SIGSTOP');
     try {
-      await assert.rejects(lockDirectory(directory), /does not answer/);
+      await assert.rejects(lockDirectory(directory), /does not reply/);
     } finally {
       await child.kill();
     }

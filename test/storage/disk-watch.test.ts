@@ -28,7 +28,7 @@ it('each threshold of a disk that fills up is reported once per crossing', () =>
   assert.deepEqual(at(98, 99, 96, 97), ['warn 98: the disk is more than 97 % full']);
   // Clearly below the highest one, and then above it again.
   assert.deepEqual(at(94, 97), ['warn 97: the disk is more than 97 % full']);
-  assert.deepEqual(at(87, 88), ['info 87: the disk has room again']);
+  assert.deepEqual(at(87, 88), ['info 87: the disk has enough free space again']);
   assert.deepEqual(at(96), ['warn 96: the disk is more than 95 % full']);
   watch.close();
 });

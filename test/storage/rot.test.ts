@@ -139,7 +139,7 @@ const DAMAGES: readonly Damage[] = [
     file: LAST_LOG,
     by: () => Buffer.alloc(0),
     message:
-      /00000006\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says that commit 11/,
+      /00000006\.log( is damaged)?: it ends with commit \d+ .* but store\.mark says that commit 11/,
   },
   {
     what: 'a log of zeros',
@@ -151,13 +151,13 @@ const DAMAGES: readonly Damage[] = [
     what: 'a base without data',
     file: BASE,
     by: () => Buffer.alloc(0),
-    message: /00000003\.base( is damaged)?: at offset 0, the state that it has is not complete/,
+    message: /00000003\.base( is damaged)?: at offset 0, its state is incomplete/,
   },
   {
     what: 'another byte in the base',
     file: BASE,
     by: flip(([first]) => first!.directoryAt),
-    message: /00000003\.base( is damaged)?: at offset 0, the state that it has is not complete/,
+    message: /00000003\.base( is damaged)?: at offset 0, its state is incomplete/,
   },
 ];
 
@@ -192,7 +192,7 @@ describe('rot in the journal', () => {
 
   for (const [file, message] of [
     [FIRST_LOG, /00000005\.log( is damaged)?: at offset 0, commits 2 to \d+ are missing/],
-    [LAST_LOG, /00000005\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says/],
+    [LAST_LOG, /00000005\.log( is damaged)?: it ends with commit \d+ .* but store\.mark says/],
   ] as const) {
     it(`is found as ${file} missing, or that of another store`, async () => {
       const directory = await copyToDamage();
@@ -227,7 +227,7 @@ describe('rot in the journal', () => {
     await rm(join(directory, 'journal'), { recursive: true });
     await assert.rejects(openStore({ directory }), {
       code: 'data_corrupt',
-      message: /journal are missing, but there are segment files or a mark of commits beside it/,
+      message: /journal are missing, but segment files or a commit mark/,
     });
   });
 });
@@ -249,7 +249,7 @@ describe('the mark of commits', () => {
       cp(join(from, 'journal'), join(directory, 'journal'), { recursive: true });
     await copyJournal(older);
     const message =
-      /00000006\.log( is damaged)?: it ends with commit 11, at offset \d+, but store\.mark says that commit 13 was written: 2 commits/;
+      /00000006\.log( is damaged)?: it ends with commit 11 at offset \d+, but store\.mark says that commit 13 was written: 2 commits/;
     await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
     assert.match(await errorsIn(directory), message);
 
@@ -346,7 +346,7 @@ describe('rot in a backup', () => {
       await writeFile(join(folder, BACKUP_BASE), intact);
       await change(folder, BACKUP_BASE, by);
       const message =
-        /00000001\.base( is damaged)?: at offset \d+, the state that it has is not complete/;
+        /00000001\.base( is damaged)?: at offset \d+, its state is incomplete/;
       assert.match(await errorsIn(folder), message);
       await assert.rejects(openStore({ directory: folder }), { code: 'data_corrupt', message });
     }
@@ -360,6 +360,6 @@ describe('rot in a backup', () => {
     await restoreBackup(folder, restored);
     const { content, warnings } = await readContent(restored);
     assert.equal(content, (await readContent(join(folder, '..', 'copy'))).content);
-    assert.match(warnings.join(), /store\.mark is missing or damaged: .* It was written anew\.$/);
+    assert.match(warnings.join(), /store\.mark is missing or damaged: .* It was rewritten\.$/);
   });
 });

@@ -91,7 +91,7 @@ describe('a write that was torn', () => {
       assert.equal(findings.length, 1);
       assert.match(
         findings[0]!,
-        /^note: journal\/00000006\.log: at offset \d+, a write was not finished, which nobody/,
+        /^note: journal\/00000006\.log: at offset \d+, the last write was not finished; it was never/,
       );
       const { content, warnings } = await readContent(copy);
       assert.equal(content, before);

@@ -66,7 +66,7 @@ describe('a data directory', () => {
       assert.equal(found.mode & 0o777, expected, name);
     }
     assert.equal(warnings.length, 1);
-    assert.match(warnings[0]!, /Other users may enter .*mounted \(mode 755\)/);
+    assert.match(warnings[0]!, /Other users can access .*mounted \(mode 755\)/);
     await chmod(directory, 0o700);
     assert.deepEqual(await warningsAbout(directory), []);
     // As Kubernetes makes a volume with fsGroup.
@@ -81,7 +81,7 @@ describe('a data directory', () => {
     const [warning] = await warningsAbout(directory);
     assert.match(
       warning!,
-      /was not a data directory of Sagitta: it has other files \(thesis\.tex\)/,
+      /was not a data directory of Sagitta: it contains other files \(thesis\.tex\)/,
     );
     assert.deepEqual(await warningsAbout(directory), []);
   });

@@ -5,12 +5,12 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import { anotherBackup } from '../../storage/backup.js';
+import { backupInProgress } from '../../storage/backup.js';
 import { readMarker } from '../../storage/backup-marker.js';
 import { removeUnfinished } from '../../storage/staged-folder.js';
 import type { DiskStore, ListEntries } from '../../storage/store.js';
-import { keys, segmentBlobName } from '../layout/keys.js';
 import { type CollectionDefinition, decodeJson, type Manifest } from '../layout/manifest.js';
+import { keys, segmentBlobName } from '../layout/keys.js';
 
 export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
@@ -116,7 +116,7 @@ export class Backups {
 
   /** From the removal of unfinished backups on: it would remove the folder of another one under way. */
   async #alone<Result>(make: () => Promise<Result>): Promise<Result> {
-    if (this.#isMaking) throw anotherBackup();
+    if (this.#isMaking) throw backupInProgress();
     this.#isMaking = true;
     try {
       return await make();

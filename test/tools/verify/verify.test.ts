@@ -230,7 +230,7 @@ describe('verify', () => {
     for (const path of [directory, join(directory, 'none'), join(directory, 'mine')]) {
       await assert.rejects(verifyDirectory(path), {
         code: 'configuration_invalid',
-        message: /is neither a data directory nor a backup: it has no folder journal/,
+        message: /is neither a data directory nor a backup: it contains no folder journal/,
       });
     }
     assert.deepEqual(await readdir(directory), ['mine']);
@@ -253,7 +253,7 @@ describe('verify', () => {
     await writeFile(path, JSON.stringify({ ...members, createdAt: '2001-01-01', checksum }));
     await assert.rejects(verifyDirectory(directory), {
       code: 'data_corrupt',
-      message: /its members do not have their checksum/,
+      message: /its members do not match their checksum/,
     });
     await writeFile(path, JSON.stringify(members));
     await assert.rejects(verifyDirectory(directory), {
