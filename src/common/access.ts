@@ -21,18 +21,18 @@ export interface Grant {
 }
 
 export interface Principal {
-  /** Unique among all kinds of credentials: `key:…`, `token:…`, `certificate:…`, `operator`, `anonymous`. */
+  /** Unique across all kinds of credentials: `key:…`, `token:…`, `certificate:…`, `operator`, `anonymous`. */
   readonly id: string;
   readonly grants: readonly Grant[];
-  /** Origins of the only web pages that may use the credential; absent for everyone. */
+  /** The web pages that may use the credential, by origin; absent for no restriction. */
   readonly allowedOrigins?: readonly string[] | null;
-  /** In place of the rate limits of the service; absent for these. */
+  /** Replaces the rate limits of the service; absent to use those. */
   readonly rateLimit?: RateLimit | null;
 }
 
-/** Of reads, and of writes: queries, or vectors read or written. */
+/** Applies separately to reads and to writes, and counts queries, or vectors read or written. */
 export interface RateLimit {
-  /** May be a fraction; 0 for no limit. */
+  /** May be a fraction; 0 means no limit. */
   readonly perSecond: number;
   readonly burst: number;
 }
@@ -42,13 +42,13 @@ const EVERY_COLLECTION = '*';
 /** An unauthenticated principal without any scope. */
 export const NOBODY: Principal = { id: 'anonymous', grants: [] };
 
-/** The principal of all requests when no credentials are configured. */
+/** The principal of all requests if no credentials are configured. */
 export const EVERYBODY: Principal = {
   id: 'anonymous',
   grants: [{ scope: 'admin', collections: EVERY_COLLECTION }],
 };
 
-/** The principal of the control socket in the data directory, which only those who may write it reach. */
+/** The principal of the control socket in the data directory, accessible only to those who may write there. */
 export const OPERATOR: Principal = { ...EVERYBODY, id: 'operator' };
 
 /** Scopes of the service as a whole, which cannot be limited to collections. */
@@ -76,12 +76,12 @@ export function holdsScopeOn({ grants }: Principal, scope: Scope, collectionId: 
   );
 }
 
-/** Whether the principal has the scope for all collections, as operations on the service require. */
+/** Whether the principal has the scope for all collections, which operations on the service require. */
 export function holdsScopeEverywhere({ grants }: Principal, scope: Scope): boolean {
   return grants.some((grant) => includes(grant, scope) && grant.collections === EVERY_COLLECTION);
 }
 
-/** Whether the collection is visible to the principal: whether it has any scope for it. */
+/** Whether the principal may know that the collection exists, that is, has any scope for it. */
 export function seesCollection({ grants }: Principal, collectionId: string): boolean {
   return grants.some(
     ({ scope, collections }) =>
@@ -89,13 +89,13 @@ export function seesCollection({ grants }: Principal, collectionId: string): boo
   );
 }
 
-/** Whether scopes, as texts, allow what concerns the whole service, such as keys. */
-export function areOfAdministrator(scopes: readonly string[]): boolean {
+/** Whether these scopes allow operations on the whole service, such as managing keys. */
+export function hasAdminScope(scopes: readonly string[]): boolean {
   const grants = scopes.flatMap((scope) => parseGrant(scope) ?? []);
   return holdsScopeEverywhere({ id: '', grants }, 'admin');
 }
 
-/** The members of an API key's record that say whether, and for how long, it can manage other keys. */
+/** The members of an API key's record that determine whether, and until when, it can manage other keys. */
 interface KeyTerms {
   readonly scopes: readonly string[];
   readonly allowed_origins: readonly string[] | null;
@@ -105,14 +105,14 @@ interface KeyTerms {
 }
 
 /**
- * Unix time from which on no API key can manage the service: infinity if one never expires, negative
- * infinity if none can at `nowMs`. A key for web pages is none, since commands cannot use it, nor is one
- * with a rate limit of its own, which others may use up.
+ * Unix time from which no API key can manage the service: infinity if one never expires, negative infinity if none can
+ * at `nowMs`. Keys for web pages do not count, since commands cannot use them, nor do keys with their own rate limit,
+ * which others may use up.
  */
 export function administrationEndsAtMs(keys: readonly KeyTerms[], nowMs: number): number {
   const ends = keys
     .filter(({ allowed_origins, rate_limit }) => allowed_origins === null && rate_limit === null)
-    .filter(({ scopes }) => areOfAdministrator(scopes))
+    .filter(({ scopes }) => hasAdminScope(scopes))
     .filter(({ revoked_at }) => revoked_at === null)
     .map(({ expires_at }) => (expires_at === null ? Infinity : Date.parse(expires_at)))
     .filter((endMs) => endMs > nowMs);
@@ -138,7 +138,7 @@ export function matchesGlob(glob: string, text: string): boolean {
       globAt++;
       textAt++;
     } else if (starAt >= 0) {
-      // Backtrack: the last star matches one more character.
+      // Backtracks: the last star matches one more character.
       globAt = starAt + 1;
       textAt = ++textAtStar;
     } else {

@@ -1,6 +1,6 @@
-// What audit events tell, by which they can be asked for.
+// The vocabulary of audit events, by which they can be selected.
 
-/** Everything that is audited: what an operation is about, and what is done with it. */
+/** All audited operations, as object and action. */
 export const AUDIT_OPERATIONS = [
   'collection.create',
   'collection.update',
@@ -20,10 +20,10 @@ export const AUDIT_OPERATIONS = [
 ] as const;
 export type AuditOperation = (typeof AUDIT_OPERATIONS)[number];
 
-/** They select all operations on one kind of object. */
+/** Selects all operations on one kind of object. */
 export const AUDIT_KINDS = ['collection', 'alias', 'key', 'backup', 'node'] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** `refused`: the request was wrong or not permitted; `failed`: the service could not do it. */
+/** `refused`: the request was wrong or not permitted; `failed`: the service could not carry it out. */
 export const AUDIT_OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];

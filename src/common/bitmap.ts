@@ -1,5 +1,5 @@
-// Bitmaps with one bit per row, low bit first, as in Arrow, in 32-bit little-endian words, so that 32 rows
-// are combined at a time. Bits from `length` on are always zero.
+// Bitmaps with one bit per row, lowest bit first, as in Arrow, in 32-bit little-endian words, so that 32 rows are
+// combined at a time. Bits from `length` on are always zero.
 
 export interface Bitmap {
   /** Number of rows. */
@@ -8,14 +8,14 @@ export interface Bitmap {
   readonly words: Uint32Array;
 }
 
-/** The rows 0..rowCount, or some of them. */
+/** All rows 0..rowCount, or some of them. */
 export interface RowSet {
   readonly rowCount: number;
   /** Null for all rows. */
   readonly rows: Bitmap | null;
 }
 
-/** Has none of the rows, however many there are. */
+/** A bitmap without rows, valid for any number of rows. */
 export const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
 
 /** An empty bitmap in shared memory. */
@@ -55,7 +55,7 @@ export function hasRow({ rowCount, rows }: RowSet, row: number): boolean {
   return row < rowCount && (rows === null || hasBit(rows, row));
 }
 
-/** The rows of the set from one on, ascending. */
+/** The rows of the set from `from` on, ascending. */
 export function* rowsIn({ rowCount, rows }: RowSet, from = 0): Generator<number> {
   if (rows === null) {
     for (let row = from; row < rowCount; row++) yield row;
@@ -85,7 +85,7 @@ export function countBits(bitmap: Bitmap): number {
   return count;
 }
 
-/** Number of set bits of the rows from..to; `to` is at most the length. */
+/** Number of set bits in the rows from..to; `to` is at most the length. */
 export function countBitsBetween(bitmap: Bitmap, from: number, to: number): number {
   if (from >= to) return 0;
   const first = from >>> 5;
@@ -118,7 +118,7 @@ export function nextSetBit(bitmap: Bitmap, from: number): number {
   return index * 32 + (31 - Math.clz32(word & -word));
 }
 
-/** The set bit that `count` set bits come before; -1 when there are no more than these. */
+/** The set bit after the first `count` set bits; -1 if there are no more. */
 export function setBitAfter(bitmap: Bitmap, count: number): number {
   let toSkip = count;
   for (let index = 0; index < bitmap.words.length; index++) {
@@ -134,7 +134,7 @@ export function setBitAfter(bitmap: Bitmap, count: number): number {
   return -1;
 }
 
-/** Clears the bits from the length on, which words cut from a longer bitmap may have. */
+/** Clears the bits from `length` on, which words cut from a longer bitmap may contain. */
 export function clearTail(bitmap: Bitmap): void {
   const used = bitmap.length & 31;
   if (used !== 0) bitmap.words[bitmap.words.length - 1]! &= (1 << used) - 1;

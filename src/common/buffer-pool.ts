@@ -1,9 +1,9 @@
-// A pool of large buffers that are reused one after another. Memory that was touched before need not be
-// mapped by the system again, and there is less garbage to collect.
+// A pool of large reusable buffers. The system need not map memory again that is reused, and there is less garbage to
+// collect.
 
 /** Smaller buffers are not pooled. */
 const BYTES_MIN = 256 * 1024;
-/** The extra capacity of a new buffer, so that slightly longer requests fit later. */
+/** Extra capacity of a new buffer, so that slightly longer requests fit later. */
 const SPARE_SHARE = 1 / 16;
 
 export class BufferPool {
@@ -12,7 +12,7 @@ export class BufferPool {
   readonly #bytesMax: number;
   readonly #free: ArrayBufferLike[] = [];
 
-  /** `bytesMax`: of all buffers that are kept. */
+  /** @param options `bytesMax` bounds the total size of the buffers that are kept. */
   constructor(
     allocate: (byteCount: number) => ArrayBufferLike,
     { countMax, bytesMax = Number.POSITIVE_INFINITY }: { countMax: number; bytesMax?: number },
@@ -22,7 +22,7 @@ export class BufferPool {
     this.#bytesMax = bytesMax;
   }
 
-  /** Returns bytes at the start of a buffer, which may be longer. Their contents are undefined. */
+  /** Returns bytes at the start of a buffer, which may be longer. The contents are undefined. */
   acquire(byteCount: number): Uint8Array {
     if (byteCount < BYTES_MIN) return new Uint8Array(this.#allocate(byteCount), 0, byteCount);
     const fitting = this.#findShortest(byteCount);
@@ -33,7 +33,10 @@ export class BufferPool {
     return new Uint8Array(buffer!, 0, byteCount);
   }
 
-  /** Of the buffers that are long enough; longer ones are left for longer requests. */
+  /**
+   * Returns the index of the shortest buffer that is long enough, which leaves longer ones for longer requests; -1 for
+   * none.
+   */
   #findShortest(byteCount: number): number {
     const free = this.#free;
     let shortest = -1;
@@ -46,8 +49,8 @@ export class BufferPool {
   }
 
   /**
-   * Returns bytes to the pool. They must not be used afterwards. Returns the length of the buffers that
-   * the pool drops for them.
+   * Returns bytes to the pool; they must not be used afterwards. Returns the total size of the buffers that the pool
+   * drops in exchange.
    */
   release({ buffer }: Uint8Array): number {
     if (buffer.byteLength < BYTES_MIN) return 0;
@@ -56,12 +59,12 @@ export class BufferPool {
     return dropped.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** Drops the buffers that nobody uses at the moment. */
+  /** Drops the buffers that are currently unused. */
   drop(): void {
     this.#free.length = 0;
   }
 
-  /** The oldest buffers are dropped: they may be too short for current requests. */
+  /** The oldest buffers are dropped first, since they may be too short for current requests. */
   #keptCount(): number {
     let byteCount = 0;
     const end = this.#free.findIndex((buffer, i) => {

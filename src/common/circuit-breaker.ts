@@ -4,7 +4,7 @@
 export interface CircuitBreakerOptions {
   /** Consecutive failures after which the breaker opens. */
   readonly failuresMax: number;
-  /** Milliseconds that it stays open before it admits a trial. */
+  /** Milliseconds until an open breaker admits a trial. */
   readonly coolDownMs: number;
 }
 
@@ -31,12 +31,12 @@ export class CircuitBreaker {
     this.#now = now;
   }
 
-  /** Called before every attempt. */
+  /** Must be called before every attempt. */
   admit(): Admission {
     if (this.#openUntil === undefined) return this.#admitted(undefined);
     const waitMs = this.#openUntil - this.#now();
     if (waitMs > 0) return { kind: 'rejected', retryAfterMs: Math.ceil(waitMs) };
-    // A trial is in flight, whose end is not known; the cool-down is an estimate.
+    // It is unknown when the trial in flight ends; the cool-down is an estimate.
     if (this.#trial !== undefined) {
       return { kind: 'rejected', retryAfterMs: this.#options.coolDownMs };
     }
@@ -68,7 +68,7 @@ export class CircuitBreaker {
     if (outcome === 'unknown') return;
     this.#failureCount++;
     const isOpen = this.#openUntil !== undefined;
-    // A request sent before the breaker opened that fails only now does not extend the cool-down.
+    // A request that was sent before the breaker opened and fails only now does not extend the cool-down.
     if (isTrial || (!isOpen && this.#failureCount >= this.#options.failuresMax)) {
       this.#openUntil = this.#now() + this.#options.coolDownMs;
     }

@@ -1,6 +1,9 @@
-// Cuts a list into slices, for batches that are bounded by a count and a weight such as bytes or hits.
+// Cuts a list into batches that are bounded by count and by a weight such as bytes or hits.
 
-/** Cuts items, in order, into slices within both bounds; each has at least one item. */
+/**
+ * Cuts items in order into slices within both bounds. Each slice contains at least one item, even if that exceeds a
+ * bound.
+ */
 export function cutByWeight<Item>(
   items: readonly Item[],
   bounds: {

@@ -1,5 +1,5 @@
-// The types of the elements of dense vectors. In memory all are float32, which has every value of the others;
-// stored and sent, they take no more room than their type. An element type is described here and nowhere else.
+// The element types of dense vectors. In memory all elements are float32, which represents every value of the other
+// types; in files and in transit they take only the space of their type. An element type is described only here.
 
 import { sharedFloat32 } from './shared-array.js';
 
@@ -15,18 +15,18 @@ interface StoredArrayType {
 }
 
 interface ElementKind {
-  /** What a float32 becomes; NaN where the type has no such value. */
+  /** Converts a float32 to the nearest value of the type; NaN if there is none. */
   nearest(value: number): number;
-  /** Values that the type has, in words. */
+  /** Describes the valid values in messages. */
   readonly values: string;
   /** The Arrow type of stored elements. */
   readonly arrow: 'float32' | 'float16' | 'uint16' | 'int8' | 'bool';
-  /** The type in which elements are sent: neither Arrow nor Parquet has bfloat16. */
+  /** The type of elements in transit: neither Arrow nor Parquet supports bfloat16. */
   readonly sent: 'float32' | 'float16' | 'int8' | 'bit';
   readonly StoredArray: StoredArrayType;
-  /** Elements in one of the stored array. */
+  /** Number of elements in one item of the stored array. */
   readonly perStored: number;
-  /** The stored form of values, all of which the type has. */
+  /** Converts values, all of which the type can represent, to their stored form. */
   pack(values: Float32Array): StoredArray;
   unpack(stored: StoredArray, values: Float32Array): void;
 }
@@ -51,12 +51,12 @@ function roundBits(bits: number, places: number): number {
 }
 
 const HALF_MAX = 65_504;
-/** Half of the least step of float16. */
+/** Step between subnormal float16 values. */
 const HALF_STEP = 2 ** -24;
 
 function nearestHalf(value: number): number {
   const size = Math.abs(value);
-  // Below 2^-14 steps do not shrink any more.
+  // Below 2^-14, the steps do not get smaller.
   if (size < 2 ** -14) {
     const steps = size / HALF_STEP;
     const down = Math.floor(steps);
@@ -67,7 +67,7 @@ function nearestHalf(value: number): number {
   return Math.abs(rounded) > HALF_MAX ? Number.NaN : rounded;
 }
 
-/** @param value one that float16 has. */
+/** @param value must be a float16 value. */
 function toHalf(value: number): number {
   const bits = bitsOf(value);
   const sign = (bits >>> 16) & 0x8000;
@@ -76,16 +76,16 @@ function toHalf(value: number): number {
   return sign | (((bits >>> 13) & 0x3ffff) - (112 << 10));
 }
 
-/** All 65 536 values, built at the first use. */
+/** All 65 536 values, built on first use. */
 let halves: Float32Array | undefined;
 
-/** The value of every bit pattern of a float16. */
+/** The float16 value of every bit pattern. */
 export function float16Table(): Float32Array {
   halves ??= Float32Array.from({ length: 65_536 }, (_, bits) => float16Value(bits));
   return halves;
 }
 
-/** A sign, 5 bits of exponent and 10 of fraction; exponent 0 is for zero and subnormals. */
+/** Format: a sign, 5 bits of exponent and 10 bits of fraction; exponent 0 stands for zero and subnormals. */
 function float16Value(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -178,8 +178,8 @@ export const ELEMENTS: Readonly<Record<ElementType, ElementKind>> = {
 };
 
 /**
- * Makes the elements from..to those of the type that are nearest. Returns the index of the first one that has none, or
- * -1; values after it are then undefined.
+ * Rounds the elements from..to to the nearest values of the type. Returns the index of the first element without one,
+ * or -1; later elements are then undefined.
  */
 export function roundElements(
   type: ElementType,
@@ -198,7 +198,9 @@ export function roundElements(
   return -1;
 }
 
-/** The float32 values of `count` stored elements; float32 is used in place. @param read gives the stored array. */
+/**
+ * Returns the float32 values of `count` stored elements; float32 is not copied. @param read returns the stored array.
+ */
 export function unpackElements(
   type: ElementType = 'float32',
   count: number,

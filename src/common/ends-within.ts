@@ -1,6 +1,6 @@
-// Waits for work, but not for ever.
+// Waits for work for a limited time.
 
-/** Whether the work ends within so long, well or not. Never rejects. */
+/** Resolves to whether the work settles within `msMax`, successfully or not. Never rejects. */
 export function endsWithin(work: Promise<unknown>, msMax: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), msMax);

@@ -1,6 +1,6 @@
-// The table of error codes and the one error class. Every failure that a user can cause has a code
-// here and a test; failures that only a bug can cause are assertions. Nothing in this file knows
-// HTTP: `server/wire/problem.ts` maps each code to a status, exhaustively.
+// The table of error codes and the only error class. Every failure that a user can cause has a code here and a test;
+// failures that only a bug can cause are assertions. Nothing in this file knows HTTP: `server/wire/problem.ts` maps each
+// code to a status, exhaustively.
 
 /** Titles by error code. A code is part of the API: it is never reused for another meaning. */
 export const ERROR_TITLES = {
@@ -71,45 +71,45 @@ export const ERROR_TITLES = {
 
 export type ErrorCode = keyof typeof ERROR_TITLES;
 
-/** Members and indexes on the way to a value, outermost first; empty for the whole value. */
+/** Member names and indexes that lead to a value, outermost first; empty for the whole value. */
 export type FieldPath = readonly (string | number)[];
 
 /**
- * The place in a request that an issue is about, independent of how the request spells it:
- * `server/wire/problem.ts` renders it as a JSON pointer.
+ * What an issue refers to in a request, independent of how the request spells it: `server/wire/problem.ts` renders it as a
+ * JSON pointer.
  */
 export type IssueLocation =
   | {
       readonly kind: 'field';
-      /** The vector, query or stream row that has the field, from 0; absent for fields of the request itself. */
+      /** The vector, query or stream row that contains the field, from 0; absent for fields of the request itself. */
       readonly row?: number;
-      /** From the row, or from the request where there is no row. */
+      /** Relative to the row, or to the request if there is no row. */
       readonly path: FieldPath;
     }
-  /** `path` leads into its JSON. */
+  /** `path` leads into the JSON value of the parameter. */
   | { readonly kind: 'parameter'; readonly name: string; readonly path: FieldPath };
 
-/** A field of the request; without arguments the whole request. */
+/** A field of the request; without arguments, the whole request. */
 export const field = (...path: FieldPath): IssueLocation => ({ kind: 'field', path });
 
-/** A field of one row of the request; without further arguments the whole row. */
+/** A field of one row of the request; without a path, the whole row. */
 export const rowField = (row: number, ...path: FieldPath): IssueLocation => ({
   kind: 'field',
   row,
   path,
 });
 
-/** A parameter of the query string, or a place in its JSON. */
+/** A parameter of the query string, or a value inside its JSON. */
 export const parameter = (name: string, ...path: FieldPath): IssueLocation => ({
   kind: 'parameter',
   name,
   path,
 });
 
-/** What is wrong with a value, without its place in the request. */
+/** What is wrong with a value, without its location. */
 export interface Violation {
   readonly code: ErrorCode;
-  /** A whole sentence that does not name the place. */
+  /** A complete sentence that does not mention the location. */
   readonly detail: string;
   readonly expected?: string | number;
   readonly actual?: string | number;
@@ -120,26 +120,26 @@ export interface ValidationIssue extends Violation {
   readonly location: IssueLocation;
 }
 
-/** The number of issues that one error reports: a client with 10 000 bad rows needs no more to find the cause. */
+/** Maximum number of issues in one error: a client with 10 000 bad rows needs no more to find the cause. */
 export const ISSUES_MAX = 100;
 
-/** The rows of a stream before its row `count` are durable and visible. */
+/** All stream rows before row `count` are durable and visible. */
 export interface Committed {
   readonly count: number;
-  /** Of the last of their writes; undefined when there is none. */
+  /** Sequence of the last committed write; undefined if there is none. */
   readonly sequence: number | undefined;
 }
 
 /**
- * The only error class. `detail` says what was found, what was expected and where, in a sentence
- * that may be shown to the user who caused it; it never carries secrets, vectors or metadata.
+ * The only error class. `detail` is a sentence that says what was found, what was expected and where. It may be shown
+ * to the user who caused it and never contains secrets, vectors or metadata.
  */
 export class SagittaError extends Error {
   readonly code: ErrorCode;
   readonly issues: readonly ValidationIssue[];
-  /** Seconds after which to retry, where the code is retryable. */
+  /** Seconds after which to retry, if the code is retryable. */
   readonly retryAfterSeconds: number | undefined;
-  /** With `insufficient_scope`: the scope that the credential lacks. */
+  /** The scope that the credential lacks, for `insufficient_scope`. */
   readonly scope: string | undefined;
   /** The rows of a stream that were durable before it failed. */
   readonly committed: Committed | undefined;
@@ -166,8 +166,8 @@ export class SagittaError extends Error {
 }
 
 /**
- * An overload error; `detail` is a sentence that names the limit that was reached. Appends when to
- * retry, which clients also find in Retry-After.
+ * An overload error. `detail` is a sentence that names the limit that was reached; the time until a retry, which
+ * Retry-After also carries, is appended.
  */
 export function overloadedError(
   detail: string,
@@ -178,7 +178,7 @@ export function overloadedError(
   });
 }
 
-/** For a write in a cluster while no node leads, or while this one does not know which does. */
+/** The error for writes in a cluster while no node leads, or while this node does not know the leader. */
 export function noLeaderError(cause?: unknown): SagittaError {
   return new SagittaError(
     'no_leader',
@@ -188,8 +188,8 @@ export function noLeaderError(cause?: unknown): SagittaError {
 }
 
 /**
- * The error that reports these issues, at least one. Its detail is that of the first issue, its code
- * the given one, else that of all issues, or `invalid_request` where their codes differ.
+ * An error that reports one or more issues. Its detail is that of the first issue. Without `code`, the code is that of
+ * all issues, or `invalid_request` if they differ.
  */
 export function validationError(
   issues: readonly ValidationIssue[],
@@ -205,7 +205,7 @@ function codeOf(issues: readonly ValidationIssue[]): ErrorCode {
   return issues.every((issue) => issue.code === code) ? code : 'invalid_request';
 }
 
-/** The same error about rows that begin at row `firstRow` of the request. */
+/** The same error with row numbers shifted by `firstRow`, the row of the request at which the given rows begin. */
 export function shiftRows(error: SagittaError, firstRow: number, detail = error.message) {
   const issues = error.issues.map((issue) => {
     const { location } = issue;
@@ -215,7 +215,7 @@ export function shiftRows(error: SagittaError, firstRow: number, detail = error.
   return new SagittaError(error.code, detail, { issues, cause: error });
 }
 
-/** The same error for a collection that does not exist and for one that the principal may not see. */
+/** The same error, whether the collection does not exist or the principal may not see it. */
 export function collectionNotFound(id: string): SagittaError {
   return new SagittaError('collection_not_found', `There is no collection with the id "${id}".`);
 }

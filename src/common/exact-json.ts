@@ -1,6 +1,6 @@
-// JSON with exact integers. A number is read as the nearest float64, except an integer of int64 or uint64
-// that float64 does not have: that is a bigint. So each number has one form: equal ones are equal by `===`,
-// and `<` compares numbers and bigints by value. Decimals and longer integers are rounded.
+// JSON with exact integers. Numbers are read as the nearest float64, except int64 and uint64 integers that float64
+// cannot represent: these become bigints. Each number thus has one form: equal numbers are equal by `===`, and `<`
+// compares numbers and bigints by value. Decimals and longer integers are rounded.
 
 import { isJsonObject } from './metadata-path.js';
 import type { Json, JsonNumber } from './types.js';
@@ -9,34 +9,39 @@ const INTEGER_MIN = -(2n ** 63n);
 const INTEGER_MAX = 2n ** 64n - 1n;
 
 /**
- * Finds, among others, each integer of int64 or uint64 that float64 does not have, of which the least positive one
- * is 9007199254740993; digits of decimals it does not find.
+ * Matches every int64 or uint64 integer that float64 cannot represent, the smallest of which is 9007199254740993, among
+ * others. Does not match digits of decimals.
  */
 const LONG_INTEGER = /(?:^|[^\d.])\d{16,20}(?![\d.eE])/;
 
-/** Strings, and long integers with what stands before them, in JSON that is known to be valid. */
+/** Matches strings, and long integers with the character before them, in valid JSON. */
 const STRINGS_AND_LONG_INTEGERS =
   /"[^"\\]*(?:\\.[^"\\]*)*"|(?:^|[[:,\s])-?\d{16,20}(?=[\s,\]}]|$)/g;
 
 /**
- * Stands before the digits of an integer in a string that nobody else can know. Browsers have `randomUUID` for
- * pages over TLS only.
+ * Marks the digits of an integer inside a string; nobody else can know it. Browsers offer `randomUUID` only on pages
+ * over TLS.
  */
 const MARK = `integer ${crypto.getRandomValues(new Uint32Array(4)).join('-')} `;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
-/** Which numbers are exact. */
+/** Selects the numbers that are read exactly. */
 export interface ExactMembers {
-  /** Those inside of members with these names. */
+  /** Numbers inside members with these names are exact. */
   readonly within: ReadonlySet<string>;
-  /** In objects with these names no others: the names of their members are for clients to choose. */
+  /**
+   * Numbers inside objects with these names are not exact, whatever the names of their members, which clients choose.
+   */
   readonly except: ReadonlySet<string>;
 }
 
-/** Takes and throws what JSON.parse does; and RangeError for what nests too deeply. By default all numbers are exact. */
+/**
+ * Accepts the same text and throws the same errors as JSON.parse, and RangeError for excessive nesting. By default, all
+ * numbers are exact.
+ */
 export function parseExactJson(text: string, members: ExactMembers | null = null): Json {
   const value = JSON.parse(text) as Json;
-  // Digits in strings cost a second reading, and change nothing.
+  // Digits inside strings also match, which only costs a second reading.
   if (!LONG_INTEGER.test(text)) return value;
   const marked = text.replace(STRINGS_AND_LONG_INTEGERS, (token) =>
     token.startsWith('"') ? token : token.replace(/-?\d+/, `"${MARK}$&"`),
@@ -44,7 +49,7 @@ export function parseExactJson(text: string, members: ExactMembers | null = null
   return withIntegers(JSON.parse(marked) as Json, members ?? true);
 }
 
-/** The value with numbers in place of marked strings: exact ones or not, or by the members that they are in. */
+/** Replaces marked strings by numbers, exact or not depending on the members that contain them. */
 function withIntegers(value: Json, isExact: ExactMembers | boolean): Json {
   if (typeof value === 'string') {
     if (!value.startsWith(MARK)) return value;
@@ -72,18 +77,18 @@ export function isJsonNumber(value: unknown): value is JsonNumber {
   return typeof value === 'number' || typeof value === 'bigint';
 }
 
-/** The number that JSON has for an integer. */
+/** The JSON number for an integer. */
 export function numberOf(integer: bigint): JsonNumber {
   const nearest = Number(integer);
   return isStoredInteger(integer) && BigInt(nearest) !== integer ? integer : nearest;
 }
 
-/** Whether the integer is one of int64 or uint64, which metadata holds exactly. */
+/** Whether the integer fits into int64 or uint64, which metadata holds exactly. */
 export function isStoredInteger(integer: bigint): boolean {
   return integer >= INTEGER_MIN && integer <= INTEGER_MAX;
 }
 
-/** The greatest float64 below a finite one. */
+/** The greatest float64 below a finite number. */
 export function nextBelow(number: number): number {
   if (number === 0) return -Number.MIN_VALUE;
   const bits = new BigInt64Array(Float64Array.of(number).buffer);
@@ -91,15 +96,15 @@ export function nextBelow(number: number): number {
   return new Float64Array(bits.buffer)[0]!;
 }
 
-/** The greatest float64 that is at most the number. */
+/** The greatest float64 that does not exceed the number. */
 export function float64AtMost(value: JsonNumber): number {
   const nearest = Number(value);
   return nearest <= value ? nearest : nextBelow(nearest);
 }
 
 /**
- * A number as JSON that `parseExactJson` reads as the same one. JSON.stringify writes the shortest digits
- * that are nearest to a float64, which as an integer are another number.
+ * Formats a number so that `parseExactJson` reads the same one. JSON.stringify writes the shortest digits that round to
+ * the float64, which read as an exact integer may be another number.
  */
 export function numberText(value: JsonNumber): string {
   return String(needsDigits(value) ? BigInt(value) : value);
@@ -107,7 +112,7 @@ export function numberText(value: JsonNumber): string {
 
 function needsDigits(value: unknown): value is JsonNumber {
   if (typeof value === 'bigint') return true;
-  // From 2^64 on no integer is exact.
+  // From 2^64 on, integers are never exact.
   return (
     typeof value === 'number' &&
     Math.abs(value) > Number.MAX_SAFE_INTEGER &&
@@ -115,7 +120,7 @@ function needsDigits(value: unknown): value is JsonNumber {
   );
 }
 
-/** As JSON.stringify, but `parseExactJson` reads the same numbers. Bigints are written with their digits. */
+/** Like JSON.stringify, but `parseExactJson` reads the same numbers. Bigints are written as digits. */
 export function stringifyExactJson(
   value: unknown,
   replacer?: (value: unknown) => unknown,
@@ -138,13 +143,13 @@ export function stringifyExactJson(
   return hasMarks ? text.replace(MARKED, '$1') : text;
 }
 
-/** Several times as fast; null for text that may have long integers. */
+/** Several times as fast; returns null for text that may contain long integers. */
 function stringifyPlainJson(value: unknown): string | null {
   try {
     const text = JSON.stringify(value);
     return LONG_INTEGER.test(text) ? null : text;
   } catch {
-    // What has a bigint, or contains itself.
+    // The value contains a bigint or a cycle.
     return null;
   }
 }

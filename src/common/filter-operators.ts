@@ -1,7 +1,8 @@
-// The table of filter operators: what each is called, takes and means. The types of both sides, the description in the
-// API, the menu of the console and the table of the documentation follow it; `src/filter/operators.ts` evaluates them.
+// The table of filter operators: name, operand and meaning of each. The types of server and client, the API
+// description, the operator menu of the console and the documentation derive from it; `src/filter/operators.ts`
+// evaluates them.
 
-/** The kinds of operands. `parseOperand` reads each, and `FilterOperators` of the client has its type. */
+/** The kinds of operands. `parseOperand` reads them, and `FilterOperators` of the client types them. */
 export type OperandKind =
   | 'value'
   | 'values'
@@ -19,10 +20,10 @@ export type OperandKind =
   | 'polygon'
   | 'words';
 
-/** What an operator is for, under which descriptions list it. */
+/** The group of an operator in descriptions. */
 export type OperatorSubject = 'values' | 'strings' | 'arrays' | 'points' | 'words';
 
-/** A type of stored values, or `id` and `text` for what is not metadata. */
+/** A type of stored values; `id` and `text` stand for the id and the indexed text. */
 export type OperatorFit =
   | 'number'
   | 'string'
@@ -38,15 +39,15 @@ export interface FilterOperatorEntry {
   readonly subject: OperatorSubject;
   /** The operator that matches exactly what this one does not. */
   readonly complementOf?: string;
-  /** Whether it compares strings, so that `$case` applies to it. */
+  /** Whether the operator compares strings, so that `$case` applies to it. */
   readonly comparesStrings: boolean;
-  /** Continues "matches if the field", for the documentation. */
+  /** Completes the sentence "matches if the field …" in the documentation. */
   readonly meaning: string;
-  /** Between the field and the operand in the console. */
+  /** Text between the field and the operand in the console. */
   readonly label: string;
-  /** The values for which the console offers it; those with `id` apply to ids. */
+  /** The types of values for which the console offers the operator. */
   readonly fits: readonly OperatorFit[];
-  /** An operand to begin with, where the console shows it as JSON. */
+  /** Initial operand where the console shows it as JSON. */
   readonly example?: unknown;
 }
 
@@ -231,10 +232,10 @@ export const FILTER_OPERATORS = {
 
 export type FilterOperatorName = keyof typeof FILTER_OPERATORS;
 
-/** The kind of operand that an operator takes. */
+/** The kind of operand that the operator takes. */
 export type KindOf<Name extends FilterOperatorName> = (typeof FILTER_OPERATORS)[Name]['takes'];
 
-/** The names of the operators whose entries pass, in the order of the table. */
+/** Names of the operators for which `passes` returns true, in table order. */
 export function operatorNames(
   passes: (entry: FilterOperatorEntry) => boolean,
 ): FilterOperatorName[] {

@@ -1,10 +1,10 @@
-// float32 as decimal text: a short decimal that parses to the same float32, where JSON.stringify writes
-// the 17 digits of the double. Three times as fast and 40 % shorter for embeddings.
+// Formats float32 as decimal text: a short decimal that parses to the same float32, whereas JSON.stringify writes up to
+// 17 digits of the double. Three times as fast and 40 % shorter for embeddings.
 //
-// A decimal of 9 digits identifies a float32 (whose spacing is at least 2^-24 of the value, twice the
-// rounding error of the ninth digit); 7 or 8 are often enough. The value times a power of ten is rounded
-// to an integer n; n divided by that power is the double that a parser returns, since both are exact as
-// doubles. So one comparison decides whether n is precise enough.
+// A decimal of 9 digits identifies a float32, whose spacing is at least 2^-24 of the value, twice the rounding error of
+// the ninth digit; often 7 or 8 digits suffice. The value times a power of ten is rounded to an integer n. Since both
+// are exact as doubles, n divided by that power is the double that a parser returns, so one comparison shows whether n
+// is precise enough.
 
 const MINUS = 0x2d;
 const POINT = 0x2e;
@@ -13,22 +13,22 @@ const COMMA = 0x2c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** Numbers outside this range are formatted by the general routine, perhaps with an exponent. */
+/** Numbers outside this range are formatted by the general routine, possibly with an exponent. */
 const PLAIN_MIN = 1e-7;
 const PLAIN_MAX = 1e7;
 
 const POWERS_OF_TEN = Float64Array.from({ length: 17 }, (_, i) => Number(`1e${i}`));
 
-/** The longest text of a number: a sign and 24 characters of a double. */
+/** Maximum length of a number: a sign and the 24 characters of a double. */
 export const FLOAT_BYTES_MAX = 25;
 
-/** The longest text of an array element, with its comma. */
+/** Maximum length of an array element with its comma. */
 const ELEMENT_BYTES_MAX = FLOAT_BYTES_MAX + 1;
 
-/** A reused buffer for the text of one vector at a time. */
+/** A reusable buffer for the text of one vector at a time. */
 let scratch = Buffer.allocUnsafeSlow(2048 * ELEMENT_BYTES_MAX);
 
-/** A JSON array. */
+/** Formats a vector as a JSON array. */
 export function vectorText(values: Float32Array): string {
   const byteCountMax = 2 + values.length * ELEMENT_BYTES_MAX;
   if (scratch.length < byteCountMax) scratch = Buffer.allocUnsafeSlow(byteCountMax);
@@ -42,13 +42,14 @@ export function vectorText(values: Float32Array): string {
   return scratch.toString('latin1', 0, end);
 }
 
-/** A JSON number. @param value finite and rounded to float32. */
+/** Formats a JSON number. @param value finite and rounded to float32. */
 export function float32Text(value: number): string {
   return scratch.toString('latin1', 0, writeFloat(scratch, value, 0));
 }
 
 /**
- * Writes a JSON number at `start`, where there is room for FLOAT_BYTES_MAX bytes, and returns its end.
+ * Writes a JSON number at `start`, where FLOAT_BYTES_MAX bytes must be available, and returns its end.
+ *
  * @param value finite and rounded to float32.
  */
 export function writeFloat(target: Buffer, value: number, start: number): number {
@@ -62,7 +63,7 @@ export function writeFloat(target: Buffer, value: number, start: number): number
   if (magnitude < PLAIN_MIN || magnitude >= PLAIN_MAX) {
     return at + target.write(String(magnitude), at, 'latin1');
   }
-  // The number of decimals for 7 digits.
+  // Number of decimals for 7 significant digits.
   let decimals = 7;
   for (let scaled = magnitude; scaled < 0.1; scaled *= 10) decimals++;
   for (let bound = 1; bound <= magnitude; bound *= 10) decimals--;
@@ -79,7 +80,7 @@ export function writeFloat(target: Buffer, value: number, start: number): number
   return writeDecimal(target, digits | 0, decimals, at);
 }
 
-/** Writes digits / 10^decimals; digits is below 2^31. */
+/** Writes digits / 10^decimals; `digits` is below 2^31. */
 function writeDecimal(target: Buffer, digits: number, decimals: number, start: number): number {
   const digitCount = Math.max(countDigits(digits), decimals + 1);
   const end = start + digitCount + (decimals > 0 ? 1 : 0);

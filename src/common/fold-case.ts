@@ -1,5 +1,5 @@
-// Unicode simple case folding: what `$case: "insensitive"` compares. Characters are folded one by one and
-// independently of the language, so that "ß" differs from "SS", and the Turkish "ı" from "i".
+// Unicode simple case folding, for `$case: "insensitive"`. Characters are folded one by one and independently of the
+// language, so "ß" differs from "SS", and the Turkish "ı" from "i".
 
 import type { Utf8Column } from './types.js';
 
@@ -10,7 +10,7 @@ export function foldCase(text: string): string {
   return folded;
 }
 
-/** The entries, folded and in the same order. Different entries may become equal. */
+/** Folds all entries and keeps their order. Different entries may become equal. */
 export function foldStrings({ offsets, bytes }: Utf8Column, count: number): Utf8Column {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const target = Buffer.allocUnsafe(Math.ceil((offsets[count] - offsets[0]) * GROWTH_MAX));
@@ -28,7 +28,7 @@ export function foldStrings({ offsets, bytes }: Utf8Column, count: number): Utf8
   return { offsets: foldedOffsets, bytes: target };
 }
 
-/** The greatest growth of UTF-8: "Ⱥ" (two bytes) folds to "ⱥ" (three bytes). */
+/** Maximum growth of UTF-8: "Ⱥ" (two bytes) folds to "ⱥ" (three bytes). */
 const GROWTH_MAX = 1.5;
 
 /** Folds `source[start..end)` to `target` from `to` on. Returns the end there, or -1 if it is not ASCII. */
@@ -48,7 +48,7 @@ function foldAscii(
   return next;
 }
 
-/** Characters for which the mappings of JavaScript do not give the folding of Unicode's CaseFolding.txt. */
+/** Characters for which JavaScript's case mappings differ from Unicode's CaseFolding.txt. */
 const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['ı', 'ı'],
   ['\u1fd3', '\u0390'],
@@ -56,7 +56,7 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['\ufb05', '\ufb06'],
 ]);
 
-/** Upper case first: it unites characters with several lower-case forms, such as "σ" and "ς". */
+/** Upper case comes first because it unites characters with several lower-case forms, such as "σ" and "ς". */
 function foldCharacter(character: string): string {
   const exception = EXCEPTIONS.get(character);
   if (exception !== undefined) return exception;

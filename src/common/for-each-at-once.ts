@@ -1,6 +1,6 @@
-// Asynchronous work on many items, a few of them at the same time.
+// Asynchronous work on many items, a few of them at a time.
 
-/** Rejects with the first error, while the work on the others goes on. */
+/** Rejects with the first error, while the work on other items continues. */
 export async function forEachAtOnce<Item>(
   items: readonly Item[],
   countMax: number,

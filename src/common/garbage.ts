@@ -1,18 +1,20 @@
-// Collects garbage where much shared memory was released. V8 does not count shared buffers, so released ones
-// would stay resident until enough other garbage accumulates.
+// Runs the garbage collector after much shared memory was released. V8 does not count shared buffers, so they would
+// otherwise stay resident until enough other garbage accumulates.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Collections that are asked for take a twentieth of the time of the thread at most. */
-const REST_PER_COLLECTION = 19;
+/**
+ * Pause after a requested collection, as a multiple of its duration: collections use at most 5 % of the thread's time.
+ */
+const PAUSE_PER_COLLECTION = 19;
 
 let collect: (() => void) | undefined;
 let isScheduled = false;
-/** By `performance.now`. */
-let restsUntilMs = 0;
+/** Earliest time of the next collection, by `performance.now`. */
+let nextAtMs = 0;
 
-/** Collects garbage soon, not in the current call. Takes about 20 ms: do not call it per request. */
+/** Collects garbage soon, but not during the current call. Takes about 20 ms, so it must not be called per request. */
 export function collectGarbageSoon(): void {
   if (isScheduled) return;
   isScheduled = true;
@@ -22,13 +24,13 @@ export function collectGarbageSoon(): void {
       const startedAtMs = performance.now();
       collectGarbage();
       const endedAtMs = performance.now();
-      restsUntilMs = endedAtMs + REST_PER_COLLECTION * (endedAtMs - startedAtMs);
+      nextAtMs = endedAtMs + PAUSE_PER_COLLECTION * (endedAtMs - startedAtMs);
     },
-    Math.max(0, restsUntilMs - performance.now()),
+    Math.max(0, nextAtMs - performance.now()),
   ).unref();
 }
 
-/** Collects the garbage of this thread now. Takes a few milliseconds in a thread of the pool. */
+/** Collects the garbage of this thread immediately, which takes a few milliseconds in a pool thread. */
 export function collectGarbage(): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc');

@@ -1,10 +1,10 @@
-// Packages that are loaded when they are first used, since a start would pay for them otherwise.
+// Loads packages on first use, because loading them at a start would make it slower.
 
 import { createRequire } from 'node:module';
 
 const requirePackage = createRequire(import.meta.url);
 
-/** Returns what loads the package, once. */
+/** Returns a function that loads the package once. */
 export function latePackage<Exports>(name: string): () => Exports {
   let loaded: Exports | undefined;
   return () => {

@@ -1,19 +1,20 @@
-// The table of limits: default and reason, unit, accepted values and help of each. The settings that override the
-// defaults, `GET /v1/limits` and the documentation follow it. An error about a limit has the limit and the actual value.
+// The table of limits, with the default, unit, accepted values and help of each; comments give the reasons. The
+// settings that override them, `GET /v1/limits` and the documentation derive from it. Errors about a limit state both
+// the limit and the actual value.
 
 import { operatorNames } from './filter-operators.js';
 
 export interface Limit {
   readonly default: number;
   readonly unit: string;
-  /** What a setting may be. */
+  /** Bounds of the setting. */
   readonly min: number;
   readonly max: number;
   readonly help: string;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** "$in, $nin or $contains_any". */
+/** The operators that take lists, as "$in, $nin or $contains_any". */
 const LISTS = operatorNames(({ takes }) => takes === 'values')
   .join(', ')
   .replace(/, ([^,]*)$/, ' or $1');
@@ -27,7 +28,7 @@ export const LIMITS = {
     max: 16_384,
     help: 'The maximum dimension of a vector.',
   },
-  /** Named vectors of a collection: each has memory and codes of its own, also for rows that lack it. */
+  /** Each named vector of a collection takes memory and codes, even for rows without it. */
   namedVectorsMax: {
     default: 32,
     unit: 'vectors',
@@ -35,7 +36,7 @@ export const LIMITS = {
     max: 256,
     help: 'The maximum number of named vectors of a collection.',
   },
-  /** Values of a record in all of its named vectors: 256 KiB, so that a segment has hundreds of rows. */
+  /** Total values of the named vectors in a record: 256 KiB, so that a segment holds hundreds of rows. */
   recordValuesMax: {
     default: 65_536,
     unit: 'values',
@@ -43,7 +44,7 @@ export const LIMITS = {
     max: 1_048_576,
     help: 'The maximum number of dimensions of all named vectors of a collection together.',
   },
-  /** Sparse vectors of a collection: each has an inverted index of its own. */
+  /** Each sparse vector of a collection has its own inverted index. */
   sparseVectorsMax: {
     default: 32,
     unit: 'vectors',
@@ -51,7 +52,7 @@ export const LIMITS = {
     max: 256,
     help: 'The maximum number of sparse vectors of a collection.',
   },
-  /** Elements of a sparse vector, more than a document has different words; a query reads a list for each. */
+  /** More than a document has distinct words; a query reads one list for each element. */
   sparseElementsMax: {
     default: 16_384,
     unit: 'elements',
@@ -59,7 +60,7 @@ export const LIMITS = {
     max: 1_048_576,
     help: 'The maximum number of elements of a sparse vector.',
   },
-  /** Vectors of a record under one name: models of whole pages make about 1 000. */
+  /** Vectors of a record under one name; models of whole pages produce about 1 000. */
   multiVectorsMax: {
     default: 2_048,
     unit: 'vectors',
@@ -67,7 +68,7 @@ export const LIMITS = {
     max: 65_536,
     help: 'The maximum number of vectors of a multi-vector of a record.',
   },
-  /** Values of a multi-vector: 1 MiB, so that a segment has dozens of the largest. */
+  /** 1 MiB, so that a segment holds dozens of the largest multi-vectors. */
   multiValuesMax: {
     default: 262_144,
     unit: 'values',
@@ -75,7 +76,7 @@ export const LIMITS = {
     max: 16_777_216,
     help: 'The maximum number of values of a multi-vector of a record.',
   },
-  /** Vectors of a query by multi-vectors, each compared with every vector of a record: models make 32 to 128. */
+  /** Each vector of the query is compared with every vector of a record; models produce 32 to 128. */
   queryVectorsMax: {
     default: 256,
     unit: 'vectors',
@@ -99,7 +100,7 @@ export const LIMITS = {
     max: 100_000,
     help: 'The maximum number of vectors in one JSON body.',
   },
-  /** Queries in one JSON body, or lists in one recall: one batch of the engine; more should be streamed. */
+  /** One batch of the engine; more queries should be streamed. */
   batchQueriesMax: {
     default: 1_024,
     unit: 'queries',
@@ -107,7 +108,7 @@ export const LIMITS = {
     max: 65_536,
     help: 'The maximum number of queries in one JSON body, or of lists in one recall request.',
   },
-  /** A page is built in memory, with metadata and optionally values. */
+  /** A page is built in memory, with metadata and possibly values. */
   pageLimitMax: {
     default: 1_000,
     unit: 'records',
@@ -122,7 +123,7 @@ export const LIMITS = {
     max: 10_000,
     help: 'The page size of requests without limit.',
   },
-  /** Audit events that can be listed: about 5 MB, and months of an ordinary service. */
+  /** About 5 MB of audit events, which is months of ordinary operation. */
   auditEventsMax: {
     default: 10_000,
     unit: 'events',
@@ -130,7 +131,7 @@ export const LIMITS = {
     max: 100_000,
     help: 'The number of audit events that GET /audit can list; older ones are only in the log.',
   },
-  /** Matches in one page; cursors reach deeper at the same cost per page. */
+  /** Deeper results are available by cursor at the same cost per page. */
   topKMax: {
     default: 10_000,
     unit: 'matches',
@@ -145,7 +146,7 @@ export const LIMITS = {
     max: 10_000,
     help: 'The top_k of queries that do not set it.',
   },
-  /** Examples of one query: every row is scored with each, and a cursor contains them. */
+  /** Every row is scored against each example, and cursors contain them. */
   examplesMax: {
     default: 64,
     unit: 'examples',
@@ -153,7 +154,7 @@ export const LIMITS = {
     max: 1_024,
     help: 'The maximum number of examples in a query.',
   },
-  /** Rankings of one fusion: each is searched. */
+  /** Each part of a fusion is a search of its own. */
   fusionPartsMax: {
     default: 8,
     unit: 'parts',
@@ -161,7 +162,7 @@ export const LIMITS = {
     max: 64,
     help: 'The maximum number of parts of a fused query.',
   },
-  /** Nearest vectors that a diversified query chooses from, each compared with all that are chosen. */
+  /** Each candidate is compared with every vector that was chosen before. */
   diversityCandidatesMax: {
     default: 1_000,
     unit: 'vectors',
@@ -176,7 +177,7 @@ export const LIMITS = {
     max: 10_000,
     help: 'The number of candidates of diversified queries that do not set it.',
   },
-  /** Characters of a text to embed: models read 8 192 tokens of about four characters. */
+  /** Models read 8 192 tokens of about four characters. */
   embedCharactersMax: {
     default: 32_768,
     unit: 'characters',
@@ -184,7 +185,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum length of a text to embed.',
   },
-  /** A filter is evaluated per segment; 256 conditions are more than applications need. */
+  /** A filter is evaluated on each segment; 256 conditions are more than applications need. */
   filterNodesMax: {
     default: 256,
     unit: 'conditions',
@@ -206,7 +207,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: `The maximum number of values in one ${LISTS}.`,
   },
-  /** Characters of a field name; looking one up takes time quadratic in its dots. */
+  /** Looking up a field name takes time quadratic in its dots. */
   filterPathCharactersMax: {
     default: 512,
     unit: 'characters',
@@ -214,15 +215,14 @@ export const LIMITS = {
     max: 4_096,
     help: 'The maximum length of a field name in a filter.',
   },
-  /** Metadata paths of the index of text of a collection. */
   textFieldsMax: {
     default: 16,
     unit: 'paths',
     min: 1,
     max: 256,
-    help: 'The maximum number of metadata paths in the index of text of a collection.',
+    help: 'The maximum number of metadata paths in the text index of a collection.',
   },
-  /** Each is compared with every word; the longest lists in use have about 1 000. */
+  /** Every word is compared with the stop words; the longest lists in use have about 1 000. */
   textStopWordsMax: {
     default: 1_000,
     unit: 'words',
@@ -237,7 +237,7 @@ export const LIMITS = {
     max: 1_024,
     help: 'The maximum length of a stop word.',
   },
-  /** A query by words is typed by hand, or is a paragraph. */
+  /** Word queries are typed by hand or copied from a paragraph. */
   textQueryCharactersMax: {
     default: 8_192,
     unit: 'characters',
@@ -245,7 +245,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum length of the text of a query.',
   },
-  /** Different words of one query, each of which reads the rows that contain it. */
+  /** Each distinct word of a query reads the rows that contain it. */
   textTermsMax: {
     default: 256,
     unit: 'words',
@@ -253,7 +253,7 @@ export const LIMITS = {
     max: 4_096,
     help: 'The maximum number of different words in a query.',
   },
-  /** Facets, or stats, of one request; each reads a column of all rows that pass. */
+  /** Each facet, and each field of statistics, reads a column of all matching rows. */
   facetsMax: {
     default: 32,
     unit: 'paths',
@@ -261,7 +261,7 @@ export const LIMITS = {
     max: 256,
     help: 'The maximum number of facets, and of stats, in one request.',
   },
-  /** Values of one facet in a reply; the number of distinct values is always exact. */
+  /** Only the listed values are bounded; the number of distinct values is always exact. */
   facetValuesMax: {
     default: 1_000,
     unit: 'values',
@@ -276,7 +276,7 @@ export const LIMITS = {
     max: 100_000,
     help: 'The number of values of facets that do not set limit.',
   },
-  /** Buckets of one histogram: more than a chart has pixels for. */
+  /** More buckets than a chart has pixels. */
   histogramBucketsMax: {
     default: 1_000,
     unit: 'buckets',
@@ -284,7 +284,7 @@ export const LIMITS = {
     max: 100_000,
     help: 'The maximum number of buckets in one histogram.',
   },
-  /** Characters of a `$like` or `$regex`; users write them by hand. */
+  /** Users write patterns by hand. */
   filterPatternCharactersMax: {
     default: 1_000,
     unit: 'characters',
@@ -292,7 +292,7 @@ export const LIMITS = {
     max: 10_000,
     help: 'The maximum length of a pattern of $like or $regex.',
   },
-  /** Instructions of a compiled `$regex`, which bound the time that a character of a string takes. */
+  /** The instructions of a compiled `$regex` bound the time per character. */
   filterPatternInstructionsMax: {
     default: 1_000,
     unit: 'instructions',
@@ -306,9 +306,9 @@ export const LIMITS = {
     unit: 'patterns',
     min: 1,
     max: 16,
-    help: 'The maximum number of $regex in a filter.',
+    help: 'The maximum number of $regex patterns in a filter.',
   },
-  /** Points of one `$geo_polygon`, each of which is compared with every row in its latitudes. */
+  /** Each point of a `$geo_polygon` is compared with every row within its latitudes. */
   filterPolygonPointsMax: {
     default: 1_000,
     unit: 'points',
@@ -324,7 +324,7 @@ export const LIMITS = {
     max: 512,
     help: 'The maximum length of a vector id.',
   },
-  /** Cached filter results: 8 KiB per segment, so 250 filters over a million rows. */
+  /** A cached filter result takes 8 KiB per segment, so this holds 250 filters over a million rows. */
   filterCacheBytesMax: {
     default: 32 * 1024 * 1024,
     unit: 'bytes',
@@ -332,15 +332,15 @@ export const LIMITS = {
     max: 64 * 1024 ** 3,
     help: 'Memory for cached filter results, over all collections; 0 disables the cache.',
   },
-  /** Vectors of sorted lists, which keep four bytes of each between their pages; a million takes half a second. */
+  /** Sorted lists keep four bytes per vector between pages; sorting a million takes half a second. */
   sortedRowsMax: {
     default: 16_777_216,
     unit: 'vectors',
     min: 1,
     max: 1e9,
-    help: 'The maximum number of vectors of a sorted list, and of all whose order is kept between pages.',
+    help: 'The maximum number of vectors in a sorted list, and in all lists whose order is kept between pages.',
   },
-  /** Vectors of one projection: more points than a screen can tell apart. */
+  /** More points than can be told apart on a screen. */
   projectionRowsMax: {
     default: 200_000,
     unit: 'vectors',
@@ -355,7 +355,7 @@ export const LIMITS = {
     max: 10_000_000,
     help: 'The sample of projections that do not set sample.',
   },
-  /** Elements of projected vectors: the products of every two take 128 MB. */
+  /** The matrix of products takes 128 MB. */
   projectionDimensionMax: {
     default: 4_096,
     unit: 'elements',
@@ -363,7 +363,7 @@ export const LIMITS = {
     max: 16_384,
     help: 'The maximum dimension of vectors to project; a projection takes eight bytes of memory for every two elements.',
   },
-  /** Coordinates of a projected vector: enough for what continues with them in place of the vectors. */
+  /** Enough for computations that continue with the projection instead of the vectors. */
   projectionCoordinatesMax: {
     default: 64,
     unit: 'coordinates',
@@ -371,7 +371,7 @@ export const LIMITS = {
     max: 256,
     help: 'The maximum dimensions of a projection.',
   },
-  /** Neighbours of a projected vector: UMAP and its like take 15. */
+  /** UMAP and similar methods take 15. */
   projectionNeighborsMax: {
     default: 30,
     unit: 'vectors',
@@ -394,7 +394,7 @@ export const LIMITS = {
     max: 32,
     help: 'The maximum nesting depth of metadata.',
   },
-  /** Metadata paths per segment kept as typed columns; further paths are evaluated on the JSON. */
+  /** Further metadata paths of a segment are evaluated on the JSON. */
   metadataColumnsMax: {
     default: 256,
     unit: 'columns',
@@ -402,7 +402,7 @@ export const LIMITS = {
     max: 4_096,
     help: 'The maximum number of metadata paths that a segment stores as columns.',
   },
-  /** Rows of one segment, which bounds the work of a filter task. */
+  /** Bounds the work of one filter task. */
   segmentRowsMax: {
     default: 65_536,
     unit: 'rows',
@@ -410,7 +410,7 @@ export const LIMITS = {
     max: 16_777_216,
     help: 'The number of rows at which a segment is sealed.',
   },
-  /** Bytes of vectors in one segment: the unit of checkpoints, device uploads and compaction. */
+  /** A segment is the unit of checkpoints, device uploads and compaction. */
   segmentValueBytesMax: {
     default: 64 * 1024 * 1024,
     unit: 'bytes',
@@ -434,7 +434,6 @@ export const LIMITS = {
     max: 3_600_000,
     help: 'The maximum duration of a request.',
   },
-  /** How long a snapshot stays readable by cursor, in milliseconds. */
   retentionMs: {
     default: 15 * 60 * 1000,
     unit: 'milliseconds',
@@ -442,7 +441,6 @@ export const LIMITS = {
     max: 30 * DAY_MS,
     help: 'How long a cursor is valid.',
   },
-  /** How long an idempotent reply is kept, in milliseconds. */
   idempotencyMs: {
     default: DAY_MS,
     unit: 'milliseconds',
@@ -450,15 +448,18 @@ export const LIMITS = {
     max: 30 * DAY_MS,
     help: 'How long an idempotency key is remembered.',
   },
-  /** Each takes about 300 bytes of memory. Refused rather than forgotten, since a retry must not happen twice. */
+  /**
+   * Each takes about 300 bytes of memory. Further keys are refused and old ones never forgotten early, because a retry
+   * must not run twice.
+   */
   idempotencyKeysMax: {
     default: 1_000_000,
     unit: 'keys',
     min: 1,
     max: 1_000_000_000,
-    help: 'The maximum number of idempotency keys that are remembered. Requests with further ones are refused with 429 until the oldest expire.',
+    help: 'The maximum number of idempotency keys that are remembered. Further keys are refused with 429 until the oldest expire.',
   },
-  /** Queries waiting for the engine; a longer queue would only add latency. */
+  /** A longer queue would only add latency. */
   queuedQueriesMax: {
     default: 4_096,
     unit: 'queries',
@@ -466,7 +467,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum number of queries that wait for the engine.',
   },
-  /** Writes waiting for a commit of a collection; a commit takes thousands of small writes. */
+  /** One commit takes thousands of small writes. */
   queuedWritesMax: {
     default: 16_384,
     unit: 'writes',
@@ -474,7 +475,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum number of writes per collection that wait for a commit.',
   },
-  /** Filters and large bodies waiting for a thread: at 20 ms each, 10 s of work for eight threads. */
+  /** At 20 ms each, this is 10 s of work for eight threads. */
   queuedTasksMax: {
     default: 4_096,
     unit: 'tasks',
@@ -482,7 +483,6 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum number of tasks (filters, large bodies) that wait for a worker thread.',
   },
-  /** Characters of an idempotency key. */
   idempotencyKeyCharactersMax: {
     default: 255,
     unit: 'characters',
@@ -512,7 +512,7 @@ export const LIMITS = {
     max: 4_096,
     help: 'The maximum length of the name or value of a label.',
   },
-  /** Reads per second of one principal: limits the effect of a runaway client on others. */
+  /** Limits the effect of a runaway client on others. */
   readRateMax: {
     default: 20_000,
     unit: 'queries per second',
@@ -527,7 +527,6 @@ export const LIMITS = {
     max: 1e9,
     help: 'The read burst limit per principal.',
   },
-  /** Vectors written per second by one principal. */
   writeRateMax: {
     default: 200_000,
     unit: 'vectors per second',
@@ -542,7 +541,7 @@ export const LIMITS = {
     max: 1e9,
     help: 'The write burst limit per principal.',
   },
-  /** Bytes of bodies in memory, over all connections. */
+  /** Counts bodies in memory over all connections. */
   bodyBytesInFlightMax: {
     default: 1_024_000_000,
     unit: 'bytes',
@@ -550,7 +549,7 @@ export const LIMITS = {
     max: 1e12,
     help: 'The total size of request bodies that are being received or processed.',
   },
-  /** Bytes of replies that clients have not read yet: ten pages of 1 000 vectors of 4 096 values as text. */
+  /** Ten pages of 1 000 vectors of 4 096 values as text. */
   replyBytesInFlightMax: {
     default: 512_000_000,
     unit: 'bytes',
@@ -582,7 +581,7 @@ export const LIMITS = {
     max: 1_000_000,
     help: 'The maximum number of open connections per client address (for IPv6, per /64 network). Loopback addresses and trusted proxies are exempt.',
   },
-  /** Milliseconds for the header of a request to arrive; slower clients block connections on purpose. */
+  /** Slower clients occupy connections on purpose. */
   headerMsMax: {
     default: 20_000,
     unit: 'milliseconds',
@@ -590,7 +589,7 @@ export const LIMITS = {
     max: 600_000,
     help: 'The maximum time for receiving the headers of a request.',
   },
-  /** Milliseconds for a whole request to arrive: 64 MB at 2 Mbit/s. */
+  /** Enough for 64 MB at 2 Mbit/s. */
   arrivalMsMax: {
     default: 300_000,
     unit: 'milliseconds',
@@ -598,7 +597,6 @@ export const LIMITS = {
     max: 3_600_000,
     help: 'The maximum time for receiving a whole request; streams may take longer.',
   },
-  /** Milliseconds that a client may read nothing of a waiting reply. */
   stalledMsMax: {
     default: 120_000,
     unit: 'milliseconds',
@@ -606,7 +604,7 @@ export const LIMITS = {
     max: 3_600_000,
     help: 'How long a client may neither send nor read before its request is aborted.',
   },
-  /** Longer than the keep-alive of gateways (60 s), so that the gateway closes the connection. */
+  /** Longer than the keep-alive of gateways (60 s), so that the gateway closes the connection first. */
   keepAliveMs: {
     default: 72_000,
     unit: 'milliseconds',

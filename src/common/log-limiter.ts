@@ -1,4 +1,4 @@
-// Limits how often something is logged: what anybody can cause, or happens again and again, must not flood the log.
+// Limits how often an event is logged, so that events which anyone can cause, or which repeat, cannot flood the log.
 
 export class LogLimiter {
   readonly #intervalMs: number;
@@ -8,7 +8,10 @@ export class LogLimiter {
   #lineCount = 0;
   #eventCount = 0;
 
-  /** @param options `linesMax` in an interval, 1 by default; `nowMs`: milliseconds of a monotonic clock. */
+  /**
+   * @param options `linesMax` is the number of lines per interval, 1 by default; `nowMs` returns the milliseconds of a
+   * monotonic clock.
+   */
   constructor({
     intervalMs,
     linesMax = 1,
@@ -24,8 +27,8 @@ export class LogLimiter {
   }
 
   /**
-   * For so many events: how many a line is about, with those that were left out since the last one; 0 if these are left
-   * out too.
+   * Counts events. Returns how many events the next line should report, including those left out since the last line,
+   * or 0 if nothing should be logged now.
    */
   next(count = 1): number {
     this.#eventCount += count;

@@ -1,4 +1,4 @@
-// The interface of the log: pino implements it, and so do fakes in tests.
+// The interface of the log, implemented by pino and by fakes in tests.
 
 export interface Logger {
   debug(details: object, message: string): void;

@@ -8,14 +8,15 @@
 import type { Json, JsonObject } from './types.js';
 
 /**
- * Longer paths get no column. Nested members repeat the names of their parents, so that 40 KB of
- * metadata could otherwise hold megabytes of paths to hash.
+ * Longer paths get no column. Nested members repeat the names of their parents, so 40 KB of metadata could otherwise
+ * yield megabytes of paths to hash.
  */
 export const METADATA_PATH_CHARACTERS_MAX = 256;
 
 /**
- * The value at `path`, or undefined when no chain of keys matches.
- * @param keys gets the keys of the value, from the outermost on.
+ * The value at `path`, or undefined if no chain of keys matches.
+ *
+ * @param keys receives the keys that lead to the value, outermost first.
  */
 export function resolvePath(document: JsonObject, path: string, keys?: string[]): Json | undefined {
   if (Object.hasOwn(document, path)) {

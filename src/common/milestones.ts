@@ -1,4 +1,4 @@
-// Who waits until a number, which only grows, reaches a value.
+// Waits until a growing number reaches a value.
 
 import { whenAborted } from './when-aborted.js';
 

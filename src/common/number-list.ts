@@ -1,17 +1,17 @@
-// Text of a list of numbers, in brackets or without: `[0.1, 0.2]`, `0.1 0.2`, `0.1;0.2`. Splits it, and tells
-// when it can be read in more than one way; what the parts are is for the caller to check.
+// Splits the text of a list of numbers, with or without brackets: `[0.1, 0.2]`, `0.1 0.2`, `0.1;0.2`. Detects text that
+// can be read in more than one way. The caller checks whether the parts are numbers.
 
 export interface NumberTexts {
-  /** Without the white space around them. */
+  /** The parts, without surrounding white space. */
   readonly texts: readonly string[];
-  /** The different separators. With more than one, commas are probably decimal: `0,1 0,2`. */
+  /** The distinct separators. With more than one, commas are probably decimal: `0,1 0,2`. */
   readonly separators: readonly string[];
 }
 
 const POINT_SEPARATOR = /\s*[,;]\s*|\s+/;
 const COMMA_SEPARATOR = /\s*;\s*|\s*,\s+|\s+/;
 
-/** With decimal commas only a comma before white space is a separator: `0,1, 0,2`, `0,1 0,2`, `0,1;0,2`. */
+/** With decimal commas, a comma separates only before white space: `0,1, 0,2`, `0,1 0,2`, `0,1;0,2`. */
 export function splitNumbers(text: string, hasDecimalCommas = false): NumberTexts {
   const inner = text.replace(/^\s*[[({]?\s*/, '').replace(/\s*[\])}]?\s*$/, '');
   if (inner === '') return { texts: [], separators: [] };
@@ -27,8 +27,8 @@ export function splitNumbers(text: string, hasDecimalCommas = false): NumberText
 }
 
 /**
- * A comma with a space is another separator than a comma alone where no value has a point: `0,1, 0,2` may
- * be two values as well as four.
+ * If no value contains a point, a comma with a space is a different separator than a comma alone: `0,1, 0,2` may be two
+ * values or four.
  */
 function commasOf(inner: string): string[] {
   if (!inner.includes(',')) return [];

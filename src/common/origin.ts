@@ -1,18 +1,18 @@
-// Origins of web pages, as browsers send them in the header Origin: scheme, host and port. Browsers and
-// the service compare them as text, so that only this one form of each is accepted in settings and keys.
+// Origins of web pages, as browsers send them in the Origin header: scheme, host and port. Browsers and the service
+// compare them as text, so settings and keys accept only this one form.
 
-/** Schemes of apps and browser extensions (`capacitor://localhost`) have origins that URLs do not. */
+/** Apps and browser extensions have schemes such as `capacitor://localhost`, which URL does not treat as origins. */
 const OTHER_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d{1,5})?$/;
-/** The longest host name, with a scheme and a port. */
+/** The longest host name with a scheme and a port. */
 const ORIGIN_CHARACTERS_MAX = 300;
 
-/** Whether the text is an origin in the form in which browsers send it; `null` and `*` are none. */
+/** Whether the text is an origin exactly as browsers send it; `null` and `*` are not. */
 export function isOrigin(text: string): boolean {
   if (text.length > ORIGIN_CHARACTERS_MAX) return false;
   return webOriginOf(text) === text || OTHER_ORIGIN.test(text);
 }
 
-/** The detail of an issue about a text that is no origin, with the origin that was probably meant. */
+/** Describes a text that is not an origin, with the origin that was probably meant. */
 export function describeBadOrigin(text: string): string {
   if (text.length > ORIGIN_CHARACTERS_MAX) {
     return `Expected an origin of at most ${ORIGIN_CHARACTERS_MAX} characters; found ${text.length}.`;
@@ -21,9 +21,9 @@ export function describeBadOrigin(text: string): string {
   return `Expected ${expected}; found ${JSON.stringify(text)}.`;
 }
 
-/** The origin of a URL of the web, without the default port and in lower case; null for anything else. */
+/** The origin of a web URL, in lower case and without the default port; null for anything else. */
 function webOriginOf(text: string): string | null {
-  // URLs may have a `*` as part of the host; it would be taken for a pattern.
+  // A URL may contain `*` in its host, which would look like a pattern here.
   if (!/^https?:/i.test(text) || text.includes('*') || !URL.canParse(text)) return null;
   return new URL(text).origin;
 }

@@ -1,6 +1,6 @@
-// Where the files of this package are. The program runs either as one module per source file, in dist/src, or as
-// the few files that the build makes of them, in dist/app. In both, the modules that threads and processes start
-// with have the same paths, so a place in the code need not know which of the two it is part of.
+// Where the files of this package are. The program runs either as one module per source file in dist/src, or as the few
+// bundled files in dist/app. The modules that start threads and processes have the same paths in both, so the code need
+// not know which of the two it is part of.
 
 import { readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';

@@ -1,8 +1,8 @@
-// What fills a service before others may use it, as the demo does with its samples.
+// Work that fills a service before others may use it, such as the samples of the demo.
 
 export interface Preparation {
   readonly isDone: boolean;
-  /** In the header of its own requests, which are served before it is done. */
+  /** Sent as a header with its own requests, which are served before it is done. */
   readonly token: string;
 }
 

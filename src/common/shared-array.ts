@@ -1,4 +1,4 @@
-// Typed arrays of zeros in shared memory, which threads read without copies.
+// Zeroed typed arrays in shared memory, which all threads can read without a copy.
 
 export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 
@@ -22,7 +22,7 @@ export function sharedFloat64(length: number): Float64Array {
   return new Float64Array(new SharedArrayBuffer(length * 8));
 }
 
-/** Of the type of the array. */
+/** Creates an array of the same type. */
 export function sharedLike<T extends SharedArray>(array: T, length = array.length): T {
   const ArrayType = array.constructor as new (buffer: SharedArrayBuffer) => T;
   return new ArrayType(new SharedArrayBuffer(length * array.BYTES_PER_ELEMENT));

@@ -1,7 +1,7 @@
-// What the text index of a collection is made of: the metadata paths that are indexed, how their text
-// becomes terms, and the constants of BM25. Fixed when the collection is created.
+// Settings of a collection's text index: the indexed metadata paths, how text becomes terms, and the constants of BM25.
+// They are fixed when the collection is created.
 
-/** The languages whose words are stemmed, by the names of the Snowball algorithms. */
+/** Languages with stemming, by the names of the Snowball algorithms. */
 export const TEXT_LANGUAGES = [
   'arabic',
   'armenian',
@@ -30,15 +30,15 @@ export const TEXT_LANGUAGES = [
 export type TextLanguage = (typeof TEXT_LANGUAGES)[number];
 
 export interface TextSettings {
-  /** Metadata paths, distinct. A row's document is the text of all of them. */
+  /** Distinct metadata paths. The text of all of them forms the document of a row. */
   readonly fields: readonly string[];
-  /** Null for words that are not stemmed. */
+  /** Null to disable stemming. */
   readonly language: TextLanguage | null;
   /** Words that are neither indexed nor searched, compared before stemming. */
   readonly stopWords: readonly string[];
-  /** How soon repetitions of a term stop counting; at least 0. */
+  /** How slowly repetitions of a term stop counting; at least 0. */
   readonly k1: number;
-  /** How much long documents are marked down: 0 to 1. */
+  /** How strongly long documents are penalized, from 0 to 1. */
   readonly b: number;
 }
 

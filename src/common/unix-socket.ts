@@ -1,14 +1,14 @@
-// Unix sockets in the data directory: where the control socket is, and paths that are short enough.
+// Unix sockets in the data directory: the location of the control socket, and paths that are short enough.
 
 import { join } from 'node:path';
 
-/** The control socket, below the data directory, in a folder that only the owner may enter. */
+/** The control socket is in a folder of the data directory that only the owner can access. */
 export const CONTROL_FOLDER = 'control';
 export const CONTROL_SOCKET = 'socket';
 
 /**
- * The path of the socket `name` in an open folder. The path of a socket has at most 107 bytes; on
- * Linux the path through the descriptor of the folder always fits.
+ * The path of the socket `name` in an open folder. A socket path has at most 107 bytes; on Linux, the path through the
+ * file descriptor of the folder always fits.
  */
 export function unixSocketPath(
   folderPath: string,

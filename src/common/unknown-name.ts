@@ -1,14 +1,14 @@
-// Describes a name that does not exist, for error messages: with the one that was probably meant, else
-// with all that exist. Names may come from hostile requests: long ones are cut and compared with nothing.
+// Error messages for names that do not exist: they suggest the name that was probably meant, or list all existing ones.
+// Names may come from hostile requests, so long ones are truncated and not compared.
 
-/** Longer names are compared with nothing: the comparison takes time by the product of the lengths. */
+/** Longer names are not compared, because the time is proportional to the product of the lengths. */
 const NAME_CHARACTERS_MAX = 64;
-/** One edit for each so many characters is taken for a misspelling. */
+/** One edit per this many characters still counts as a misspelling. */
 const CHARACTERS_PER_EDIT = 3;
 
 /**
- * What other systems call a member, in plain characters, and the names here in order of preference: the first
- * that exists at the place is meant.
+ * Member names of other systems, in lower case without separators, and the corresponding names here in order of
+ * preference. The first one that exists in the context is suggested.
  */
 const NAMES_OF_SYNONYM = new Map<string, readonly string[]>(
   Object.entries({
@@ -80,14 +80,14 @@ export function describeUnknownName(found: string, known: readonly string[]): st
   return `${start}; expected ${known.length === 0 ? 'nothing' : known.join(', ')}.`;
 }
 
-/** The name as messages show it: the beginning of a long one. */
+/** The name as shown in messages; a long one is truncated. */
 export function cutName(name: string): string {
   if (name.length <= NAME_CHARACTERS_MAX) return name;
-  // Without half of a surrogate pair at the cut.
+  // Drops half of a surrogate pair at the cut.
   return `${name.slice(0, NAME_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-/** The nearest of the names, which differ in case and separators at no cost; undefined for none near. */
+/** The most similar name, ignoring case and separators; undefined if none is similar enough. */
 export function nearestName(found: string, names: readonly string[]): string | undefined {
   if (found.length > NAME_CHARACTERS_MAX) return undefined;
   const plainFound = plain(found);
@@ -114,9 +114,9 @@ function plain(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that make one text of the other. */
+/** Number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
 function editDistance(a: string, b: string): number {
-  // Rows of the table of distances between the beginnings of a and all beginnings of b.
+  // Rows of the table of distances between the prefixes of `a` and those of `b`.
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -1,10 +1,10 @@
-// Columns of strings: made of an array of them, read, and cut together from rows of others.
+// Columns of strings: created from arrays, read, and concatenated from rows of other columns.
 
 import { assert } from './errors.js';
 import type { Utf8Column } from './types.js';
 import type { Memory } from './vectors.js';
 
-/** The texts have no lone surrogates, of which two from neighbouring texts would become one character. */
+/** The texts must not contain lone surrogates, because two of them in adjacent texts would merge into one character. */
 export function utf8ColumnOf(texts: readonly string[]): Utf8Column {
   const bytes = Buffer.from(texts.join(''));
   const offsets = new Int32Array(texts.length + 1);
@@ -32,7 +32,7 @@ interface RowsOfText {
   readonly to: number;
 }
 
-/** Copies of the strings of the parts, one after another. */
+/** Copies the strings of all parts into one column. */
 export function gatherText(parts: readonly RowsOfText[], memory: Memory): Utf8Column {
   let count = 0;
   let byteLength = 0;

@@ -1,37 +1,40 @@
-// Vectors of rows as columns, of three kinds. The items of a column are its vectors, or its elements where the
-// vectors are sparse. Row i of a dense column has the item i; of the others, the items `starts[i]..starts[i + 1]`.
-// Cutting, gathering and counting bytes follow from that and are the same for every kind.
+// Vectors of rows as columns of three kinds. The items of a column are its vectors, or the elements if the vectors are
+// sparse. Row i of a dense column has item i; in the other kinds, row i has the items `starts[i]..starts[i + 1]`.
+// Slicing, gathering and counting bytes follow from that and are the same for all kinds.
 
 import { type Bitmap, countBits, createBitmap, hasBit, NO_ROWS, setBit } from './bitmap.js';
 import { ELEMENT_TYPES, type ElementType } from './elements.js';
 import { sharedBytes, sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
 
-/** One vector a row. */
+/** One vector per row. */
 export interface DenseColumn {
   readonly kind: 'dense';
   readonly dimension: number;
   /** Absent for float32. */
   readonly element?: ElementType | undefined;
-  /** Row-major [rowCount, dimension] float32, all finite; zeros for rows without the vector. */
+  /** Row-major [rowCount, dimension] float32, all finite; zeros in rows without the vector. */
   readonly values: Float32Array;
-  /** [rowCount], the rows that have the vector; null for all. */
+  /** [rowCount], the rows that have the vector; null if all do. */
   readonly presence: Bitmap | null;
 }
 
-/** A list of vectors a row: row i has the vectors `starts[i]..starts[i + 1]`, or none, and then lacks it. */
+/**
+ * A list of vectors per row: row i has the vectors `starts[i]..starts[i + 1]`. A row with an empty list lacks the
+ * vector.
+ */
 export interface MultiColumn {
   readonly kind: 'multi';
   readonly dimension: number;
-  /** At least one more than rows. They never decrease and need not start at 0. */
+  /** At least one more than rows; never decreasing, and not necessarily starting at 0. */
   readonly starts: Int32Array;
   /** Row-major [vectorCount, dimension] float32, all finite. */
   readonly values: Float32Array;
 }
 
-/** Sparse vectors: row i has the elements `starts[i]..starts[i + 1]`, or none, and then lacks it. */
+/** Sparse vectors: row i has the elements `starts[i]..starts[i + 1]`. A row without elements lacks the vector. */
 export interface SparseColumn {
   readonly kind: 'sparse';
-  /** At least one more than rows. They never decrease and need not start at 0. */
+  /** At least one more than rows; never decreasing, and not necessarily starting at 0. */
   readonly starts: Int32Array;
   /** Ascending within a row. */
   readonly indices: Uint32Array;
@@ -47,7 +50,7 @@ export type Named<Column = VectorColumn> = Column & { readonly name: string };
 
 export type DenseSpec = Pick<DenseColumn, 'kind' | 'dimension' | 'element'>;
 
-/** What the columns of the same vectors have in common. */
+/** What all columns of the same vector have in common. */
 export type ColumnSpec =
   | DenseSpec
   | Pick<MultiColumn, 'kind' | 'dimension'>
@@ -56,14 +59,14 @@ export type ColumnSpec =
 /** The name of the unnamed vector. */
 export const UNNAMED = '';
 
-/** The vectors that a record has under one name, at least one: a multi-vector. */
+/** A multi-vector: the vectors, at least one, that a record has under one name. */
 export interface MultiVector {
   readonly dimension: number;
   /** Row-major [vectorCount, dimension] float32. */
   readonly values: Float32Array;
 }
 
-/** A sparse vector: the elements that are not 0, at least one. */
+/** A sparse vector: its nonzero elements, at least one. */
 export interface SparseVector {
   /** Ascending. */
   readonly indices: Uint32Array;
@@ -71,30 +74,30 @@ export interface SparseVector {
   readonly values: Float32Array;
 }
 
-/** What a row has under one name. */
+/** The vector of a row under one name. */
 export type Vector = Float32Array | MultiVector | SparseVector;
 
-/** What a row of the column has. */
+/** The vector of a row in a column of this type. */
 export type VectorOf<Column extends VectorColumn> = Column extends DenseColumn
   ? Float32Array
   : Column extends MultiColumn
     ? MultiVector
     : SparseVector;
 
-/** The column that has what the spec says. */
+/** The column type described by a spec. */
 export type ColumnOf<Spec extends ColumnSpec> = Extract<
   VectorColumn,
   { readonly kind: Spec['kind'] }
 >;
 
-/** The rows from..to of a column; they lack the vector where there is no column. */
+/** The rows from..to of a column; without a column, they lack the vector. */
 export interface RowsOfColumn<Column extends VectorColumn = VectorColumn> {
   readonly column: Column | undefined;
   readonly from: number;
   readonly to: number;
 }
 
-/** The spec alone, of a column or of something that has one. */
+/** Reduces a column, or anything that extends a spec, to the spec. */
 export function specOf<Spec extends ColumnSpec>(
   spec: Spec,
 ): Extract<ColumnSpec, { readonly kind: Spec['kind'] }>;
@@ -107,7 +110,7 @@ export function specOf(spec: ColumnSpec): ColumnSpec {
     : { kind: 'dense', dimension, element };
 }
 
-/** The same text for the same spec. */
+/** Describes a spec; equal specs have equal descriptions. */
 export function describeSpec(spec: ColumnSpec): string {
   if (spec.kind === 'sparse') return 'sparse';
   const element = spec.kind === 'dense' ? (spec.element ?? 'float32') : 'float32';
@@ -118,7 +121,7 @@ export function isSameSpec(left: ColumnSpec, right: ColumnSpec): boolean {
   return describeSpec(left) === describeSpec(right);
 }
 
-/** Whether it is a spec, of which it may have any part. */
+/** Whether this is a complete and valid spec. */
 export function isSpec(found: {
   readonly kind?: string;
   readonly dimension?: number;
@@ -130,12 +133,12 @@ export function isSpec(found: {
   return (kind === 'dense' || kind === 'multi') && Number.isInteger(dimension) && dimension > 0;
 }
 
-/** The number of values of an item. */
+/** Number of values per item. */
 export function itemWidth(spec: ColumnSpec): number {
   return spec.kind === 'sparse' ? 1 : spec.dimension;
 }
 
-/** Bytes of an item; an element of a sparse vector has an index as well. */
+/** Bytes per item; an element of a sparse vector also has an index. */
 export function itemBytes(spec: ColumnSpec): number {
   return spec.kind === 'sparse' ? 8 : 4 * spec.dimension;
 }
@@ -150,7 +153,7 @@ export function bytesOfRows(column: VectorColumn, from: number, to: number): num
   return (itemAt(column, to) - itemAt(column, from)) * itemBytes(column);
 }
 
-/** A view of the values of the rows from..to. */
+/** A view of the values in the rows from..to. */
 export function valuesOfRows(column: VectorColumn, from: number, to: number): Float32Array {
   const width = itemWidth(column);
   return column.values.subarray(itemAt(column, from) * width, itemAt(column, to) * width);
@@ -161,13 +164,13 @@ export function hasVector(column: VectorColumn, row: number): boolean {
   return column.starts[row + 1]! > column.starts[row]!;
 }
 
-/** Whether any of its rows has the vector. */
+/** Whether any row has the vector. */
 export function hasAnyVector(column: VectorColumn, rowCount: number): boolean {
   if (column.kind === 'dense') return column.presence === null || countBits(column.presence) > 0;
   return column.starts[rowCount]! > column.starts[0]!;
 }
 
-/** Views; undefined for a row without the vector. */
+/** Returns views; undefined for a row without the vector. */
 export function vectorAt<Column extends VectorColumn>(
   column: Column,
   row: number,
@@ -184,7 +187,7 @@ function indicesOfRows({ indices, starts }: SparseColumn, from: number, to: numb
   return indices.subarray(starts[from], starts[to]);
 }
 
-/** The column of one row. */
+/** A column with a single row. */
 function columnOfOne(vector: Vector): VectorColumn {
   if (vector instanceof Float32Array) {
     return { kind: 'dense', dimension: vector.length, values: vector, presence: null };
@@ -196,7 +199,7 @@ function columnOfOne(vector: Vector): VectorColumn {
   return { kind: 'multi', starts, ...vector };
 }
 
-/** In shared memory; undefined or null for a row without the vector. */
+/** Builds a column in shared memory; undefined or null stands for a row without the vector. */
 export function columnOfVectors<Spec extends ColumnSpec>(
   spec: Spec,
   vectors: readonly (Vector | null | undefined)[],
@@ -209,7 +212,7 @@ export function columnOfVectors<Spec extends ColumnSpec>(
   return gatherRows(spec, parts, SHARED_MEMORY);
 }
 
-/** A view of the rows from..to, except for the presence of dense vectors. */
+/** A view of the rows from..to; only the presence of dense vectors is copied. */
 export function rowsOfColumn<Column extends VectorColumn>(
   column: Column,
   from: number,
@@ -220,7 +223,7 @@ export function rowsOfColumn<Column extends VectorColumn>(
   return { ...column, values: valuesOfRows(column, from, to), presence };
 }
 
-/** Where arrays are made. */
+/** Allocates arrays. */
 export interface Memory {
   bytes(length: number): Uint8Array;
   float32(length: number): Float32Array;
@@ -228,7 +231,7 @@ export interface Memory {
   uint32(length: number): Uint32Array;
 }
 
-/** Other threads read it without a copy. */
+/** Shared memory, which other threads read without a copy. */
 export const SHARED_MEMORY: Memory = {
   bytes: sharedBytes,
   float32: sharedFloat32,
@@ -243,7 +246,7 @@ export const OWN_MEMORY: Memory = {
   uint32: (length) => new Uint32Array(length),
 };
 
-/** Copies of the rows of the parts, one after another. */
+/** Copies the rows of all parts into one column. */
 export function gatherRows<Spec extends ColumnSpec>(
   spec: Spec,
   parts: readonly RowsOfColumn<ColumnOf<Spec>>[],
@@ -281,7 +284,7 @@ export function gatherRows(
   };
 }
 
-/** @param gap the values of a row that lacks the vector, which stay as they are. */
+/** @param gap number of values to skip for a row without the vector. */
 function gatherValues(
   target: Float32Array,
   parts: readonly RowsOfColumn[],
@@ -300,7 +303,7 @@ function gatherValues(
   return target;
 }
 
-/** Where the items of each row start in a column of the parts. */
+/** Computes where the items of each row start in the gathered column. */
 function gatherStarts(starts: Int32Array, parts: readonly RowsOfColumn[]): Int32Array {
   let row = 0;
   for (const { column, from, to } of parts) {
@@ -315,7 +318,7 @@ function gatherStarts(starts: Int32Array, parts: readonly RowsOfColumn[]): Int32
   return starts;
 }
 
-/** Null where all rows of the parts have the vector. */
+/** Null if all rows of the parts have the vector. */
 function gatherPresence(parts: readonly RowsOfColumn[], rowCount: number): Bitmap | null {
   const bits = parts.map(({ column, from, to }) => ({
     bits: column?.kind === 'dense' ? column.presence : NO_ROWS,
@@ -327,7 +330,7 @@ function gatherPresence(parts: readonly RowsOfColumn[], rowCount: number): Bitma
   return countBits(presence) === rowCount ? null : presence;
 }
 
-/** The bits from..to of the parts, one after another; null has all. */
+/** Concatenates the bits from..to of the parts; null stands for all bits set. */
 export function gatherBits(
   parts: readonly { readonly bits: Bitmap | null; readonly from: number; readonly to: number }[],
   length: number,
@@ -345,7 +348,7 @@ export function gatherBits(
   return gathered;
 }
 
-/** Bytes that each row takes, whether it has the vector or not: only dense columns have a place for every row. */
+/** Bytes per row, whether or not it has the vector: only dense columns have space for every row. */
 export function rowBytesOf(spec: ColumnSpec): number {
   return spec.kind === 'dense' ? itemBytes(spec) : 0;
 }

@@ -1,6 +1,5 @@
-// Runs functions when a signal aborts. A signal has at most one listener, however many functions wait
-// for it: a request may wait for hundreds of filters at once, and from the eleventh listener on Node
-// warns of a leak.
+// Runs functions when a signal aborts. Each signal gets at most one listener, however many functions wait for it: a
+// request may wait for hundreds of filters at once, and Node warns of a leak from the eleventh listener on.
 
 interface Waiters {
   readonly functions: Set<() => void>;
@@ -10,13 +9,13 @@ interface Waiters {
 const waitersOf = new WeakMap<AbortSignal, Waiters>();
 
 /**
- * Calls `run` when the signal aborts, unless the returned function is called before. Never calls it
- * for a signal that has aborted already.
+ * Calls `run` when the signal aborts, unless the returned function is called first. Does not call it if the signal has
+ * already aborted.
  */
 export function whenAborted(signal: AbortSignal | undefined, run: () => void): () => void {
   if (signal === undefined) return () => {};
   const waiters = waitersOf.get(signal) ?? listen(signal);
-  // A function of its own, since `run` may wait twice.
+  // Each call gets its own function, because the same `run` may be registered twice.
   const waiter = () => run();
   waiters.functions.add(waiter);
   return () => {
@@ -25,7 +24,9 @@ export function whenAborted(signal: AbortSignal | undefined, run: () => void): (
   };
 }
 
-/** What the promise leads to; rejects with the reason of the signal when that aborts first, and calls `stop`. */
+/**
+ * Resolves like the promise, unless the signal aborts first; then it calls `stop` and rejects with the signal's reason.
+ */
 export function unlessAborted<Value>(
   promise: Promise<Value>,
   signal: AbortSignal | undefined,

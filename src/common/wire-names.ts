@@ -1,6 +1,6 @@
-// The names of members in requests and replies, which follow from those in the code: `topK` is `top_k`.
+// Converts member names between code and wire: `topK` is `top_k` in requests and replies.
 
-/** The same members under the names of the wire. */
+/** The same members under their wire names. */
 export function wireNames<Members extends object>(members: Members): WireNames<Members> {
   return Object.fromEntries(
     Object.entries(members).map(([name, value]) => [wireName(name), value]),

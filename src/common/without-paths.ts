@@ -1,10 +1,10 @@
-// Messages for clients, who need not know where files are on the disk of the server. The log and `sagitta doctor`
-// have the paths.
+// Removes paths from messages for clients, who need not know where files are on the server. The log and `sagitta
+// doctor` show the full paths.
 
 /** An absolute path at the beginning of a word. */
 const PATH = /(^|[\s"'`(=])(?:[A-Za-z]:[\\/]|\/)[^\s"'`),;:]*/g;
 
-/** The text with the last names of paths in place of the paths. */
+/** Replaces each path by its last name. */
 export function withoutPaths(text: string): string {
   return text.replace(PATH, (found, before: string) => {
     const name = found

@@ -1,5 +1,5 @@
-// Loads the configuration; nothing else reads the environment. The command line takes precedence
-// over the environment, and the environment over the defaults; `settings.ts` is the table.
+// Loads the configuration; nothing else reads the environment. The command line takes precedence over the environment,
+// and the environment over the defaults. `settings.ts` is the table of settings.
 
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import {
 
 export { type Config, EMBEDDING_NAME, type EmbeddingEndpoint, ENGINE_CHOICES } from './settings.js';
 
-/** One setting in the help text and in docs/configuration.md. */
+/** A setting as described by the help text and docs/configuration.md. */
 export interface SettingDescription {
   /** The environment variable. */
   readonly variable: string;
@@ -32,14 +32,14 @@ export interface SettingDescription {
   /** The accepted values, in words. */
   readonly expected: string;
   readonly help: string;
-  /** Of a secret, which has no option: the variable that names a file with it. Null for other settings. */
+  /** The variable that names a file with the value, for secrets, which have no option; null for other settings. */
   readonly fileVariable: string | null;
 }
 
 const PREFIX = 'SAGITTA_';
-/** Variables that only the tests read. */
+/** Prefix of variables that only the tests read. */
 const TEST_PREFIX = 'SAGITTA_TEST_';
-/** At the end of the variable that names a file with a secret. */
+/** Suffix of the variable that names a file with a secret. */
 const FILE_SUFFIX = '_FILE';
 
 const KNOWN_VARIABLES = new Set(
@@ -50,8 +50,8 @@ const KNOWN_VARIABLES = new Set(
 );
 
 /**
- * The most that limits take of the memory, unless they are set. Besides them there are the stored data, the
- * heap's garbage, and batches in the engine.
+ * Share of the memory that caps each limit unless it is set. The rest is for stored data, garbage on the heap, and
+ * batches in the engine.
  */
 const MEMORY_SHARES: Partial<Record<keyof Limits, number>> = {
   bodyBytesMax: 1 / 16,
@@ -64,11 +64,11 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Values from the command line, by setting name; they take precedence over the environment. */
   readonly overrides?: Readonly<Record<string, string | undefined>>;
-  /** The memory that the process may use where `memory` is not set; by default what the system reports. */
+  /** The memory that the process may use if `memory` is not set; by default what the system reports. */
   readonly memoryBytes?: number;
 }
 
-/** Something wrong with the settings of these names; a variable that is no setting has none. */
+/** A problem with the settings of these names; none for a variable that is not a setting. */
 interface Problem {
   readonly names: readonly string[];
   readonly detail: string;
@@ -77,10 +77,7 @@ interface Problem {
 type Environment = ConfigSources['env'];
 type Overrides = NonNullable<ConfigSources['overrides']>;
 
-/**
- * Throws `configuration_invalid`, which names every setting that is wrong, with the value found and the
- * values expected.
- */
+/** Throws `configuration_invalid`, which lists every wrong setting with the values found and expected. */
 export function loadConfig({
   env: found,
   overrides = {},
@@ -112,7 +109,7 @@ export function loadConfig({
     ignoredVariables,
     limits,
   } as unknown as Config;
-  // Of a setting that could not be read, the default is compared, which says nothing.
+  // Unreadable settings are compared by their defaults, so contradictions that involve them are ignored.
   const unread = new Set(problems.flatMap(({ names }) => names));
   const isRead = ({ names }: Problem) => !names.some((name) => unread.has(name));
   problems.push(...contradictions(config).filter(isRead));
@@ -120,7 +117,7 @@ export function loadConfig({
   return config;
 }
 
-/** Every setting, in the order of the documentation. */
+/** All settings in the order of the documentation. */
 export function describeSettings(): SettingDescription[] {
   return [...ALL_SETTINGS].map(([name, setting]) => ({
     variable: variableOf(name),
@@ -150,7 +147,7 @@ function describeDefault(value: unknown): string {
   return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
 }
 
-/** The values by name; the default for one that is wrong, which is added to `problems`. */
+/** Returns the values by name. A wrong value is added to `problems` and replaced by the default. */
 function readSettings(
   env: Environment,
   overrides: Overrides,
@@ -176,7 +173,7 @@ function readSettings(
   return values;
 }
 
-/** The variable of a setting, or of a secret the content of the file that another variable names. */
+/** The value of the variable or, for a secret, the content of the file that another variable names. */
 function readVariable(
   name: string,
   env: Environment,
@@ -198,7 +195,7 @@ function readVariable(
     refuse(`${file} cannot be read: ${(error as Error).message}.`);
     return undefined;
   }
-  // What is no text would be read as the same character again and again.
+  // Decoding invalid UTF-8 would yield a repeated replacement character.
   const text = isUtf8(bytes) ? bytes.toString().trim() : undefined;
   if (text === undefined) refuse(`${file} is not text in UTF-8.`);
   else if (text === '') refuse(`${file} is empty.`);
@@ -206,16 +203,16 @@ function readVariable(
 }
 
 function describeSecret(text: string): string {
-  return text === '' ? 'empty' : 'not what it must be, and is not shown';
+  return text === '' ? 'empty' : 'a value that is not shown';
 }
 
-/** For messages. A password may have any character, also those that separate URLs. */
+/** Removes passwords for messages. A password may contain any character, even those that separate URLs. */
 function withoutPasswords(text: string): string {
   return text.replace(/^((?:[\w-]+=)?(?:\w+:\/\/)?).*@/s, '$1***@');
 }
 
 /**
- * The URLs of the NATS servers without users and passwords, which become settings of their own. Messages have no
+ * Returns the URLs of the NATS servers and moves their users and passwords into separate settings. Messages contain no
  * passwords.
  */
 function readNatsServers(
@@ -230,7 +227,7 @@ function readNatsServers(
   const urls = cluster.map((found) => {
     const [, scheme, login, host] = /^(\w+:\/\/)(?:(.*)@)?([^@/?#]+)\/?$/.exec(found) ?? [];
     if (host === undefined || !URL.canParse(`${scheme}${host}`)) {
-      // Without its host, a URL ends with the password.
+      // A URL without a host ends with the password.
       const shown = withoutPasswords(found).replace(/^(\w+:\/\/[^:@]*:).*[^\d/].*$/, '$1***');
       refuse(`${variable} has ${JSON.stringify(shown)}; expected nats://host:4222.`);
       return found;
@@ -243,7 +240,7 @@ function readNatsServers(
   const set = LOGIN_NAMES.filter((name) => values[name] !== null);
   if (logins.size > 1 || set.length > 0) {
     const other = set.length === 0 ? 'another URL' : set.map(variableOf).join(' and ');
-    refuse(`${variable} and ${other} have different credentials; expected those of one user.`);
+    refuse(`${variable} and ${other} contain different credentials; expected those of one user.`);
     return urls;
   }
   try {
@@ -253,13 +250,16 @@ function readNatsServers(
     else Object.assign(values, { clusterUser: first, clusterPassword: password });
   } catch {
     refuse(
-      `${variable} has a user or a password with a % that begins no escape; write %25 for it.`,
+      `${variable} contains a user or a password with a % that does not begin an escape; write %25 instead.`,
     );
   }
   return urls;
 }
 
-/** Settings of which one says who a node is for NATS, and the password that belongs to the first. */
+/**
+ * Settings with the credentials of a node for NATS. Only one may be set, except for the password, which belongs to the
+ * user.
+ */
 const LOGIN_NAMES = [
   'clusterUser',
   'clusterPassword',
@@ -269,8 +269,8 @@ const LOGIN_NAMES = [
 ] as const;
 
 /**
- * The OTLP endpoint for traces, as OpenTelemetry specifies: the endpoint for traces is used as it is,
- * the common endpoint gets the path `v1/traces`, and an empty value counts as absent.
+ * The OTLP endpoint for traces as specified by OpenTelemetry: the endpoint for traces is used as it is, the common
+ * endpoint gets the path `v1/traces`, and an empty value counts as absent.
  */
 function readTracesUrl(env: Environment, problems: Problem[]): string | null {
   for (const [variable, path] of [
@@ -289,7 +289,7 @@ function readTracesUrl(env: Environment, problems: Problem[]): string | null {
   return null;
 }
 
-/** The embedding endpoints with their keys. Messages have no URL: it may contain a password. */
+/** The embedding endpoints with their keys. Messages contain no URLs, because a URL may contain a password. */
 function readEmbedding(
   { embeddingEndpoints, embeddingKeys }: Config,
   env: Environment,
@@ -323,7 +323,7 @@ function readEmbedding(
   });
 }
 
-/** Messages have no keys. */
+/** Messages contain no keys. */
 function readBlobStore(
   { blobs }: Config,
   env: Environment,
@@ -360,7 +360,7 @@ function splitAtEquals(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Unknown names are rejected: a typo would leave the intended setting at its default without notice. */
+/** Unknown names are rejected, because a typo would silently leave the intended setting at its default. */
 function unknownNames(env: Environment, overrides: Overrides): Problem[] {
   const variables = Object.keys(env)
     .filter((variable) => variable.startsWith(PREFIX) && !variable.startsWith(TEST_PREFIX))
@@ -373,7 +373,7 @@ function unknownNames(env: Environment, overrides: Overrides): Problem[] {
 }
 
 function suggestionFor(variable: string): string {
-  // Without the prefix, which all names share, so that only similar ones are near.
+  // The common prefix is ignored, so that only similar names match.
   const known = [...KNOWN_VARIABLES].map((each) => each.slice(PREFIX.length));
   const nearest = nearestName(variable.slice(PREFIX.length), known);
   return nearest === undefined
@@ -397,7 +397,7 @@ function contradictions(config: Config): Problem[] {
   if (logins.length > 1) {
     problems.push({
       names: logins,
-      detail: `${logins.map(variableOf).join(' and ')} are set; expected one of them, since a node is one user of NATS.`,
+      detail: `${logins.map(variableOf).join(' and ')} are set; expected only one of them, since a node is one user of NATS.`,
     });
   }
   if (config.tlsClientCa !== null && config.tlsCert === null) {
@@ -427,7 +427,7 @@ function contradictions(config: Config): Problem[] {
   return problems;
 }
 
-/** A problem if somebody on another machine could speak for a node, since nodes share no secret. */
+/** Reports a cluster whose nodes share no secret although other machines could impersonate a node. */
 function openCluster({ cluster, clusterSecret, clusterUrl, host }: Config): Problem[] {
   if (cluster === null || clusterSecret !== null) return [];
   const reached = [
@@ -440,11 +440,11 @@ function openCluster({ cluster, clusterSecret, clusterUrl, host }: Config): Prob
   if (outside === undefined) return [];
   const [name, found] = outside;
   const secret = variableOf('clusterSecret');
-  const detail = `${variableOf(name)} is ${JSON.stringify(found)}, which is not on loopback, and the nodes share no secret: whoever reaches NATS, or a node, could act in their name. Give all nodes the same ${secret}, or a file with it by ${secret}${FILE_SUFFIX}; openssl rand -base64 32 makes one.`;
+  const detail = `${variableOf(name)} is ${JSON.stringify(found)}, which is not on loopback, and the nodes share no secret: anyone who can reach NATS or a node could act in their name. Give all nodes the same ${secret}, or name a file that contains it in ${secret}${FILE_SUFFIX}; openssl rand -base64 32 generates one.`;
   return [{ names: [name, 'clusterSecret'], detail }];
 }
 
-/** A problem if some of the settings, which belong together, are set and others are not. */
+/** Reports settings that must be set together if only some of them are. */
 function missingBeside(config: Config, names: readonly (keyof Config)[]): Problem[] {
   const missing = names.filter((name) => config[name] === null);
   if (missing.length === 0 || missing.length === names.length) return [];
@@ -453,7 +453,7 @@ function missingBeside(config: Config, names: readonly (keyof Config)[]): Proble
   return [{ names, detail }];
 }
 
-/** Whether the address is reachable from this machine only. */
+/** Whether the address is reachable only from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host);
 }

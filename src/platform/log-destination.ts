@@ -1,17 +1,16 @@
-// Writes log lines to a file descriptor, which may be a file on a full disk. A line that cannot be
-// written is dropped and counted; the service neither fails nor waits. Lines are written
-// asynchronously, many at once; lines that are still queued when the process exits are written
-// synchronously.
+// Writes log lines to a file descriptor, which may refer to a file on a full disk. A line that cannot be written is
+// dropped and counted; the service neither fails nor waits. Lines are written asynchronously, many at a time; lines
+// that are still queued when the process exits are written synchronously.
 
 import { write, writeSync } from 'node:fs';
 
-/** Limit of the queue; further lines are dropped. A pipe whose reader has stalled fills it. */
+/** Maximum size of the queue; further lines are dropped. A pipe whose reader has stalled fills it. */
 const WAITING_BYTES_MAX = 16 * 1024 * 1024;
 /** Delay before the next attempt to write to a full pipe. */
 const RETRY_MS = 50;
-/** Limit on the time that the exit of the process waits for a reader. */
+/** Maximum time that the exit of the process waits for a reader. */
 const EXIT_MS_MAX = 1_000;
-/** Time for a write of the thread pool to finish at exit. */
+/** Time that a running write gets to finish at exit. */
 const IN_FLIGHT_MS = 10;
 const LINE_END = 0x0a;
 
@@ -22,10 +21,10 @@ export class LogDestination {
   #waitingLength = 0;
   /** The bytes that are being written. */
   #current: Uint8Array = new Uint8Array(0);
-  /** Bytes left of what precedes the caller's lines in `#current`, and the drops reported there. */
+  /** Remaining bytes of the prefix before the lines in `#current`, and the number of drops that it reports. */
   #prefixLength = 0;
   #prefixDropCount = 0;
-  /** Whether the last byte that was written is the end of a line. */
+  /** Whether the last byte written was the end of a line. */
   #isAtLineEnd = true;
   #isWriting = false;
   #isInFlight = false;
@@ -38,7 +37,7 @@ export class LogDestination {
     process.on('exit', () => this.#flushAtExit());
   }
 
-  /** `json` is one object and a line feed. */
+  /** `json` is a single object followed by a line feed. */
   write(json: string): void {
     const line = this.#format(json);
     if (this.#waitingLength + line.length > WAITING_BYTES_MAX) {
@@ -72,9 +71,9 @@ export class LogDestination {
     this.#waiting = [];
     this.#waitingLength = 0;
     if (lines.length === 0) return Buffer.alloc(0);
-    // A partially written line is ended first.
+    // Ends a partially written line first.
     let prefix = this.#isAtLineEnd ? '' : '\n';
-    // Reported where the gap is: before the lines that follow it.
+    // Drops are reported where the gap is: before the lines that follow it.
     if (this.#lostCount > 0) {
       prefix += this.#format(
         `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`,
@@ -93,7 +92,7 @@ export class LogDestination {
   }
 
   #dropCurrent(): void {
-    // A report that was not written is made again.
+    // A report that was not written is repeated.
     if (this.#prefixLength > 0) this.#lostCount += this.#prefixDropCount;
     for (const byte of this.#current.subarray(this.#prefixLength)) {
       if (byte === LINE_END) this.#lostCount++;
@@ -103,8 +102,7 @@ export class LogDestination {
   }
 
   #flushAtExit(): void {
-    // A thread of the pool is writing these bytes and will finish before the process is gone; the
-    // lines after them wait for that.
+    // A pool thread is writing these bytes and will finish before the process is gone; later lines wait for that.
     if (this.#isInFlight) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, IN_FLIGHT_MS);
       this.#current = new Uint8Array(0);

@@ -1,5 +1,5 @@
-// Log lines for people: time in UTC, level, message, and the other members as name=value. The stack of an
-// error follows on lines of its own. JSON lines, which programs read, are those of pino.
+// Log lines for people: UTC time, level, message, and the other members as name=value. The stack of an error follows on
+// separate lines. JSON lines, for programs, are written by pino itself.
 
 const LEVEL_NAMES: Readonly<Record<number, string>> = {
   20: 'debug',
@@ -8,7 +8,7 @@ const LEVEL_NAMES: Readonly<Record<number, string>> = {
   50: 'error',
 };
 const LEVEL_CHARACTERS = 5;
-/** Values that need no quotes: nothing in them ends the value or controls the terminal. */
+/** Values that need no quotes, because nothing in them ends the value or controls the terminal. */
 const PLAIN = /^[^\s"=\p{C}]+$/u;
 
 interface LoggedError {
@@ -16,7 +16,7 @@ interface LoggedError {
   readonly stack?: string;
 }
 
-/** `line` is one object of pino; both texts end with a line feed. */
+/** `line` is a JSON object from pino; both texts end with a line feed. */
 export function formatLogLine(line: string): string {
   const { level, time, msg, err, ...members } = JSON.parse(line) as Record<string, unknown>;
   const levelName = LEVEL_NAMES[level as number] ?? String(level);
@@ -39,7 +39,7 @@ function stackOf(error: unknown): string {
   return lines.map((line) => `    ${escapeControls(line.trim())}\n`).join('');
 }
 
-/** What clients send must not move the cursor or start a line of its own. */
+/** Text from clients must not move the cursor or start a new line. */
 function escapeControls(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`;

@@ -1,18 +1,18 @@
-// The memory that the process may use: the limit of its container, or that of the machine. And the part of
-// it that is in use and that the system cannot take back.
+// The memory that the process may use: the limit of its container, or the memory of the machine. Also the part of it
+// that is in use and cannot be reclaimed by the system.
 
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 
-/** In bytes. Without a limit the system reports 0, or a number that is larger than any memory. */
+/** Memory limit in bytes. Without a container limit, the system reports 0 or more than any machine has. */
 export function memoryOfProcess(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
 /**
- * Bytes that are not those of mapped files, which the system drops when it needs their memory. On systems
- * other than Linux all of the resident memory.
+ * Resident bytes without mapped files, which the system can drop when it needs their memory. On systems other than
+ * Linux, all resident memory.
  */
 export function memoryInUse(): number {
   let status: string;

@@ -1,22 +1,22 @@
-// Gives memory that is no longer used back to the system. Otherwise much of it stays with the process: pools keep
-// buffers, each thread keeps the shared buffers that it has seen until it collects garbage, and the C library
-// keeps what is freed, since any later allocation may lie behind it.
+// Returns unused memory to the system. Otherwise much of it stays with the process: pools keep buffers, each thread
+// keeps the shared buffers that it has seen until it collects garbage, and the C library keeps freed memory that lies
+// before later allocations.
 
 import { collectGarbage } from '../common/garbage.js';
 import { addonPath, loadAddon } from './native-addon.js';
 import type { Task, WorkerPool } from './pool.js';
 
 interface MemoryAddon {
-  /** Absent where the C library has no such function. Takes up to 0.1 s. */
+  /** Absent if the C library has no such function. Takes up to 0.1 s. */
   trimMemory?(): void;
 }
 
 /**
- * Without a release in this time there is one. While much is written buffers are used again at once, which is
- * faster than to get them from the system.
+ * Memory is returned after this time without further releases. During heavy writing, buffers are reused at once, which
+ * is faster than getting them from the system.
  */
 const QUIET_MS = 3_000;
-/** V8 frees buffers in a thread of its own, after the collection of garbage. */
+/** V8 frees buffers on a separate thread after it has collected garbage. */
 const FREEING_MS = 500;
 
 export const collectGarbageTask: Task<null, null> = {
@@ -46,7 +46,7 @@ export class MemoryRelease {
     this.#quietMs = quietMs;
   }
 
-  /** `dropKept` drops buffers that are kept to be used again; called before each release. */
+  /** Registers a function that drops buffers kept for reuse; it is called before each release. */
   onRelease(dropKept: () => void): void {
     this.#dropKept.push(dropKept);
   }
@@ -57,14 +57,14 @@ export class MemoryRelease {
     this.#timer.refresh();
   }
 
-  /** For a process that is short of memory. Takes tens of milliseconds. */
+  /** Releases memory immediately, for a process that is short of it. Takes tens of milliseconds. */
   now(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#run();
   }
 
-  /** None follows. The pool is closed by its owner. */
+  /** Cancels a scheduled release. The pool is closed by its owner. */
   close(): void {
     clearTimeout(this.#timer);
   }
@@ -76,10 +76,10 @@ export class MemoryRelease {
     const collections = Array.from({ length: pool.threadCount }, () =>
       pool.run(collectGarbageTask, null),
     );
-    // Not on the main thread, which would stand still meanwhile.
+    // Trimming would block the main thread, so the pool does it.
     const trim = () =>
       setTimeout(() => pool.run(trimMemoryTask, null).catch(() => {}), FREEING_MS).unref();
-    // A pool that is being closed rejects, and the memory of the process is released anyway.
+    // A closing pool rejects, but then the process releases its memory anyway.
     Promise.all(collections).then(trim, () => {});
   }
 }
@@ -88,7 +88,7 @@ function load(): MemoryAddon | null {
   try {
     return loadAddon<MemoryAddon>(addonPath('sagitta.node'), 'the addon is not built');
   } catch {
-    // The choice of the engine reports it.
+    // The choice of the engine reports the error.
     return null;
   }
 }

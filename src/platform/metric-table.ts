@@ -1,36 +1,36 @@
-// The table of metrics: type, labels and meaning of each. What registers them takes the rest from here by name, and
-// docs/metrics.md is generated from it.
+// The table of metrics: type, labels and meaning of each. Code registers metrics by name, and docs/metrics.md is
+// generated from the table.
 
 import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
 
 export interface MetricEntry {
   readonly type: 'counter' | 'gauge' | 'histogram';
   /**
-   * By the names of the labels: their known values, for which a counter starts at 0, so that a rate can be computed from
-   * the first increment on. Labels have few values each: never an id or a principal.
+   * Known values by label name. Counters start at 0 for them, so that a rate can be computed from the first increment
+   * on. Each label has few values: never an id or a principal.
    */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds, in the unit that the name ends in. */
+  /** Upper bounds, in the unit at the end of the name. */
   readonly buckets?: readonly number[];
-  /** Whether a counter is read at each scrape, as gauges are, where its total is kept anyway. */
+  /** Whether the value of a counter is read at each scrape, because its total is kept elsewhere anyway. */
   readonly isRead?: true;
   readonly meaning: string;
 }
 
-/** For requests: from a cached reply to the default deadline. */
+/** For requests, from a cached reply to the default deadline. */
 const SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ] as const;
-/** For phases of a query, which may take tens of microseconds only. */
+/** For phases of a query, which may take only tens of microseconds. */
 const PHASE_SECONDS = [
   0.000025, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30,
 ] as const;
 /** For checkpoints and compactions, which write files of 64 MiB and more. */
 const MAINTENANCE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
-/** A batch has up to 1 024 queries; on an idle server it has one. */
+/** A batch contains up to 1 024 queries; on an idle server it contains one. */
 const BATCH_QUERIES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024] as const;
 
-/** Errors that only occur before the service listens. */
+/** Errors that occur only before the service listens. */
 const CODES_WITHOUT_REPLY: readonly string[] = [
   'configuration_invalid',
   'data_directory_locked',
@@ -144,7 +144,7 @@ const QUERIES = {
   sagitta_join_rows_total: {
     type: 'counter',
     isRead: true,
-    meaning: 'Rows for which joins have found the matches.',
+    meaning: 'Rows for which joins have found matches.',
   },
   sagitta_join_rows_remaining: {
     type: 'gauge',
@@ -191,13 +191,13 @@ const QUERIES = {
     type: 'counter',
     isRead: true,
     meaning:
-      'Queries that a device answered by coarse codes, which are a quarter of the bytes. Only with the engine cuda.',
+      'Queries that a device answered by coarse codes, which take a quarter of the bytes. Only with the engine cuda.',
   },
   sagitta_device_coarse_abandoned_queries_total: {
     type: 'counter',
     isRead: true,
     meaning:
-      'Queries for which a device tried coarse codes, and went on with int8 codes because too few rows were excluded. Only with the engine cuda.',
+      'Queries for which a device tried coarse codes but continued with int8 codes because too few rows were excluded. Only with the engine cuda.',
   },
   sagitta_device_uploaded_bytes_total: {
     type: 'counter',
@@ -214,16 +214,16 @@ const QUERIES = {
 const DATA = {
   sagitta_collections: {
     type: 'gauge',
-    meaning: 'Collections, with those that other nodes of a cluster hold.',
+    meaning: 'Collections, including those that only other nodes of a cluster hold.',
   },
   sagitta_collections_loading: {
     type: 'gauge',
     meaning:
-      'Collections that are not loaded since the start. Requests for them wait; the gauges of vectors, rows and bytes do not have them yet.',
+      'Collections that have not been loaded yet since the start. Requests for them wait; the gauges of vectors, rows and bytes do not include them yet.',
   },
   sagitta_collections_failed: {
     type: 'gauge',
-    meaning: 'Collections that cannot be served; `/readyz` has the reasons.',
+    meaning: 'Collections that cannot be served; `/readyz` gives the reasons.',
   },
   sagitta_vectors: { type: 'gauge', meaning: 'Vectors in all collections that the process holds.' },
   sagitta_segments: { type: 'gauge', meaning: 'Segments of all collections.' },
@@ -252,7 +252,7 @@ const DATA = {
   sagitta_store_bytes: {
     type: 'gauge',
     meaning:
-      'Size of the files of the journal, which have the catalogue and the logs; what is no longer needed in them counts until the next base gives it back.',
+      'Size of the journal files, which contain the catalogue and the logs; data in them that is no longer needed counts until the next base frees it.',
   },
   sagitta_log_bytes: {
     type: 'gauge',
@@ -369,17 +369,17 @@ const CLUSTER = {
   sagitta_cluster_leader: {
     type: 'gauge',
     meaning:
-      '1 if this node carries out the changes of the catalogue (collections, aliases, API keys), else 0. The sum over all nodes is 1, apart from the moments when another one takes over.',
+      '1 if this node carries out changes of the catalogue (collections, aliases, API keys), else 0. The sum over all nodes is 1, except while another node takes over.',
   },
   sagitta_cluster_leader_known: {
     type: 'gauge',
     meaning:
-      '1 if this node knows which one does, else 0; changes that it gets then wait, and are refused after ten seconds.',
+      '1 if this node knows which node carries out changes of the catalogue, else 0; changes that it receives then wait, and are refused after ten seconds.',
   },
   sagitta_cluster_collections_owned: {
     type: 'gauge',
     meaning:
-      'Collections whose writes this node carries out. The sum over all nodes is the number of collections, apart from the moments when another node takes over.',
+      'Collections whose writes this node carries out. The sum over all nodes is the number of collections, except while another node takes over.',
   },
   sagitta_cluster_collections_held: {
     type: 'gauge',
@@ -406,7 +406,8 @@ const CLUSTER = {
   },
   sagitta_cluster_logs_failed: {
     type: 'gauge',
-    meaning: 'Logs that this node cannot follow at the moment; the log of the process says why.',
+    meaning:
+      'Logs that this node cannot follow at the moment; the log of the process gives the reason.',
   },
   sagitta_cluster_lag_seconds: {
     type: 'gauge',
@@ -425,7 +426,7 @@ const CLUSTER = {
     type: 'counter',
     labels: { outcome: ['replied', 'failed'] },
     meaning:
-      'Requests that this node has sent to the owners of logs, or to nodes that hold what it does not: `replied`, or `failed` when it could not be reached or did not reply.',
+      'Requests that this node has forwarded to owners of logs, or to nodes that hold collections which it does not: `replied`, or `failed` if the node could not be reached or did not reply.',
   },
   sagitta_cluster_snapshots_total: {
     type: 'counter',
@@ -433,7 +434,8 @@ const CLUSTER = {
   },
   sagitta_cluster_snapshot_failures_total: {
     type: 'counter',
-    meaning: 'Snapshots of logs that failed on this node; the log is not trimmed until one succeeds.',
+    meaning:
+      'Snapshots of logs that failed on this node; the log is not trimmed until one succeeds.',
   },
   sagitta_cluster_durability_verified: {
     type: 'gauge',
@@ -452,7 +454,7 @@ const CLUSTER = {
   },
 } as const;
 
-/** By the sections of the documentation. */
+/** Metrics by section of the documentation. */
 export const METRIC_SECTIONS = {
   HTTP: HTTP,
   'Queries and the engine': QUERIES,
@@ -462,12 +464,12 @@ export const METRIC_SECTIONS = {
   Cluster: CLUSTER,
 } satisfies Record<string, Record<string, MetricEntry>>;
 
-/** What a database reports and is read from. */
+/** Metrics about a database and what is read from it. */
 export const DATABASE_METRICS = { ...QUERIES, ...DATA };
 
-export const METRICS = { ...HTTP, ...QUERIES, ...DATA, ...EMBEDDING, ...PROCESS, ...CLUSTER };
+export const METRIC_TABLE = { ...HTTP, ...QUERIES, ...DATA, ...EMBEDDING, ...PROCESS, ...CLUSTER };
 
-type NamesOf<Type extends MetricEntry['type'], Table = typeof METRICS> = {
+type NamesOf<Type extends MetricEntry['type'], Table = typeof METRIC_TABLE> = {
   [name in keyof Table]: Table[name] extends { readonly type: Type } ? name : never;
 }[keyof Table];
 export type CounterName = NamesOf<'counter'>;
@@ -477,7 +479,7 @@ export type HistogramName = NamesOf<'histogram'>;
 type ReadNames<Table> = {
   [name in keyof Table]: Table[name] extends { readonly isRead: true } ? name : never;
 }[keyof Table];
-/** What a database counts; the other counters about it are read. */
+/** Counters that the database updates itself; the others are read from it. */
 export type DatabaseCounter = Exclude<
   NamesOf<'counter', typeof DATABASE_METRICS>,
   ReadNames<typeof DATABASE_METRICS>

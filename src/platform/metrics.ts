@@ -1,20 +1,20 @@
-// Prometheus metrics; the only file that imports prom-client. Other parts register here, by its name in the
-// table, what they count and observe, and get a function for it. Gauges are read when they are scraped, so that an idle server runs no timer. (The default collectors of prom-client sample the event loop
-// every 10 ms; the process metrics below replace them.)
+// Prometheus metrics; the only file that imports prom-client. Other code registers each counter and histogram by its
+// name in the table and gets a function to update it. Gauges are read when scraped, so an idle server runs no timers.
+// The default collectors of prom-client sample the event loop every 10 ms; the process metrics below replace them.
 
 import { readdirSync } from 'node:fs';
-import { totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { memoryOfProcess } from './memory-limit.js';
 import {
   type CounterName,
   type GaugeName,
   type HistogramName,
-  METRICS,
+  METRIC_TABLE,
   type MetricEntry,
 } from './metric-table.js';
 
-/** Labels have few values each: never an id or a principal. */
+/** Each label has few values: never an id or a principal. */
 export type Labels = Readonly<Record<string, string | number>>;
 
 /** Adds to a counter; the amount is never negative. */
@@ -27,7 +27,7 @@ export interface Metrics {
   readonly contentType: string;
   addCounter(name: CounterName): Count;
   addHistogram(name: HistogramName): Observe;
-  /** A gauge or a counter whose value is read at each scrape. */
+  /** A gauge or counter whose value is read at each scrape. */
   addReading(name: GaugeName | CounterName, read: Read): void;
   /** A gauge with the constant value 1, whose labels carry the information. */
   addInfo(name: GaugeName, labels: Labels): void;
@@ -89,20 +89,14 @@ export function createMetrics(): Metrics {
   return metrics;
 }
 
-function entryOf(name: keyof typeof METRICS): MetricEntry {
-  return METRICS[name];
+function entryOf(name: keyof typeof METRIC_TABLE): MetricEntry {
+  return METRIC_TABLE[name];
 }
 
-/** The help is plain text; the meaning is Markdown. */
-function describe(name: keyof typeof METRICS) {
+/** The help is plain text, while the meaning is Markdown. */
+function describe(name: keyof typeof METRIC_TABLE) {
   const { meaning, labels = {} } = entryOf(name);
   return { name, help: meaning.replaceAll('`', ''), labelNames: Object.keys(labels) };
-}
-
-/** Without a container the system reports 0, or more than the machine has. */
-function readMemoryLimit(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
 function addProcessMetrics(metrics: Metrics): void {
@@ -115,7 +109,7 @@ function addProcessMetrics(metrics: Metrics): void {
     return (user + system) / 1e6;
   });
   metrics.addReading('process_resident_memory_bytes', () => process.memoryUsage.rss());
-  metrics.addReading('process_memory_limit_bytes', readMemoryLimit);
+  metrics.addReading('process_memory_limit_bytes', memoryOfProcess);
   metrics.addReading('nodejs_heap_used_bytes', () => {
     return process.memoryUsage().heapUsed;
   });

@@ -1,17 +1,17 @@
-// The native addon for files, which is bound to the version of Node: mappings shared by all threads, and fast
-// checksums. Without it files are read into memory, and zlib computes checksums.
+// The native addon for files, which is specific to the version of Node: file mappings shared by all threads, and fast
+// checksums. Without it, files are read into memory, and zlib computes checksums.
 
 import { addonPath, buildCommand, loadAddon } from './native-addon.js';
 
 export interface NativeFiles {
   /**
-   * Maps a regular file of this length, which belongs to this user or to root, for reading. It is unmapped
-   * when no thread refers to the buffer any more. Throws when it cannot be mapped; the message says why.
+   * Maps a regular file of this length, owned by this user or root, for reading. It is unmapped when no thread refers
+   * to the buffer anymore. Throws if the file cannot be mapped, with the reason as the message.
    */
   map(path: string, byteLength: number): { buffer: SharedArrayBuffer; index: number };
   /**
-   * By the index of a mapping: not 0 after a part of the file could not be read, for example because it was
-   * cut. That part then reads as zeros.
+   * Flags by mapping index: nonzero once a part of the file could not be read, for example because the file was
+   * truncated. That part then reads as zeros.
    */
   flags(): Int32Array;
   /** zlib's checksum, continued from `crc`. Absent on processors without carry-less multiplication. */
@@ -20,7 +20,7 @@ export interface NativeFiles {
 
 let loaded: NativeFiles | string | null = null;
 
-/** The addon, loaded once per thread, or why it cannot be used. */
+/** Returns the addon, loaded once per thread, or the reason why it cannot be used. */
 export function loadNativeFiles(): NativeFiles | string {
   try {
     loaded ??= loadAddon<NativeFiles>(

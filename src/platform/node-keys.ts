@@ -1,13 +1,14 @@
-// The secret that every node of a cluster is given, and that no node ever sends or stores. Nodes sign with keys that are
-// derived from it by HKDF-SHA-256 (RFC 5869), one for each purpose, so that nothing signed for one is of use for another.
+// Signatures between the nodes of a cluster. All nodes are given the same secret, which is never sent or stored.
+// Signing keys are derived from it by HKDF-SHA-256 (RFC 5869), one for each purpose, so that a signature for one
+// purpose is useless for another.
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** `requests`: of one node to another. `logs`: records. `members`: announcements. `cursors`: what clients continue with. */
+/** `requests` between nodes, `logs` for records, `members` for announcements, `cursors` for those of clients. */
 export type KeyPurpose = 'requests' | 'logs' | 'members' | 'cursors';
 
 const KEY_BYTES = 32;
-/** Of a signature. */
+/** Length of a signature. */
 export const TAG_BYTES = 32;
 
 export class NodeKeys {
@@ -16,15 +17,15 @@ export class NodeKeys {
   readonly #derived = new Map<KeyPurpose, readonly Buffer[]>();
 
   /**
-   * `secrets`: the first one signs, and what any of them has signed is accepted, so that a secret can be changed. None
-   * stands for a cluster on one machine, all of whose processes are trusted. `cluster`: its name.
+   * The first secret signs; signatures by any of them are accepted, so that a secret can be rotated. Without secrets,
+   * the cluster runs on one machine, where all processes are trusted. @param cluster its name.
    */
   constructor(secrets: readonly string[], cluster: string) {
     this.#secrets = secrets.length === 0 ? [''] : secrets;
     this.cluster = cluster;
   }
 
-  /** The HMAC-SHA-256 of all parts in order; the caller sees to it that they can be read in one way only. */
+  /** The HMAC-SHA-256 of all parts in order. The caller must ensure that the parts are unambiguous. */
   sign(purpose: KeyPurpose, ...parts: readonly (string | Uint8Array)[]): Buffer {
     return tagOf(this.#keysFor(purpose)[0]!, parts);
   }

@@ -1,11 +1,14 @@
-// How many files and connections the process may have open.
+// The number of files and connections that the process may have open.
 
 import { readFileSync } from 'node:fs';
 
-/** Modules, libraries, the store, segment files and the terminal, with some connections. */
+/** Enough for modules, libraries, the store, segment files and the terminal, and some connections. */
 export const OPEN_FILES_MIN = 256;
 
-/** Node raises the limit at its start as far as it may. Infinity where there is none, or the system does not tell. */
+/**
+ * Node raises the limit as far as permitted when it starts. Infinity if there is no limit, or if the system does not
+ * report it.
+ */
 export function openFilesMax(): number {
   let limits: string;
   try {

@@ -19,9 +19,9 @@ export interface Task<Input, Output> {
   /** Unique, of the form `<folder>.<verb>`. */
   readonly name: string;
   run(input: Input): Output;
-  /** Taken before waiting tasks without one. */
+  /** Tasks with a priority run before those without one. */
   readonly priority?: TaskPriority;
-  /** Buffers of the output that are transferred to the caller; all others are copied or shared. */
+  /** Returns the buffers of the output to transfer to the caller; all others are copied or shared. */
   transfer?(output: Output): ArrayBuffer[];
 }
 
@@ -29,9 +29,9 @@ export interface WorkerPool {
   /** The number of tasks that run at once. */
   readonly threadCount: number;
   /**
-   * Runs the task on a worker. Rejects with the SagittaError that the task threw. With `mayBeRefused`
-   * (set by tasks that a request starts), rejects with `overloaded` at once when the queue is full;
-   * tasks that are bounded elsewhere, or must not fail half-way, are always queued.
+   * Runs the task on a worker. Rejects with the SagittaError that the task threw. With `mayBeRefused`, which is set for
+   * tasks started by a request, rejects with `overloaded` at once if the queue is full. Tasks that are bounded
+   * elsewhere, or must not fail half-way, are always queued.
    */
   run<Input, Output>(
     task: Task<Input, Output>,
@@ -39,7 +39,7 @@ export interface WorkerPool {
     options?: {
       signal?: AbortSignal;
       mayBeRefused?: boolean;
-      /** Buffers of the input that are transferred to the worker, and so detached here. */
+      /** Buffers of the input that are transferred to the worker and thus detached here. */
       transfer?: readonly ArrayBuffer[];
     },
   ): Promise<Output>;
@@ -62,19 +62,18 @@ type TaskReply =
   | { readonly ok: false; readonly error: ErrorMessage };
 
 /**
- * Tasks leave little but garbage, of which a larger young generation only holds more. Parsing is as
- * fast with this size as with the default of 48 MB.
+ * Tasks leave little but garbage, which a larger young generation only accumulates. Parsing is as fast with this size
+ * as with the default of 48 MB.
  */
 const YOUNG_GENERATION_MB = 12;
 
 /**
- * Input of at most this many bytes is parsed on the event loop. Parsing takes 1 to 3 µs per
- * kilobyte and a task in the pool another 20 to 60 µs: longer input blocks the event loop for longer
- * than handing it over takes.
+ * Input up to this size is parsed on the event loop. Parsing takes 1 to 3 µs per kilobyte, and a task in the pool
+ * another 20 to 60 µs, so parsing longer input would block the event loop for longer than handing it over.
  */
 export const INLINE_BYTES_MAX = 64 * 1024;
 
-/** A task that no worker has: any reply to it shows that the worker has loaded its module. */
+/** A task that no worker knows. Any reply to it shows that the worker has loaded its module. */
 const LOAD_TASK = 'pool.load';
 
 /**
@@ -84,7 +83,7 @@ const LOAD_TASK = 'pool.load';
 export function createThreadPool(
   options: {
     threadCount?: number;
-    /** The number of tasks that may wait for a thread before further ones are refused. */
+    /** Number of tasks that may wait for a thread before others are refused. */
     waitingMax?: number;
   } = {},
 ): ThreadPool {
@@ -134,7 +133,7 @@ export function createThreadPool(
 
 interface Threads {
   readonly piscina: Piscina;
-  /** Every thread has loaded its module: Node 20 aborts the process when one is terminated earlier. */
+  /** Settles when every thread has loaded its module: Node 20 aborts the process if one is terminated earlier. */
   readonly loaded: Promise<unknown>;
 }
 
@@ -154,8 +153,8 @@ function startThreads(threadCount: number): Threads {
 }
 
 /**
- * A signal of the task's own. Piscina adds a listener per task, and from the eleventh task of one signal on, Node would
- * warn of a leak.
+ * Creates a separate signal for the task. Piscina adds a listener per task, and Node would warn of a leak from the
+ * eleventh listener of a signal on.
  */
 function ownSignal(signal: AbortSignal | undefined): {
   readonly signal: AbortSignal | null;
@@ -167,7 +166,7 @@ function ownSignal(signal: AbortSignal | undefined): {
   return { signal: controller.signal, release };
 }
 
-/** Runs every task at once on the calling thread: for tests, and for tools that serve no requests. */
+/** Runs tasks immediately on the calling thread, for tests and for tools that serve no requests. */
 export function createInlinePool(): WorkerPool {
   return {
     threadCount: 1,

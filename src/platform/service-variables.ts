@@ -1,5 +1,5 @@
-// Recognizes the variables that Kubernetes sets in every container for each Service of its namespace. Those
-// of a Service named sagitta, or sagitta-…, look like settings: SAGITTA_PORT=tcp://10.0.0.1:8484.
+// Recognizes the variables that Kubernetes sets in every container for each Service of its namespace. For a Service
+// named sagitta, or sagitta-…, they look like settings: SAGITTA_PORT=tcp://10.0.0.1:8484.
 
 import { isIP } from 'node:net';
 
@@ -7,13 +7,13 @@ const isPort = (value: string): boolean => /^\d{1,5}$/.test(value) && Number(val
 const isProtocol = (value: string): boolean => /^(tcp|udp|sctp)$/.test(value);
 const isAddress = (value: string): boolean => isIP(value) !== 0;
 
-/** `tcp://10.0.0.1:8484`; an IPv6 address is in brackets. */
+/** For example `tcp://10.0.0.1:8484`; an IPv6 address is in brackets. */
 function isUrl(value: string): boolean {
   const [, protocol, ipv6, ipv4, port] = /^(\w+):\/\/(?:\[(.+)\]|(.+)):(\d+)$/.exec(value) ?? [];
   return port !== undefined && isProtocol(protocol!) && isAddress(ipv6 ?? ipv4!) && isPort(port);
 }
 
-/** The end of the name, after the name of the Service, and what the value has to be. */
+/** The end of the variable name, after the name of the Service, and a check of the value. */
 const SHAPES: readonly (readonly [RegExp, (value: string) => boolean])[] = [
   [/_SERVICE_HOST$/, isAddress],
   [/_SERVICE_PORT(_[A-Z0-9_]+)?$/, isPort],

@@ -1,6 +1,5 @@
-// The table of settings: name, default, unit, accepted values and help of each. The help of the
-// command line, docs/configuration.md and the checks are made from it; `config.ts` applies it to the
-// environment and the command line.
+// The table of settings: name, default, unit, accepted values and help of each. The help of the command line and
+// docs/configuration.md are generated from it; `config.ts` applies it to the environment and the command line.
 
 import { z } from 'zod';
 import { LIMITS, type Limit, type Limits } from '../common/limits.js';
@@ -16,7 +15,7 @@ const SIMD_CHOICES = [
   'neon_dotprod',
   'reference',
 ] as const;
-/** Asymmetric algorithms only: with a shared secret, every verifier could issue tokens. */
+/** Only asymmetric algorithms: with a shared secret, every verifier could issue tokens. */
 export const JWT_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -37,15 +36,15 @@ const CORS_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** Where files are shared: a folder, or a bucket of S3. */
+/** The shared file store: a folder or an S3 bucket. */
 export type BlobStoreSettings =
   | { readonly kind: 'folder'; readonly folder: string }
   | {
       readonly kind: 's3';
-      /** Without the bucket, which becomes the first part of the path. */
+      /** Does not include the bucket, which becomes the first part of the path. */
       readonly endpoint: string;
       readonly bucket: string;
-      /** In front of every name: empty, or ends in a slash. */
+      /** Precedes every name; empty, or ends with a slash. */
       readonly prefix: string;
       readonly region: string;
       readonly accessKeyId: string;
@@ -57,15 +56,15 @@ export type BlobStoreSettings =
 export interface EmbeddingEndpoint {
   readonly name: string;
   readonly url: string;
-  /** Sent as a bearer token; null for none. */
+  /** Sent as a bearer token; null if there is none. */
   readonly key: string | null;
 }
 
-/** Names of embedding endpoints. */
+/** Valid names of embedding endpoints. */
 export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 export interface Setting {
-  /** Made for settings that are set: those of all of them would take a tenth of the time of a start. */
+  /** Created only for settings that are set, because creating all schemas takes a tenth of the time of a start. */
   readonly schema: () => z.ZodType;
   /** Absent for null. */
   readonly default?: unknown;
@@ -73,13 +72,13 @@ export interface Setting {
   readonly expected: string;
   readonly help: string;
   /**
-   * Not an option of the command line, which other processes can list; read from the environment, or from the file that
-   * the variable with `_FILE` at its end names. Messages never have its value.
+   * A secret is not an option of the command line, which other processes can see. It is read from the environment, or
+   * from a file named by the variable with the suffix `_FILE`. Messages never contain its value.
    */
   readonly isSecret?: boolean;
 }
 
-/** A setting without a default is null. */
+/** A setting without a default may be null. */
 type ValueOf<Described extends Setting> =
   | z.output<ReturnType<Described['schema']>>
   | (Described extends { readonly default: unknown } ? never : null);
@@ -162,7 +161,7 @@ const SETTINGS = {
   logFormat: {
     ...choice(LOG_FORMATS),
     default: 'auto',
-    help: 'The format of log lines on stderr: text is for people, with ISO times in UTC and names of levels; json is one object per line; auto is text on a terminal and json elsewhere.',
+    help: 'The format of log lines on stderr: text is for people, with ISO times in UTC and level names; json is one object per line; auto is text on a terminal and json elsewhere.',
   },
   defaultCollection: {
     ...text('the id of a collection'),
@@ -180,7 +179,7 @@ const SETTINGS = {
   memory: {
     ...integer(268_435_456, 1_099_511_627_776_000),
     unit: 'bytes',
-    help: 'Memory that the service may use besides mapped files; by default that of its container (cgroup) or of the machine. Limits on what requests hold together are lowered to shares of it unless they are set, and near its end only one large body and one large reply at a time are admitted; docs/operations.md has the shares.',
+    help: 'Memory that the service may use besides mapped files; by default the limit of its container (cgroup) or the memory of the machine. Limits on the total size of bodies, replies and cached filters are lowered to shares of it unless they are set, and when little is left, only one large body and one large reply are admitted at a time; docs/operations.md lists the shares.',
   },
   shutdownMs: {
     ...integer(0, 3_600_000),
@@ -224,7 +223,7 @@ const SETTINGS = {
   jwtTypes: {
     ...choice(JWT_TYPES),
     default: 'any',
-    help: 'Whether the header of access tokens must have the type at+jwt (RFC 9068), or may have JWT or none, as most identity providers send; ID tokens are then told by their claims, and refused.',
+    help: 'Whether the header of access tokens must have the type at+jwt (RFC 9068). With any, it may also have the type JWT or none, as most identity providers send; ID tokens are then recognized by their claims and refused.',
   },
   trustedProxies: {
     ...list(
@@ -240,7 +239,7 @@ const SETTINGS = {
       'a comma-separated list of names of hosts without ports (sagitta, *.example.org), or *',
     ),
     default: [],
-    help: 'While no credential is required: the names under which the service may be reached, besides localhost, IP addresses and the name of the machine, *.example.org for all below one, or * for all. Requests with another name in the header Host are refused, because any web site can give the address of the service a name of its own (DNS rebinding).',
+    help: 'If no credential is required: the names under which the service may be reached, besides localhost, IP addresses and the name of the machine; *.example.org for all subdomains, or * for all names. Requests with another name in the Host header are refused, because any web site can point a name of its own to the address of the service (DNS rebinding).',
   },
   corsOrigins: {
     ...list(
@@ -248,7 +247,7 @@ const SETTINGS = {
       'a comma-separated list of origins as browsers send them (https://app.example.org, without a path), or *',
     ),
     default: [],
-    help: 'The origins of web pages that may use the service from a browser (CORS), or * for all, which requires credentials; by default none but its own. docs/operations.md has an example.',
+    help: 'The origins of web pages that may use the service from a browser (CORS), or * for all, which requires credentials; by default only its own. docs/operations.md has an example.',
   },
   corsMethods: {
     ...list(() => z.enum(CORS_METHODS), `a comma-separated list of ${CORS_METHODS.join(', ')}`),
@@ -270,7 +269,7 @@ const SETTINGS = {
       'Tracestate',
       'X-Request-Id',
     ],
-    help: 'The request headers that pages of other origins may send. A list takes the place of the default, which has all that the API reads.',
+    help: 'The request headers that pages of other origins may send. A list replaces the default, which contains all headers that the API reads.',
   },
   corsExposedHeaders: {
     ...headerNames,
@@ -292,13 +291,13 @@ const SETTINGS = {
       'WWW-Authenticate',
       'X-Request-Id',
     ],
-    help: 'The reply headers that pages of other origins may read. A list takes the place of the default, which has all that the API sends.',
+    help: 'The reply headers that pages of other origins may read. A list replaces the default, which contains all headers that the API sends.',
   },
   corsMaxAgeSeconds: {
     ...integer(0, 86_400),
     default: 7_200,
     unit: 'seconds',
-    help: 'How long browsers may remember what pages of other origins may do, before they ask again. Chromium remembers it for two hours at most.',
+    help: 'How long browsers may cache the permissions of pages of other origins. Chromium caches them for at most two hours.',
   },
   insecure: {
     ...YES_OR_NO,
@@ -320,16 +319,16 @@ const SETTINGS = {
       () => z.string().regex(/^(nats|tls):\/\/[^\s,]+$/),
       'URLs of NATS servers (nats://host:4222), separated by commas',
     ),
-    help: 'The NATS servers, with JetStream, of the cluster that this process is a node of; by default it is alone. Those with tls:// are reached by TLS only. A URL may have user:password@ or token@ before its host. docs/cluster.md describes clusters.',
+    help: 'The NATS servers, with JetStream, of the cluster of which this process is a node; by default it runs alone. Servers with tls:// are reached only over TLS. A URL may contain user:password@ or token@ before its host. docs/cluster.md describes clusters.',
   },
   clusterSecret: {
-    // 32 characters of base64 have 192 bits.
+    // 32 characters of base64 carry 192 bits.
     ...list(
       () => z.string().regex(/^[^\s,]{32,1024}$/),
       'at least 32 characters, the same on all nodes; or the current and the earlier secret, separated by a comma',
     ),
     isSecret: true,
-    help: 'What all nodes of a cluster have and nobody else, such as the output of openssl rand -base64 32. Nodes sign with it what they write to NATS and send each other. Required unless everything is on loopback.',
+    help: 'A secret that only the nodes of the cluster know, such as the output of openssl rand -base64 32. Nodes sign what they write to NATS and send to each other with it. Required unless everything is on loopback.',
   },
   clusterUser: {
     ...text('a name'),
@@ -343,21 +342,21 @@ const SETTINGS = {
   clusterToken: {
     ...text('a text'),
     isSecret: true,
-    help: 'The token of the node for the NATS servers, in place of a user.',
+    help: 'The token of the node for the NATS servers, instead of a user.',
   },
   clusterNkey: {
     schema: () => z.string().regex(/^SU[A-Z2-7]{56}$/),
     expected: 'the seed of a user (SU…)',
     isSecret: true,
-    help: 'The nkey of the node for the NATS servers, in place of a user.',
+    help: 'The nkey of the node for the NATS servers, instead of a user.',
   },
   clusterCredentials: {
     ...text('the path of a .creds file'),
-    help: 'The credentials of the node for the NATS servers, a JWT with its nkey, in place of a user. Read again with each connection.',
+    help: 'The credentials of the node for the NATS servers, a JWT with its nkey, instead of a user. The file is read again for each connection.',
   },
   clusterTlsCa: {
     ...text('the path of a PEM file'),
-    help: 'The authorities that sign the certificates of the NATS servers; by default those that Node knows. All connections are then encrypted.',
+    help: 'The authorities that sign the certificates of the NATS servers; by default those that Node trusts. All connections are then encrypted.',
   },
   clusterTlsCert: {
     ...text('the path of a PEM file'),
@@ -370,7 +369,7 @@ const SETTINGS = {
   clusterInsecure: {
     ...YES_OR_NO,
     default: false,
-    help: 'Whether the node uses NATS servers that are reachable from other machines and let everybody in, who can then read all data and stop the cluster.',
+    help: 'Whether the node may use NATS servers that are reachable from other machines and require no credentials. Anyone who can reach them can then read all data and stop the cluster.',
   },
   clusterMonitors: {
     ...list(
@@ -383,34 +382,34 @@ const SETTINGS = {
     schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/),
     expected: 'letters, digits, _ and -, at most 32',
     default: 'sagitta',
-    help: 'The name of the cluster, for several that share NATS servers: streams and messages begin with it.',
+    help: 'The name of the cluster. The names of its streams and messages begin with it, so that several clusters can share NATS servers.',
   },
   blobs: {
     ...text('s3://bucket/prefix, or the path of a folder that all nodes share'),
-    help: 'Where the nodes of a cluster share files: the path of a folder that all have mounted, or s3://bucket/prefix?endpoint=https://host&region=name. The keys for S3 are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.',
+    help: 'Where the nodes of a cluster share files: the path of a folder that all have mounted, or s3://bucket/prefix?endpoint=https://host&region=name. The keys for S3 are read from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.',
   },
   clusterNode: {
     schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/),
     expected: 'letters, digits, _, . and -, at most 64',
-    help: 'The name of this node, which no other node of the cluster has; by default the name of the machine.',
+    help: 'The name of this node, unique in the cluster; by default the name of the machine.',
   },
   clusterZone: {
-    // Kubernetes gives an empty text for a label that a pod does not have.
+    // Kubernetes passes an empty text for a label that a pod does not have.
     schema: () =>
       z
         .string()
         .regex(/^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$/)
         .transform((zone) => (zone === '' ? null : zone)),
-    expected: 'letters, digits, _, . and -, at most 64; nothing where it is not known',
-    help: 'Where this node may fail together with others: a rack, a building, a zone of a cloud. Collections with a replication factor are on nodes of as many zones as there are.',
+    expected: 'letters, digits, _, . and -, at most 64; empty if it is unknown',
+    help: 'What this node shares with others that may fail together with it: a rack, a building, a zone of a cloud. Collections with a replication factor are spread over as many zones as possible.',
   },
   clusterUrl: {
     schema: () => z.string().regex(/^https?:\/\/[^\s/@]+$/),
     expected: 'an http or https URL without a path, a user and a password',
-    help: 'Where the other nodes of the cluster reach this one; by default the address that it listens on.',
+    help: 'The URL at which the other nodes of the cluster reach this one; by default the address that it listens on.',
   },
   clusterReplicas: {
-    // Two cannot lose a server any more than one, since most of two are both.
+    // Two servers tolerate no more failures than one, because a majority of two is both.
     schema: () =>
       integer(1, 5)
         .schema()
@@ -418,12 +417,12 @@ const SETTINGS = {
     expected: '1, or an integer from 3 to 5',
     default: 3,
     unit: 'servers',
-    help: 'The number of NATS servers that have each log of the cluster. With 1, to try things out, what was acknowledged is lost with that server.',
+    help: 'The number of NATS servers that store each log of the cluster. With 1, for trying things out, acknowledged writes are lost with that server.',
   },
   clusterFound: {
     ...YES_OR_NO,
     default: false,
-    help: 'Whether the node, as the first one, brings the data of its data directory into an empty cluster: that of a service that was alone, or of a restored backup. Where the cluster has been written to, this changes nothing.',
+    help: 'Whether this node, as the first one, brings the data of its data directory into an empty cluster: data of a service that ran alone, or of a restored backup. Has no effect once the cluster has been written to.',
   },
   clusterSilentMs: {
     ...integer(1_000, 3_600_000),
@@ -454,7 +453,7 @@ const SETTINGS = {
       () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=https?:\/\/\S+$/),
       'names and URLs, name=https://host/v1/embeddings, separated by commas',
     ),
-    help: 'Endpoints with the embeddings API of OpenAI, which turn texts into vectors. Collections name them; nothing else is called. Without any, texts are rejected.',
+    help: 'Endpoints with the embeddings API of OpenAI, which turn texts into vectors. Collections refer to them by name; no others are called. Without endpoints, texts are rejected.',
   },
   embeddingKeys: {
     ...list(
@@ -462,7 +461,7 @@ const SETTINGS = {
       'names of endpoints and of environment variables, name=VARIABLE, separated by commas',
     ),
     default: [],
-    help: 'The environment variables that have the keys of embedding endpoints; an endpoint that is not listed gets none.',
+    help: 'The environment variables that contain the keys of embedding endpoints; an endpoint that is not listed gets no key.',
   },
   embeddingTimeoutMs: {
     ...integer(1, 600_000),
@@ -474,7 +473,7 @@ const SETTINGS = {
     ...integer(1, 10),
     default: 3,
     unit: 'calls',
-    help: 'The maximum number of calls for the same texts, when an embedding endpoint replies 429 or 5xx, too late or not at all.',
+    help: 'The maximum number of calls for the same texts, if an embedding endpoint replies with 429 or 5xx, too late or not at all.',
   },
   embeddingBatchTexts: {
     ...integer(1, 2_048),
@@ -492,13 +491,13 @@ export interface Config extends Omit<Settings, 'memory'> {
   readonly limits: Limits;
   /** Whether the console is served, if its files have been built. */
   readonly isConsoleServed: boolean;
-  /** Where `blobs` says that files are, with what belongs to it. */
+  /** The store that `blobs` describes, with its credentials. */
   readonly blobStore: BlobStoreSettings | null;
   /** The endpoints of `embeddingEndpoints` with their keys. */
   readonly embedding: readonly EmbeddingEndpoint[];
-  /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
+  /** The OTLP endpoint for traces from OpenTelemetry's own variables; null for none. */
   readonly tracesUrl: string | null;
-  /** Variables of Kubernetes Services, which look like settings but are none. */
+  /** Variables of Kubernetes Services that look like settings. */
   readonly ignoredVariables: readonly string[];
 }
 

@@ -1,33 +1,33 @@
-// The order in which waiting tasks are given to threads: first those of writers, then searches, each in the order
-// of their arrival, and from time to time another one, which would otherwise wait as long as there are searches.
+// The order in which waiting tasks run: first those of writers, then searches, each in order of arrival. From time to
+// time another task runs, since it would otherwise wait as long as searches arrive.
 
 import type { queueOptionsSymbol } from 'piscina';
 import { latePackage } from '../common/late-package.js';
 
-/** Its parts of Node take as long as a twentieth of a start. */
+/** Loaded late, since its dependencies would add a twentieth to the time of a start. */
 export const piscinaPackage = latePackage<typeof import('piscina')>('piscina');
 
 /**
- * `write`: a short task of the one writer of a collection, on which every write behind it waits. `search`: on
- * which a query waits; it may take a second, so that writes would wait for many of them in a row.
+ * `write` is a short task of a collection's single writer, on which all later writes wait. `search` is a task on which
+ * a query waits; it may take a second, so writes must not wait for many of them in a row.
  */
 export type TaskPriority = 'write' | 'search';
 
-/** Searches in a row while others wait. */
+/** Number of consecutive searches while other tasks wait. */
 const SEARCH_RUN_MAX = 16;
 
-/** As piscina gives tasks to a queue. */
+/** The part of piscina's queue entries that matters here. */
 interface QueuedTask {
   readonly [queueOptionsSymbol]: object | null;
 }
 
-/** What the pool attaches to the message of a task with a priority; not sent to the thread. */
+/** What the pool attaches to the message of a task with a priority; it is not sent to the thread. */
 export function queueOptionsOf(priority: TaskPriority | undefined): object {
   return priority === undefined ? {} : { [piscinaPackage().queueOptionsSymbol]: { priority } };
 }
 
 export class TaskQueue {
-  /** Sets keep the order of arrival, and remove in constant time. */
+  /** Sets preserve the order of arrival and remove in constant time. */
   readonly #writes = new Set<QueuedTask>();
   readonly #searches = new Set<QueuedTask>();
   readonly #others = new Set<QueuedTask>();

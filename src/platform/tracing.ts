@@ -1,7 +1,6 @@
-// Exports spans to an OpenTelemetry collector as OTLP over HTTP in JSON. The only file that imports
-// @opentelemetry, and loaded only if an endpoint is configured. A slow or unreachable collector
-// loses spans but never delays requests: spans are sent in batches, and dropped when the queue is
-// full.
+// Exports spans to an OpenTelemetry collector as OTLP over HTTP in JSON. No other file imports OpenTelemetry, and this
+// one is loaded only if an endpoint is configured. A slow or unreachable collector loses spans but never delays
+// requests: spans are sent in batches and dropped when the queue is full.
 
 import {
   createTraceState,
@@ -32,15 +31,15 @@ import { LogLimiter } from '../common/log-limiter.js';
 import type { Logger } from '../common/logger.js';
 import type { Phase, RequestSpan, TraceContext, Tracer } from '../common/trace.js';
 
-/** Timeout of the export of a batch, and of the last batches at shutdown. */
+/** Timeout for exporting a batch, and for the last batches at shutdown. */
 const EXPORT_MS_MAX = 3_000;
 /** Failures are logged at most this often. */
 const WARNING_INTERVAL_MS = 60_000;
-/** The reply of a collector may be a whole HTML page. */
+/** Bounds what is logged of a failure, as the reply of a collector may be a whole HTML page. */
 const CAUSE_CHARACTERS_MAX = 300;
 
 interface TracingOptions {
-  /** The endpoint of the collector, with the path. */
+  /** The endpoint of the collector, including the path. */
   readonly url: string;
   readonly version: string;
   readonly logger: Logger;
@@ -113,7 +112,7 @@ class ServerSpan implements RequestSpan {
     const isServerError = typeof status === 'number' && status >= 500;
     const errorType = errorCode ?? (status === 'closed' ? 'client_closed' : undefined);
     if (errorType !== undefined) this.#span.setAttribute('error.type', errorType);
-    // By the semantic conventions, a client error does not mark the server's span as failed.
+    // According to the semantic conventions, a client error does not mark the server's span as failed.
     if (isServerError) this.#span.setStatus({ code: SpanStatusCode.ERROR });
     this.#span.end(this.#toTime(endMs));
   }
@@ -123,8 +122,8 @@ class ServerSpan implements RequestSpan {
 type TimeScale = (milliseconds: number) => [seconds: number, nanoseconds: number];
 
 /**
- * All spans of a request share one time scale, so that they align. Each request makes a new one,
- * since the wall clock is adjusted while the process runs and the monotonic clock is not.
+ * All spans of a request share one time scale, so that they align. Each request creates its own, since the wall clock
+ * may be adjusted while the process runs and the monotonic clock may not.
  */
 function createTimeScale(): TimeScale {
   const originMs = Date.now() - performance.now();
@@ -178,5 +177,5 @@ class LoggingExporter implements SpanExporter {
   }
 }
 
-/** `ExportResultCode.SUCCESS`, whose package is not a direct dependency. */
+/** The value of `ExportResultCode.SUCCESS`, whose package is not a direct dependency. */
 const SUCCESS = 0;

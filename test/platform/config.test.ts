@@ -401,11 +401,11 @@ describe('the configuration', () => {
         [{ SAGITTA_CLUSTER_USER: 'me' }, /CLUSTER_USER requires SAGITTA_CLUSTER_PASSWORD/],
         [
           { SAGITTA_CLUSTER_TOKEN: 't', SAGITTA_CLUSTER_CREDENTIALS: 'a.creds' },
-          /SAGITTA_CLUSTER_TOKEN and SAGITTA_CLUSTER_CREDENTIALS are set; expected one of them/,
+          /SAGITTA_CLUSTER_TOKEN and SAGITTA_CLUSTER_CREDENTIALS are set; expected only one of them/,
         ],
         [
           { SAGITTA_CLUSTER: 'nats://a:b@c:4222', SAGITTA_CLUSTER_TOKEN: 't' },
-          /SAGITTA_CLUSTER and SAGITTA_CLUSTER_TOKEN have different credentials/,
+          /SAGITTA_CLUSTER and SAGITTA_CLUSTER_TOKEN contain different credentials/,
         ],
         [{ SAGITTA_CLUSTER_TLS_CERT: 'a.pem' }, /requires SAGITTA_CLUSTER_TLS_KEY/],
       ] as const) {

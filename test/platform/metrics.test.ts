@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { METRICS } from '../../src/platform/metric-table.js';
+import { METRIC_TABLE } from '../../src/platform/metric-table.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 
 /** The lines of one metric, without help and type. */
@@ -68,7 +68,7 @@ describe('metrics', () => {
   });
 
   it('are counters exactly where their names end in _total', () => {
-    for (const [name, { type }] of Object.entries(METRICS)) {
+    for (const [name, { type }] of Object.entries(METRIC_TABLE)) {
       assert.equal(type === 'counter', name.endsWith('_total'), name);
     }
   });

@@ -74,7 +74,7 @@ describe('disk store: values', () => {
     );
     assert.throws(() => again.get(['k', 'damaged']), {
       code: 'data_corrupt',
-      message: /00000002\.log is damaged: the value "k\/damaged", at offset \d+/,
+      message: /00000002\.log is damaged: the value "k\/damaged" at offset \d+/,
     });
     assert.equal(again.get(['k', 'whole'])!.byteLength, 1_000);
     await again.close();

@@ -87,27 +87,27 @@ const DAMAGES: readonly Damage[] = [
     file: LAST_LOG,
     by: flip((frames) => frames.at(-1)!.at + 30),
     message:
-      /00000006\.log( is damaged)?: it ends with commit 10, at offset \d+, but store\.mark says that commit 11 was written: 1 commits/,
+      /00000006\.log( is damaged)?: it ends with commit 10 at offset \d+, but store\.mark says that commit 11 was written: 1 commits/,
   },
   {
     what: 'another byte in a record',
     file: FIRST_LOG,
     by: flip(([first]) => first!.bodiesAt),
-    message: /00000004\.log( is damaged)?: record 2 of log l, at offset \d+, /,
+    message: /00000004\.log( is damaged)?: record 2 of log l at offset \d+ /,
     isFoundByReading: true,
   },
   {
     what: 'another byte in the last record',
     file: LAST_LOG,
     by: flip((frames) => frames.at(-1)!.bodiesAt),
-    message: /00000006\.log( is damaged)?: record 11 of log l, at offset \d+, /,
+    message: /00000006\.log( is damaged)?: record 11 of log l at offset \d+ /,
     isFoundByReading: true,
   },
   {
     what: 'another byte in a long value',
     file: LAST_LOG,
     by: flip((frames) => frames.at(-1)!.end - 1),
-    message: /00000006\.log( is damaged)?: the value "long\/11", at offset \d+, /,
+    message: /00000006\.log( is damaged)?: the value "long\/11" at offset \d+ /,
     isFoundByReading: true,
   },
   {
@@ -145,7 +145,7 @@ const DAMAGES: readonly Damage[] = [
     what: 'a log of zeros',
     file: LAST_LOG,
     by: (bytes) => bytes.fill(0),
-    message: /00000006\.log( is damaged)?: it ends with commit \d+, at offset 0, but store\.mark/,
+    message: /00000006\.log( is damaged)?: it ends with commit \d+ at offset 0, but store\.mark/,
   },
   {
     what: 'a base without data',
@@ -345,8 +345,7 @@ describe('rot in a backup', () => {
     for (const by of damages) {
       await writeFile(join(folder, BACKUP_BASE), intact);
       await change(folder, BACKUP_BASE, by);
-      const message =
-        /00000001\.base( is damaged)?: at offset \d+, its state is incomplete/;
+      const message = /00000001\.base( is damaged)?: at offset \d+, its state is incomplete/;
       assert.match(await errorsIn(folder), message);
       await assert.rejects(openStore({ directory: folder }), { code: 'data_corrupt', message });
     }

@@ -7,7 +7,13 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '@sagitta/client';
 import type { Command } from 'commander';
-import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
+import type {
+  ApiKeyInput,
+  ApiKeyRecord,
+  ApiKeyWithSecret,
+  Keys,
+} from '../../../packages/client/src/client.js';
+import { administrationEndsAtMs, hasAdminScope } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { ask, isInteractive } from '../confirmation.js';
 import { addConnectionOptions, connect } from '../connection.js';
@@ -128,7 +134,7 @@ export function defineKeys(command: Command): void {
     await withKeys(options, false, async (keys) => {
       const records = await keys.list();
       const record = await keys.revoke(idOf(given));
-      if (areOfAdministrator(record.scopes)) {
+      if (hasAdminScope(record.scopes)) {
         warnOfLockOut(records.map((each) => (each.id === record.id ? record : each)));
       }
       print(record, options, () => `Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
@@ -145,7 +151,7 @@ async function createKey(options: CreateOptions): Promise<void> {
     if (isFirst && options.yes !== true && isInteractive()) await confirmFirst();
     const key = await keys.create(input);
     if (isFirst) warn('This is the first key: from now on every request needs a credential.');
-    if (isFirst || areOfAdministrator(scopes)) warnOfLockOut([...others, key]);
+    if (isFirst || hasAdminScope(scopes)) warnOfLockOut([...others, key]);
     printSecret(key, options);
   });
 }

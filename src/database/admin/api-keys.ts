@@ -5,8 +5,8 @@
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
-  areOfAdministrator,
   type Grant,
+  hasAdminScope,
   type Principal,
   parseGrant,
   type RateLimit,
@@ -296,7 +296,7 @@ export class ApiKeys {
   #isLastAdministrator(entry: ApiKeyEntry, now: number): boolean {
     const valid = [...this.#keys.values()]
       .map((key) => key.entry)
-      .filter((each) => !isEnded(each, now) && areOfAdministrator(each.scopes));
+      .filter((each) => !isEnded(each, now) && hasAdminScope(each.scopes));
     const unbound = valid.filter(isUnbound);
     const lasting = unbound.filter(({ expiresAtMs }) => expiresAtMs === null);
     const [managing = []] = [lasting, unbound, valid].filter((some) => some.length > 0);
@@ -429,7 +429,7 @@ function requireAdministrator({ scopes, expiresAt, allowedOrigins, rateLimit }: 
   const issues: ValidationIssue[] = [];
   const report = (name: string, detail: string) =>
     issues.push({ location: field(name), code: 'would_lock_out', detail });
-  if (!areOfAdministrator(scopes)) {
+  if (!hasAdminScope(scopes)) {
     report(
       'scopes',
       `The first key must have the scope admin, for all collections; found ${scopes.join(', ')}. Once it exists, every request needs a key, and only one with admin can make others. Make a key with admin first, and then this one with it.`,

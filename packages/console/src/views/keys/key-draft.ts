@@ -2,7 +2,7 @@
 
 import type { ApiKeyInput, ApiKeyRecord } from '@sagitta/client';
 import {
-  areOfAdministrator,
+  hasAdminScope,
   matchesGlob,
   parseGrant,
   SCOPES,
@@ -85,7 +85,7 @@ function checkFirst(
   { days, origins, rate }: Pick<KeyDraft, 'days' | 'origins' | 'rate'>,
 ): KeyErrors {
   return {
-    ...(!areOfAdministrator(scopes) && {
+    ...(!hasAdminScope(scopes) && {
       grants:
         'The first key needs the scope admin, for all collections: without it, nobody could make others.',
     }),
