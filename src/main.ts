@@ -1,6 +1,5 @@
-// The composition root: starts the service from a configuration. Parts are opened in the order of
-// their dependencies and closed in reverse; the listener is last, so that every client that can
-// connect gets a reply.
+// The composition root: starts the service from a configuration. Components are opened in dependency order and closed
+// in reverse; the listener comes last, so that every client that can connect gets a reply.
 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
@@ -36,35 +35,35 @@ import { DiskWatch } from './storage/disk-watch.js';
 import { openStore } from './storage/open-store.js';
 import type { DiskStore } from './storage/store.js';
 
-/** The configuration that `startServer` takes, from variables of the environment and options. */
+/** Loads the configuration for `startServer` from environment variables and options. */
 export { loadConfig } from './platform/config.js';
 
 export interface RunningServer {
-  /** The base URL, `http://127.0.0.1:8484`, or https with TLS. */
+  /** The base URL, such as `http://127.0.0.1:8484`; https with TLS. */
   readonly url: string;
   readonly engine: { readonly name: string; readonly reason: string };
   /** Resolves when every collection has been loaded or has failed to load. */
   readonly loaded: Promise<void>;
-  /** Resolves when the disk has failed: the server is then to be stopped and the process to end. */
+  /** Resolves if the disk fails: the server must then be stopped, and the process must exit. */
   readonly failed: Promise<SagittaError>;
-  /** Finishes the requests in progress, within the configured time, and closes everything. */
+  /** Finishes requests in progress within the configured time and closes everything. */
   stop(): Promise<void>;
 }
 
 const CONSOLE_FOLDER = packageFile('dist/console');
 
-/** Shared by all servers of the process: they flush when the process exits. */
+/** Shared by all servers of the process, and flushed when the process exits. */
 const STDERR = {
   json: new LogDestination(2),
   text: new LogDestination(2, formatLogLine),
 } as const;
 
-/** Closes what was opened so far, in reverse order; `isFailed`: the service has not started. */
+/** Close what has been opened so far, in reverse order. `isFailed` means that the service has not started. */
 type Closers = ((isFailed: boolean) => void | Promise<void>)[];
 
 /**
- * Throws if the service cannot start: the data directory is locked or has another format,
- * the port is in use, or the requested engine does not work on this machine.
+ * Throws if the service cannot start: the data directory is locked or has another format, the port is in use, or the
+ * requested engine does not work on this machine.
  */
 export async function startServer(
   config: Config,
@@ -83,7 +82,7 @@ export async function startServer(
   if (filesMax < config.limits.connectionsMax + OPEN_FILES_MIN) {
     logger.warn(
       { open_files_max: filesMax, connections_max: config.limits.connectionsMax },
-      'the process may not open as many files as the limit of connections needs: further connections will fail; raise it (ulimit -n), or lower SAGITTA_CONNECTIONS_MAX',
+      'the process may open fewer files than the connection limit requires, so some connections may fail; raise the limit of open files (ulimit -n), or lower SAGITTA_CONNECTIONS_MAX',
     );
   }
   const closers: Closers = [];
@@ -135,7 +134,7 @@ export async function startServer(
 
 interface OpenedDatabase {
   readonly database: Database;
-  /** Of the cluster; null for a process that is alone. */
+  /** This process as a node of a cluster; null if it runs alone. */
   readonly node: ClusterNode | null;
   readonly forwarder: RequestForwarder | null;
   readonly backups: Backups;
@@ -145,7 +144,7 @@ interface OpenedDatabase {
   readonly metrics: Metrics;
 }
 
-/** Opens the store, the worker pool, the engine and the database on them. */
+/** Opens the store, the worker pool, the engine and the database. */
 async function openDatabase(
   config: Config,
   logger: PinoLogger,
@@ -159,7 +158,7 @@ async function openDatabase(
   failed.then((error) =>
     logger.fatal(
       { err: error.cause, directory: config.dataDir },
-      'the journal could not be written; the service ends, since what is on the disk is not known',
+      'the journal could not be written; the service is stopping, because it is unknown what is on disk',
     ),
   );
   const pool = createThreadPool({
@@ -167,15 +166,15 @@ async function openDatabase(
     ...(config.threads === null ? {} : { threadCount: config.threads }),
   });
   closers.push(() => pool.close());
-  // Begins before the store is opened: drivers of GPUs answer slowly.
-  const choosing = createEngine({
+  // Starts before the store is opened, because GPU drivers respond slowly.
+  const engineChoice = createEngine({
     requested: config.engine,
     simdTarget: config.simd === 'auto' ? null : config.simd,
     deviceMemory: config.deviceMemory,
     pool,
     logger,
   });
-  const closing = choosing.then(
+  const closing = engineChoice.then(
     (chosen) => () => chosen.engine.close(),
     () => () => {},
   );
@@ -191,7 +190,7 @@ async function openDatabase(
   const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
   const node =
     blobs === null ? null : await joinCluster(config, { store, blobs, keys, logger, closers });
-  const { engine, reason, readings } = await choosing;
+  const { engine, reason, readings } = await engineChoice;
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarder?.close());
@@ -213,7 +212,7 @@ async function openDatabase(
   closers.push(() => database.close());
   if (node !== null) {
     await database.loaded;
-    // Before the database is closed, so that it no longer follows.
+    // Runs before the database is closed, so that the node stops applying logs to it.
     closers.push(() => node.close());
     await node.attach(database);
     const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
@@ -235,14 +234,14 @@ async function openDatabase(
   return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics };
 }
 
-/** What the nodes of a cluster share; null for a process that is alone. */
+/** The files shared by the nodes of a cluster; null if the process runs alone. */
 async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | null> {
   if (cluster === null || blobStore === null) return null;
   const { openBlobs } = await import('./cluster/blobs/open-blobs.js');
   return openBlobs(blobStore);
 }
 
-interface JoiningParts {
+interface JoinOptions {
   readonly store: DiskStore;
   readonly blobs: Blobs;
   readonly keys: NodeKeys;
@@ -250,8 +249,8 @@ interface JoiningParts {
   readonly closers: Closers;
 }
 
-/** Brings the store up to date with the cluster. Its packages are loaded only then. */
-async function joinCluster(config: Config, parts: JoiningParts): Promise<ClusterNode> {
+/** Brings the store up to date with the cluster, whose packages are loaded only here. */
+async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterNode> {
   const { NatsService: Service, API_LEVEL_MIN } = await import('./cluster/service/nats-service.js');
   const { NatsDurability: Durability } = await import('./cluster/service/nats-durability.js');
   const { logger, closers } = parts;
@@ -283,14 +282,14 @@ async function joinCluster(config: Config, parts: JoiningParts): Promise<Cluster
     logger,
   });
   closers.push(() => durability.close());
-  return await service.whileItAnswers(() => joinThrough(service, durability, config, parts));
+  return await service.whileItAnswers(() => openNode(service, durability, config, parts));
 }
 
-async function joinThrough(
+async function openNode(
   service: NatsService,
   durability: NatsDurability,
   config: Config,
-  { store, blobs, keys, logger, closers }: JoiningParts,
+  { store, blobs, keys, logger, closers }: JoinOptions,
 ): Promise<ClusterNode> {
   const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
   const { SealedService } = await import('./cluster/service/sealed-service.js');
@@ -298,7 +297,7 @@ async function joinThrough(
   if (clusterSecret === null) {
     logger.warn(
       {},
-      'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process of this machine can act in their name',
+      'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process on this machine can act in their name',
     );
   }
   await service.requireReplicas();
@@ -330,7 +329,7 @@ async function joinThrough(
   return node;
 }
 
-/** How long a stop waits for another node to take over. */
+/** How long `stop` waits for another node to take over. */
 const LEAVE_MS_MAX = 5_000;
 
 function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): void {
@@ -339,7 +338,7 @@ function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): v
   metrics.addReading('sagitta_store_bytes', () => store.storedBytes);
 }
 
-/** Builds the application and listens, on the control socket and on the configured address. */
+/** Builds the application and listens on the control socket and on the configured address. */
 async function listen(
   config: Config,
   parts: OpenedDatabase & {
@@ -384,7 +383,7 @@ async function listen(
   });
   closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
   await control.listen((request, response) => {
-    // Nothing is written before the start has succeeded: a new directory is removed if it fails.
+    // Nothing may be written until the start has succeeded, because a new directory is removed if it fails.
     if (app.server.listening) app.routing(request, response);
     else request.destroy();
   });
@@ -401,8 +400,8 @@ async function listen(
 }
 
 /**
- * Without credentials, only this machine may reach the service, and no page but those that the operator
- * names. Throws `configuration_invalid`.
+ * Without credentials, only this machine may reach the service, and only web pages that the operator names may use it.
+ * Throws `configuration_invalid`.
  */
 function requireCredentials(config: Config, authenticator: Authenticator): void {
   const { host, insecure, dataDir, corsOrigins } = config;
@@ -434,7 +433,7 @@ function withoutPassword(url: string): string {
   return origin + pathname;
 }
 
-/** Logs to stderr: stdout is for the output of commands. */
+/** Logs to stderr, as stdout is for the output of commands. */
 function createLogger({ logLevel, logFormat }: Config): PinoLogger {
   const automatic = process.stderr.isTTY ? 'text' : 'json';
   const destination = STDERR[logFormat === 'auto' ? automatic : logFormat];
@@ -443,7 +442,7 @@ function createLogger({ logLevel, logFormat }: Config): PinoLogger {
 
 const WILDCARD_ADDRESSES = ['0.0.0.0', '::'];
 
-/** A URL that a browser on this machine can open: a server that listens on all addresses has no address to name. */
+/** Returns a URL that a browser on this machine can open, since a wildcard address cannot be opened itself. */
 function urlOf({ address, family, port }: AddressInfo, { tls, hostNames }: UrlParts): string {
   let host = family === 'IPv6' ? `[${address}]` : address;
   if (WILDCARD_ADDRESSES.includes(address)) host = hostNames[0] ?? 'localhost';
@@ -452,7 +451,7 @@ function urlOf({ address, family, port }: AddressInfo, { tls, hostNames }: UrlPa
 
 interface UrlParts {
   readonly tls: Security['tls'];
-  /** Of the configuration; the first is the one that certificates are likely to name. */
+  /** From the configuration. Certificates most likely contain the first one. */
   readonly hostNames: readonly string[];
 }
 

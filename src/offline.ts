@@ -1,5 +1,5 @@
-// The composition root for commands that work on a data directory without a server: the store and the
-// services that need nothing else. The directory lock keeps such a command and a server apart.
+// The composition root for commands that work on a data directory without a server: the store and the services that
+// need nothing else. The directory lock prevents such a command and a server from running at the same time.
 
 import { completeFrom, newestCatalogue } from './cluster/snapshots/merge-backups.js';
 import { systemClock } from './common/clock.js';
@@ -17,8 +17,8 @@ import { verifyStore } from './tools/verify/verify.js';
 import { Findings, type VerifyReport } from './tools/verify/verify-report.js';
 
 /**
- * Opens the directory and closes it after `work`. If it is missing it is created, and removed when `work`
- * fails. Throws what `openStore` throws, such as `data_directory_locked`.
+ * Opens the directory and closes it after `work`. A missing directory is created, and removed if `work` fails. Throws
+ * the errors of `openStore`, such as `data_directory_locked`.
  */
 export async function withDataDirectory<Result>(
   directory: string,
@@ -36,7 +36,7 @@ export async function withDataDirectory<Result>(
   return result;
 }
 
-/** Opens the API keys of a directory for `work`. Throws also `data_corrupt`. */
+/** Opens the API keys of a directory for `work`. Throws like `withDataDirectory`, and `data_corrupt`. */
 export function withApiKeys<Result>(
   directory: string,
   work: (apiKeys: ApiKeys) => Promise<Result>,
@@ -44,7 +44,7 @@ export function withApiKeys<Result>(
   return withDataDirectory(directory, (store) => work(new ApiKeys({ store, clock: systemClock })));
 }
 
-/** Makes a backup of an existing directory. */
+/** Creates a backup of an existing directory. */
 export function backupDirectory(
   directory: string,
   folder: string,
@@ -54,7 +54,7 @@ export function backupDirectory(
   );
 }
 
-/** Verifies a data directory or a backup, and changes nothing. Throws when it cannot be opened. */
+/** Verifies a data directory or a backup and changes nothing in it. Throws if it cannot be opened. */
 export async function verifyDirectory(
   directory: string,
   onProgress?: (rowCount: number, share: number) => void,
@@ -71,13 +71,13 @@ export async function verifyDirectory(
 
 export interface RestoredBackups {
   readonly byteLength: number;
-  /** By id: collections that were taken from another backup than the others. */
+  /** Collections whose data was taken from a backup other than the first, by id. */
   readonly added: readonly { readonly id: string; readonly backup: string }[];
-  /** The ids of collections whose rows are in none of the backups. */
+  /** Ids of collections whose rows are in none of the backups. */
   readonly missing: readonly string[];
 }
 
-/** Throws `data_corrupt` when its tables are damaged: what cannot be read of them would be missing. */
+/** Throws `data_corrupt` if the tables are damaged, because data that cannot be read would be missing silently. */
 async function openIntact(backup: string): Promise<StoreInspection> {
   const damage: string[] = [];
   const inspection = await StoreInspection.open(backup, ({ severity, where, what }) => {
@@ -87,16 +87,16 @@ async function openIntact(backup: string): Promise<StoreInspection> {
   await inspection.close();
   throw new SagittaError(
     'data_corrupt',
-    `${backup} is damaged (${damage[0]}) and cannot be restored together with others. Leave it out; what no other backup has is then missing.`,
+    `${backup} is damaged (${damage[0]}) and cannot be restored together with others. Leave it out; what no other backup contains is then missing.`,
   );
 }
 
-/** Makes a data directory of a backup, or of those of the nodes of a cluster together. Throws as `restoreBackup`. */
+/** Makes a data directory from a backup, or from the backups of all nodes of a cluster. Throws like `restoreBackup`. */
 export async function restoreBackups(
   backups: readonly string[],
   directory: string,
 ): Promise<RestoredBackups> {
-  // It is copied as it is, also when it is damaged.
+  // A single backup is copied as it is, even if it is damaged.
   if (backups.length === 1) {
     return { ...(await restoreBackup(backups[0]!, directory)), added: [], missing: [] };
   }

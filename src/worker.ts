@@ -1,4 +1,4 @@
-// What a worker thread of the pool can do: the composition root of the other side.
+// The composition root of worker threads: the tasks that the pool can run.
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';

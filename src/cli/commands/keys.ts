@@ -7,12 +7,6 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '@sagitta/client';
 import type { Command } from 'commander';
-import type {
-  ApiKeyInput,
-  ApiKeyRecord,
-  ApiKeyWithSecret,
-  Keys,
-} from '../../../packages/client/src/client.js';
 import { administrationEndsAtMs, hasAdminScope } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { ask, isInteractive } from '../confirmation.js';

@@ -1,5 +1,5 @@
-// What the cuda engine finds on this machine: the addon, the driver, the GPUs, and which kernels pass
-// their check on each. Each check runs in a process of its own, so that a fault in one leaves the others.
+// What the cuda engine finds on this machine: the addon, the driver, the GPUs, and which kernels pass their check on
+// each. Each check runs in its own process, so that a fault in one does not affect the others.
 
 import { existsSync } from 'node:fs';
 import {
@@ -11,8 +11,8 @@ import { connectProcess, listDevices } from '../../engine/cuda/cuda-link.js';
 import { buildCommand } from '../../platform/native-addon.js';
 
 /**
- * The kernels of a device, those that searches prefer first; all but mma need exactly compute capability
- * 9.0. No search uses wgmma-ring: it is checked to know whether it may be measured.
+ * Kernels in the order in which searches prefer them. All but mma require exactly compute capability 9.0. Searches
+ * never use wgmma-ring; its check shows whether it can be benchmarked.
  */
 const KERNELS = ['wgmma', 'mma', 'wgmma-ring'] as const;
 type KernelsName = (typeof KERNELS)[number];
@@ -22,30 +22,30 @@ const CAPABILITY_OF_WGMMA = 90;
 interface KernelsCheck {
   readonly kernels: KernelsName;
   readonly outcome: 'passed' | 'failed' | 'not for this GPU';
-  /** Why it failed; null if it did not. */
+  /** Null unless the check failed. */
   readonly reason: string | null;
-  /** From the start of its process; null where none was started. */
+  /** Time since the start of the check's process; null if none was started. */
   readonly seconds: number | null;
 }
 
 interface DeviceReport {
   readonly index: number;
-  /** Without kernels, and without free memory if no check has passed. */
+  /** `freeBytes` is known only if a check has passed; the kernels are not included. */
   readonly facts: DeviceFacts;
   readonly checks: readonly KernelsCheck[];
-  /** The kernels that searches use; null when the device is not used. */
+  /** The kernels that searches use; null if the device is not used. */
   readonly chosen: KernelsName | null;
   readonly why: string;
 }
 
 export interface GpuReport {
   readonly addon: { readonly path: string; readonly isBuilt: boolean };
-  /** Null without the addon; else why no device was found, or null. */
+  /** Why no device was found; null if one was. */
   readonly problem: string | null;
   readonly devices: readonly DeviceReport[];
   /** Whether the engine `cuda` starts. */
   readonly isUsable: boolean;
-  /** What to do next; empty when nothing is missing. */
+  /** What to do next; empty if nothing is missing. */
   readonly advice: readonly string[];
 }
 
@@ -74,7 +74,7 @@ export async function examineGpus(options: GpuExamination = {}): Promise<GpuRepo
     return { ...nothing, problem, advice: adviceFor(problem) };
   }
   const devices: DeviceReport[] = [];
-  // One after another: checks of two devices at once could hide which one stops the driver.
+  // Checks run one after another, because checks of two devices at once could hide which one stops the driver.
   for (const [index, facts] of found.entries()) {
     devices.push(await examineDevice(index, facts, options));
   }
@@ -128,7 +128,7 @@ async function examineDevice(
       checks.push({ kernels, outcome: 'passed', reason: null, seconds });
     }
   }
-  // Small batches use mma in any case, so that wgmma alone is not enough.
+  // Small batches always use mma, so wgmma alone is not enough.
   const passed = checks.filter(({ outcome }) => outcome === 'passed').map((check) => check.kernels);
   const used = passed.includes('wgmma') ? 'wgmma' : 'mma';
   const chosen = passed.includes('mma') ? used : null;
@@ -161,7 +161,7 @@ function reasonFor(
     : `wgmma needs compute capability 9.0, this GPU has ${version}`;
 }
 
-/** Opens the device with these kernels, which checks them, and closes it again. */
+/** Opens the device with these kernels, which runs their check, and closes it. */
 async function checkKernels(
   index: number,
   kernels: KernelsName,

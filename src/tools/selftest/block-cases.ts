@@ -1,5 +1,5 @@
-// Contract cases for queries over one block: the rows and the score bits of brute force, whatever the
-// data, the batch and the history of the block.
+// Contract cases for queries over one block: rows and score bits must equal those of brute force, whatever the data,
+// the batch and the history of the block.
 
 import assert from 'node:assert/strict';
 import { createBitmap, createFullBitmap, setBit } from '../../common/bitmap.js';
@@ -33,7 +33,7 @@ const SHAPES: readonly (readonly [dimension: number, rowCount: number])[] = [
   [9, 1_000],
   [64, 1_000],
   [256, 1_000],
-  // More than a chunk of the tensor engines.
+  // More rows than a chunk of the tensor engines holds.
   [768, 1_500],
 ];
 
@@ -93,7 +93,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
     name: 'answers as brute force does over blocks as large as segments grow',
     async run({ engine, seed, check }) {
       const random = createRandom(seed + 3);
-      // 65 536 rows or 64 MiB of values, whichever comes first.
+      // The limits of a segment: 65 536 rows or 64 MiB of values, whichever comes first.
       for (const [rowCount, dimension] of [
         [65_536, 64],
         [21_845, 768],
@@ -323,7 +323,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   },
 ];
 
-/** Correct answers of a fallback engine say nothing about this one. */
+/** Correct answers of a fallback engine would say nothing about this one. */
 export const OWN_ANSWERS: ContractCase = {
   name: 'answers ordinary searches without its fallback',
   isQuick: true,

@@ -1,4 +1,4 @@
-// Rows, blocks and queries for checking engines. A seed gives the same ones on every machine.
+// Rows, blocks and queries for checking engines. A seed produces the same data on every machine.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
@@ -23,22 +23,22 @@ export function randomInt(random: Random, below: number): number {
 
 const uniform = (random: Random) => () => random() * 2 - 1;
 
-/** Kinds of rows, each of which stresses another property of a search, and the values they begin with. */
+/** Kinds of rows, each of which stresses a different property of a search, with the generator of their values. */
 const VALUES = {
   random: uniform,
-  /** Near to one of a few centers. */
+  /** Rows near one of a few centers. */
   clustered: uniform,
-  /** Few distinct values: whole groups of rows have equal scores. */
+  /** Few distinct values, so that whole groups of rows have equal scores. */
   duplicates: (random: Random) => () => randomInt(random, 2) - 0.5,
   equal: () => () => 0.3,
-  /** One row is far away from all others. */
+  /** One row far away from all others. */
   outlier: uniform,
   /** Rows of very different lengths. */
   scaled: uniform,
   denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
   huge: (random: Random) => () => (random() < 0.5 ? -1 : 1) * (3e38 + random() * 4e37),
   zeros: (random: Random) => () => (random() < 0.7 ? (random() < 0.5 ? -0 : 0) : random() - 0.5),
-  /** Values of very different magnitudes: sums cancel, some products underflow. */
+  /** Values of very different magnitudes, so that sums cancel and some products underflow. */
   scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
 } satisfies Record<string, (random: Random) => () => number>;
 
@@ -70,7 +70,7 @@ export function createValues(
   return values;
 }
 
-/** Distinct ids in random order, many of them prefixes of others, some not ASCII. */
+/** Distinct ids in random order; many are prefixes of others, and some are not ASCII. */
 export function createIds(random: Random, count: number): string[] {
   const letters = ['a', 'b', 'ab', 'é', '日', '😀', '\u{7f}', '~'];
   const ids = new Set<string>();
@@ -112,7 +112,7 @@ export function createRandomBlock(
   return createBlock(values, dimension, createIds(random, rowCount));
 }
 
-/** Blocks of one dimension, whose ids are all distinct. */
+/** Blocks of one dimension with ids that are distinct across all blocks. */
 export function createBlocks(
   random: Random,
   kind: RowKind,
@@ -156,13 +156,13 @@ export function createMultiBlockQuery(
   return { vector, metric: 'cosine', k: 10, after: null, scoreMin: null, ...changes, views };
 }
 
-/** A query vector: half the time a row of the block, so that distances of 0 occur. */
+/** A query vector; half of the time it is a row of the block, so that distances of 0 occur. */
 export function createVector(random: Random, block: VectorBlock, kind: RowKind): Float32Array {
   if (block.rowCount > 0 && random() < 0.5) return rowOf(block, randomInt(random, block.rowCount));
   return Float32Array.from(createValues(random, kind, 1, block.dimension));
 }
 
-/** Each row passes with the given probability. */
+/** Includes each row with the given probability. */
 export function createRandomBitmap(random: Random, length: number, probability: number): Bitmap {
   const bitmap = createBitmap(length);
   for (let row = 0; row < length; row++) if (random() < probability) setBit(bitmap, row);

@@ -1,5 +1,5 @@
-// A case of the contract of engines, and the context in which it checks one engine. A case that an
-// engine does not pass throws.
+// A case of the engine contract, and the context in which it checks one engine. A case throws if the engine does not
+// pass it.
 
 import assert from 'node:assert/strict';
 import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
@@ -11,18 +11,18 @@ export interface ContractContext {
   readonly name: string;
   /** The seed of random rows and queries. */
   readonly seed: number;
-  /** How often the engine's fallback answered; always 0 for engines without one. */
+  /** Number of answers by the engine's fallback; always 0 for engines without one. */
   countFallbacks(): number;
-  /** Fails unless the engine answers a batch correctly. */
+  /** Fails unless the engine answers the batch correctly. */
   check(queries: readonly SearchQuery[], message?: string): Promise<SearchHits[]>;
 }
 
 export interface ContractCase {
-  /** A sentence that says what the engine does. */
+  /** A sentence about what the engine does. */
   readonly name: string;
   /**
-   * Takes well under a second. The cases that say so run every kernel and every way to answer, and are those
-   * of a quick test of an engine.
+   * Marks cases that take well under a second. Together they run every kernel and every code path, and form the quick
+   * test of an engine.
    */
   readonly isQuick?: boolean;
   run(context: ContractContext): Promise<void>;
@@ -43,7 +43,7 @@ export function createContext(
   };
 }
 
-/** Fails unless the engine answers a batch correctly. */
+/** Fails unless the engine answers the batch correctly. */
 async function checkAnswers(
   engine: Engine,
   queries: readonly SearchQuery[],

@@ -1,4 +1,4 @@
-// The contract of engines as a list of named cases, run by the tests and by `sagitta selftest`.
+// The engine contract as a list of named cases, run by the tests and by `sagitta selftest`.
 
 import { BLOCK_CASES, OWN_ANSWERS } from './block-cases.js';
 import type { ContractCase } from './contract-case.js';

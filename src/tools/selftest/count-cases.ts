@@ -23,7 +23,7 @@ import {
 import type { ContractCase, ContractContext } from './contract-case.js';
 import { bruteForceCounts, trueScore } from './truth.js';
 
-/** Dimension and row counts of blocks. */
+/** Dimension and row counts of the blocks. */
 const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
   [1, [33, 0, 400]],
   [9, [700, 31]],
@@ -97,7 +97,7 @@ async function checkCounts(
   assert.deepEqual([...counts], bruteForceCounts(query, rankKeys), what);
 }
 
-/** A query over all blocks: some of them filtered, some of them in part. */
+/** A query over all blocks, some of them filtered and some only in part. */
 function createCountedQuery(
   random: Random,
   blocks: readonly VectorBlock[],

@@ -1,10 +1,10 @@
-// Wraps an engine so that blocks without codes are encoded first, in steps of growing size, as segments
-// do when rows arrive. For checks of answers that need no segments.
+// Wraps an engine so that blocks without codes are encoded first, in steps of growing size, as segments do when rows
+// arrive. It lets checks of answers do without segments.
 
 import type { RowCodes, RowEncoder, VectorBlock } from '../../common/types.js';
 import type { BlockView, Engine } from '../../engine/core/engine.js';
 
-/** Which codes blocks have: all of them, or only tiles, as blocks of other devices do. */
+/** Which codes blocks have: all of them, or only tiles, as blocks from other devices do. */
 export type CodeChoice = 'all' | 'tiles';
 
 export function withCodes(engine: Engine, choice: CodeChoice = 'all'): Engine {

@@ -1,5 +1,5 @@
-// Contract cases for queries over several blocks: one answer in one order, whichever blocks the query
-// and the other queries of its batch search.
+// Contract cases for queries over several blocks: the answer is a single one in a single order, whichever blocks the
+// query and the other queries of its batch search.
 
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
@@ -24,7 +24,7 @@ import type { ContractCase } from './contract-case.js';
 import { createRandomMultiBlockQuery } from './random-queries.js';
 import { assertTrueHits, bruteForce } from './truth.js';
 
-/** Dimension and row counts of blocks: empty, tiny, around a bitmap word, and more than a chunk. */
+/** Dimension and row counts of the blocks: empty, tiny, around a bitmap word, and more than a chunk. */
 const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
   [1, [33, 0, 400, 1, 64]],
   [9, [700, 32, 31, 0, 1_000]],
@@ -201,7 +201,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
       const vector = createVector(random, full, 'random');
       const noRows = { block: full, rowCount: 0, rows: null };
       const masked = { block: full, rowCount: 500, rows: createBitmap(500) };
-      // Its only row is beyond the row count.
+      // A bitmap whose only row is beyond the row count.
       const pastCount = { block: full, rowCount: 400, rows: createBitmap(500) };
       setBit(pastCount.rows, 450);
       const viewLists: BlockView[][] = [
@@ -334,7 +334,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
   },
 ];
 
-/** [view, row] of each hit. */
+/** The [view, row] pair of each hit. */
 function viewRows({ viewIndexes, rows }: SearchHits): number[][] {
   return Array.from(viewIndexes, (view, rank) => [view, rows[rank]!]);
 }

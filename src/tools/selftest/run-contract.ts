@@ -1,5 +1,5 @@
-// Runs the cases of the contract on one engine and reports the result of each. Never rejects: errors of
-// the engine are results.
+// Runs the cases of the contract on one engine and reports the result of each. Never rejects: errors of the engine are
+// results.
 
 import type { Engine } from '../../engine/core/engine.js';
 import { CONTRACT } from './contract.js';
@@ -11,13 +11,13 @@ export interface CaseResult {
   readonly name: string;
   readonly status: CaseStatus;
   readonly seconds: number;
-  /** Why it failed; null unless it did. */
+  /** The reason of a failure; null if the case passed. */
   readonly failure: string | null;
 }
 
 interface ContractRun {
   readonly results: readonly CaseResult[];
-  /** Whether a case did not end: the engine is still working and cannot be closed. */
+  /** Whether a case did not finish: the engine is still working and cannot be closed. */
   readonly hangs: boolean;
 }
 
@@ -28,11 +28,11 @@ interface ContractOptions {
   readonly seed: number;
   /** The whole contract by default. */
   readonly cases?: readonly ContractCase[];
-  /** After this time a case counts as hanging, and the cases after it are not run. */
+  /** Time after which a case counts as hanging; later cases are then not run. */
   readonly caseMsMax?: number;
-  /** The errors that the engine has logged since the last call: they make a case fail. */
+  /** Returns the errors that the engine has logged since the last call; they make a case fail. */
   readonly takeReports?: () => readonly string[];
-  /** See ContractContext. */
+  /** See `ContractContext`. */
   readonly countFallbacks?: () => number;
   readonly onStart?: (name: string, place: number, count: number) => void;
   readonly onResult?: (result: CaseResult) => void;
@@ -65,7 +65,7 @@ export async function runContract(options: ContractOptions): Promise<ContractRun
   return { results, hangs };
 }
 
-/** Null when the engine passes the case. */
+/** Returns null if the engine passes the case. */
 async function runCase(each: ContractCase, options: ContractOptions): Promise<Error | null> {
   const {
     engine,

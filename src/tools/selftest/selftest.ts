@@ -1,5 +1,5 @@
-// Runs the contract on this machine with every engine that starts, created with threads as the service
-// creates it. Engines that do not start are reported as skipped, with the reason.
+// Runs the contract on this machine with every engine that starts, created with threads as the service does. Engines
+// that do not start are reported as skipped, with the reason.
 
 import { type Logger, silentLogger } from '../../common/logger.js';
 import { createEngine } from '../../engine/choose-engine.js';
@@ -15,18 +15,18 @@ import { type CodeChoice, withCodes } from './encoding-engine.js';
 import { type CaseResult, runContract } from './run-contract.js';
 
 interface SelftestOptions {
-  /** The engines to check, all of which must start; null for all that do. */
+  /** The engines to check, all of which must start; null for all that start. */
   readonly engines: readonly EngineName[] | null;
   readonly seed: number;
   /** Run only cases whose names contain this; null for all. */
   readonly only: string | null;
-  /** Whether to check the simd engine with every instruction set of the processor, not only the fastest. */
+  /** Whether to check the simd engine with every instruction set of the processor, not only with the fastest. */
   readonly allTargets: boolean;
-  /** Worker threads; null for one per core. */
+  /** Number of worker threads; null for one per core. */
   readonly threadCount: number | null;
   readonly onStart: (label: string, name: string, place: number, count: number) => void;
   readonly onResult: (result: CaseResult) => void;
-  /** For tests. */
+  /** Overridden by tests. */
   readonly create?: typeof createEngine;
 }
 
@@ -37,9 +37,9 @@ export interface EngineReport {
   readonly status: 'passed' | 'failed' | 'skipped';
   /** What the engine runs on, or why it did not start. */
   readonly facts: string;
-  /** Searches that the fallback answered at least in part; null for engines without one. */
+  /** Number of searches that the fallback answered at least partly; null for engines without one. */
   readonly fallbackCount: number | null;
-  /** Empty when the engine did not start. */
+  /** Empty if the engine did not start. */
   readonly cases: readonly CaseResult[];
   readonly seconds: number;
 }
@@ -47,7 +47,7 @@ export interface EngineReport {
 export interface SelftestReport {
   readonly engines: readonly EngineReport[];
   readonly passed: boolean;
-  /** Whether an engine hangs: the process must be terminated. */
+  /** Whether an engine hangs, so that the process must be terminated. */
   readonly hangs: boolean;
 }
 
@@ -56,7 +56,7 @@ interface Subject {
   readonly engine: EngineName;
   readonly label: string;
   readonly simdTarget: string | null;
-  /** Which codes blocks have: those of engines that make none have none. */
+  /** Which codes blocks have; none for engines that make none. */
   readonly codes: CodeChoice | 'none';
 }
 
@@ -67,7 +67,7 @@ interface Outcome {
   readonly encodes: boolean;
 }
 
-/** The cases whose names contain a text. */
+/** The cases whose names contain the text. */
 export function chooseCases(only: string | null): ContractCase[] {
   return CONTRACT.filter(({ name }) => only === null || name.includes(only));
 }
@@ -90,7 +90,7 @@ export async function runSelftest(options: SelftestOptions): Promise<SelftestRep
   return { engines, hangs, passed: engines.every(({ status }) => status !== 'failed') };
 }
 
-/** The other configurations of an engine that makes codes and has started. */
+/** The other configurations of a started engine that makes codes. */
 function listOthers(first: Subject, { allTargets }: SelftestOptions): Subject[] {
   const others: Subject[] = [
     { ...first, label: `${first.engine}, no codes`, codes: 'none' },
@@ -123,7 +123,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
       seed,
       cases: chooseCases(only),
       takeReports: log.take,
-      // An engine may leave blocks without codes to its fallback.
+      // An engine may use its fallback for blocks without codes.
       ...(codes !== 'none' && { countFallbacks: () => countFallbacks(chosen.engine) ?? 0 }),
       onStart: (caseName, place, count) => onStart(label, caseName, place, count),
       onResult,
@@ -141,7 +141,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
     };
     return { report, hangs, encodes: engine.rowEncoder !== null };
   } catch (error) {
-    // Unrequested engines may be missing, but an engine that starts must answer correctly.
+    // Engines that were not requested may be missing, but an engine that starts must answer correctly.
     const skipped = options.engines === null && !(error instanceof ProbeError);
     const report: EngineReport = {
       engine: name,
@@ -154,7 +154,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
     };
     return { report, hangs, encodes: false };
   } finally {
-    // Closing waits for work under way, which never ends in an engine that hangs.
+    // Closing waits for running work, which never ends in an engine that hangs.
     if (!hangs) {
       await engine?.close();
       await pool.close();
@@ -162,7 +162,7 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
   }
 }
 
-/** Rejects with the reason when the engine does not start. */
+/** Rejects with the reason if the engine does not start. */
 async function start(
   { engine: requested, simdTarget }: Subject,
   pool: WorkerPool,
@@ -179,13 +179,13 @@ async function start(
 
 type Counting = Partial<Pick<TensorEngine, 'fallbackCount'> & Pick<CudaEngine, 'stats'>>;
 
-/** The count of engines that have a fallback, which the tensor and cuda engines keep differently. */
+/** Reads the count of fallbacks, which the tensor and cuda engines keep differently. */
 function countFallbacks(engine: Engine): number | null {
   const { fallbackCount, stats }: Counting = engine as Counting & Engine;
   return fallbackCount ?? stats?.call(engine).fallbackQueryCount ?? null;
 }
 
-/** Collects errors that an engine logs, for example that its thread failed and its fallback answers. */
+/** Collects the errors that an engine logs, for example when its thread failed and its fallback answers. */
 function createReportLog(): { logger: Logger; take: () => string[] } {
   const reports: string[] = [];
   const error = (details: object, message: string) => {

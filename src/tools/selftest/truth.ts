@@ -1,5 +1,4 @@
-// The expected answers of engines, by brute force that shares no code with them: plain loops and a
-// sort.
+// The expected answers of engines, computed by brute force that shares no code with them: plain loops and a sort.
 
 import assert from 'node:assert/strict';
 import type { RankKey } from '../../common/rank-key.js';
@@ -12,7 +11,7 @@ import {
 } from '../../engine/core/engine.js';
 import { idOf, rowOf } from './blocks.js';
 
-/** The canonical sum of products: eight lanes, then the upper half is added to the lower, three times. */
+/** The canonical sum of products: eight lanes, whose upper half is added to the lower half three times. */
 export function laneSum(left: ArrayLike<number>, right: ArrayLike<number>): number {
   const lanes = new Float64Array(8);
   for (let i = 0; i < left.length; i++) lanes[i % 8]! += left[i]! * right[i]!;
@@ -99,7 +98,7 @@ export function bruteForceCounts(query: CountedQuery, rankKeys: readonly RankKey
   );
 }
 
-/** Fails unless the hits are as expected, score bits included. The message has the first difference. */
+/** Fails unless the hits are as expected, including the score bits. The message contains the first difference. */
 export function assertTrueHits(actual: SearchHits, expected: TrueHits, message: string): void {
   const count = Math.max(actual.viewIndexes.length, actual.rows.length, actual.scores.length);
   const expectedBits = bitsOf(expected.scores);

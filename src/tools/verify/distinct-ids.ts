@@ -1,5 +1,5 @@
-// Finds ids that live twice in a collection, however many rows it has: eight bytes a row are kept, a
-// hash, and only what has the same hash is looked at again.
+// Finds ids that are live twice in a collection of any size. It keeps a hash of eight bytes per row; only rows with
+// equal hashes are read again.
 
 import { randomBytes } from 'node:crypto';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
@@ -35,7 +35,7 @@ export class DistinctIds {
     return (hashBytes(id, high) & HIGH_MASK) * 2 ** 32 + hashBytes(id, low);
   }
 
-  /** Hashes that were added more than once. Nothing is added after. */
+  /** Returns the hashes that were added more than once. No hash may be added afterwards. */
   repeated(): Set<number> {
     const hashes = this.#hashes.subarray(0, this.#count).sort();
     const found = new Set<number>();

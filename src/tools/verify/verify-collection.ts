@@ -1,5 +1,5 @@
-// Verifies one collection on disk: its segment files one after another, their deletions, and the log from
-// the checkpoint on. Continues after every finding.
+// Verifies one collection on disk: its segment files one after another, their deletions, and the log from the
+// checkpoint on. Continues after every finding.
 
 import { keys, logName, segmentBlobName } from '../../database/layout/keys.js';
 import type {
@@ -13,7 +13,7 @@ import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js'
 import { decodeDeletions } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
-import { collectionPlace, describeError, Findings } from './verify-report.js';
+import { collectionLabel, describeDamage, Findings } from './verify-report.js';
 import { checkIds, checkRows } from './verify-rows.js';
 
 export interface CollectionToVerify {
@@ -21,7 +21,7 @@ export interface CollectionToVerify {
   readonly findings: Findings;
   readonly definition: CollectionDefinition;
   readonly manifest: Manifest;
-  /** Called with the bytes of everything that was read. */
+  /** Called with the size of everything that was read. */
   readonly onRead: (byteLength: number) => void;
 }
 
@@ -39,7 +39,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       continue;
     }
     const { segment, deleted } = read;
-    const where = segmentPlace(collection, entry);
+    const where = segmentLabel(collection, entry);
     const { rowCount } = segment;
     const first = segment.insertedSequence(0);
     if (first < lastSequence) {
@@ -69,7 +69,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
   }
   if (isWhole && partialRowCount !== manifest.partialRowCount) {
     findings.error(
-      collectionPlace(definition),
+      collectionLabel(definition),
       `the segment files hold ${partialRowCount} rows of write ${partialSequence}; the manifest says ${manifest.partialRowCount}`,
     );
   }
@@ -77,18 +77,18 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
   verifyLog(collection);
 }
 
-function segmentPlace({ definition }: CollectionToVerify, { number }: ManifestSegment): string {
-  return `${collectionPlace(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
+function segmentLabel({ definition }: CollectionToVerify, { number }: ManifestSegment): string {
+  return `${collectionLabel(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
 }
 
-/** The segment and, by row, the sequence of its deletion (or infinity); undefined when the file is damaged. */
+/** Returns the segment and, per row, the sequence of its deletion (or infinity); undefined if the file is damaged. */
 async function readSegment(
   collection: CollectionToVerify,
   entry: ManifestSegment,
 ): Promise<{ segment: Segment; deleted: Float64Array } | undefined> {
   const { inspection, definition, findings, onRead } = collection;
   const { incarnation } = definition;
-  const where = segmentPlace(collection, entry);
+  const where = segmentLabel(collection, entry);
   const name = segmentBlobName(incarnation, entry.number);
   const byteLength = inspection.blobs.get(name);
   if (byteLength === undefined) {
@@ -107,7 +107,7 @@ async function readSegment(
     verifySegmentTask.run({ bytes, checksum: entry.checksum });
     segment = decodeSegment(bytes, { key: name, number: entry.number });
   } catch (error) {
-    findings.error(where, describeError(error));
+    findings.error(where, describeDamage(error));
     return undefined;
   }
   findings.counts.rows += segment.rowCount;
@@ -126,13 +126,13 @@ function readDeletions(
   const deleted = new Float64Array(segment.rowCount).fill(Number.POSITIVE_INFINITY);
   const prefix = keys.deletionsOfSegment(definition.incarnation, entry.number);
   for (const { key, value } of inspection.list(prefix)) {
-    const where = `${collectionPlace(definition)}, deletions of segment ${entry.number} through ${Number(key[3])}`;
+    const where = `${collectionLabel(definition)}, deletions of segment ${entry.number} through ${Number(key[3])}`;
     let rows: Uint32Array;
     let sequences: Float64Array;
     try {
       ({ rows, sequences } = decodeDeletions(value));
     } catch (error) {
-      findings.error(where, describeError(error));
+      findings.error(where, describeDamage(error));
       continue;
     }
     findings.counts.deletions += rows.length;
@@ -162,13 +162,13 @@ function readDeletions(
   return deleted;
 }
 
-/** Reports the rows that share an id with another live row. Reads the files again, which is rare. */
+/** Reports rows that share an id with another live row. The files are read again, which is rarely needed. */
 async function reportRepeatedIds(collection: CollectionToVerify, ids: DistinctIds): Promise<void> {
   const { manifest, definition, inspection, findings } = collection;
   const hashes = ids.repeated();
   if (hashes.size === 0) return;
-  const placeById = new Map<string, string>();
-  // Everything else in the files was reported the first time.
+  const firstById = new Map<string, string>();
+  // All other findings in the files were reported the first time.
   const again: CollectionToVerify = { ...collection, findings: new Findings(), onRead() {} };
   for (const entry of manifest.segments) {
     const name = segmentBlobName(definition.incarnation, entry.number);
@@ -182,11 +182,11 @@ async function reportRepeatedIds(collection: CollectionToVerify, ids: DistinctId
         segment.insertedSequence(row) <= manifest.checkpointSequence;
       if (!isLive || !hashes.has(ids.hashOf(segment.idBytes(row)))) continue;
       const id = Buffer.from(segment.idBytes(row)).toString('latin1');
-      const first = placeById.get(id);
-      if (first === undefined) placeById.set(id, `row ${row} of segment ${entry.number}`);
+      const first = firstById.get(id);
+      if (first === undefined) firstById.set(id, `row ${row} of segment ${entry.number}`);
       else {
         findings.error(
-          segmentPlace(collection, entry),
+          segmentLabel(collection, entry),
           `row ${row}: id ${JSON.stringify(segment.id(row))} is also live in ${first}`,
         );
       }
@@ -194,7 +194,7 @@ async function reportRepeatedIds(collection: CollectionToVerify, ids: DistinctId
   }
 }
 
-/** The log from the checkpoint on: no record is missing, each is intact, and its rows are valid. */
+/** Checks the log from the checkpoint on: no record is missing, each is intact, and its rows are valid. */
 function verifyLog({
   inspection,
   definition,
@@ -205,7 +205,7 @@ function verifyLog({
   const log = logName(definition.incarnation);
   const { checkpointSequence, partialRowCount } = manifest;
   const trimmedThrough = inspection.logs.get(log)?.trimmedThrough ?? 0;
-  const where = `${collectionPlace(definition)}, log`;
+  const where = `${collectionLabel(definition)}, log`;
   if (trimmedThrough > checkpointSequence) {
     findings.error(
       where,
@@ -223,7 +223,7 @@ function verifyLog({
     sequence = entry.sequence;
     findings.counts.logRecords++;
     const report = (what: string) => findings.error(where, `record ${sequence}: ${what}`);
-    // The damage of its pages was reported before.
+    // Damaged records were already reported when the journal was read.
     if (entry.record === undefined) continue;
     onRead(entry.record.byteLength);
     const rowsInFiles = sequence === checkpointSequence + 1 ? partialRowCount : 0;
@@ -242,7 +242,7 @@ function verifyLog({
   }
 }
 
-/** The number of rows that the record writes; undefined when it cannot be read. */
+/** Returns the number of rows that the record writes; undefined if it cannot be read. */
 function verifyRecord(
   bytes: Uint8Array,
   definition: CollectionDefinition,
@@ -265,7 +265,7 @@ function verifyRecord(
     if (seen.size < count) report(`writes ${count} rows with ${seen.size} distinct ids`);
     return count;
   } catch (error) {
-    report(describeError(error));
+    report(describeDamage(error));
     return undefined;
   }
 }

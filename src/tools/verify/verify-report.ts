@@ -1,5 +1,5 @@
-// The findings of a verification. Their number is bounded: of a place with many, the first are kept and
-// the rest is counted.
+// The findings of a verification. Their number is bounded: of many findings about the same subject, the first are kept
+// and the rest are only counted.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Finding, ReportFinding } from '../../storage/store-inspection.js';
@@ -7,7 +7,7 @@ import type { Finding, ReportFinding } from '../../storage/store-inspection.js';
 export interface VerifyCounts {
   collections: number;
   segments: number;
-  /** In segment files and in the log, deleted ones included. */
+  /** Rows in segment files and in the log, including deleted ones. */
   rows: number;
   deletions: number;
   logRecords: number;
@@ -21,13 +21,13 @@ export interface VerifyReport {
   readonly isBackup: boolean;
   readonly errorCount: number;
   readonly noteCount: number;
-  /** The first findings of each place. */
+  /** The first findings about each subject. */
   readonly findings: readonly Finding[];
   readonly counts: Readonly<VerifyCounts>;
 }
 
-/** More findings of one place would add nothing. */
-const FINDINGS_PER_PLACE_MAX = 10;
+/** Further findings about the same subject would add nothing. */
+const FINDINGS_PER_SUBJECT_MAX = 10;
 const FINDINGS_MAX = 1_000;
 
 export class Findings {
@@ -42,16 +42,16 @@ export class Findings {
     bytes: 0,
   };
   readonly #kept: Finding[] = [];
-  readonly #countByPlace = new Map<string, number>();
+  readonly #countBySubject = new Map<string, number>();
   #errorCount = 0;
   #noteCount = 0;
 
   readonly report: ReportFinding = (finding) => {
     if (finding.severity === 'error') this.#errorCount++;
     else this.#noteCount++;
-    const count = (this.#countByPlace.get(finding.where) ?? 0) + 1;
-    this.#countByPlace.set(finding.where, count);
-    if (count <= FINDINGS_PER_PLACE_MAX && this.#kept.length < FINDINGS_MAX) {
+    const count = (this.#countBySubject.get(finding.where) ?? 0) + 1;
+    this.#countBySubject.set(finding.where, count);
+    if (count <= FINDINGS_PER_SUBJECT_MAX && this.#kept.length < FINDINGS_MAX) {
       this.#kept.push(finding);
     }
   };
@@ -76,12 +76,12 @@ export class Findings {
   }
 }
 
-export function collectionPlace({ id }: { readonly id: string }): string {
+export function collectionLabel({ id }: { readonly id: string }): string {
   return `collection ${JSON.stringify(id)}`;
 }
 
-/** The message of an error, as the end of a line. */
-export function describeError(error: unknown): string {
+/** Describes an error so that it can end a line. */
+export function describeDamage(error: unknown): string {
   const { message } = error as Error;
   if (!(error instanceof SagittaError)) return `cannot be read: ${message}`;
   return (message.charAt(0).toLowerCase() + message.slice(1)).replace(/\.$/, '');

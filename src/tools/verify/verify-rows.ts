@@ -22,7 +22,7 @@ export interface RowsToCheck {
   readonly ids: Utf8Column;
   /** JSON text. */
   readonly metadata: Utf8Column;
-  /** Named by their columns. */
+  /** Named by column. */
   readonly vectors: readonly Named[];
 }
 
@@ -42,7 +42,7 @@ export function checkRows(
   }
 }
 
-/** Checks that the collection has the vectors, or had them before they were dropped, and their values. */
+/** Checks that the collection has these vectors, or had them before they were dropped, and checks their values. */
 function checkVectors(
   vectors: readonly Named[],
   count: number,
@@ -137,13 +137,13 @@ export function checkIds(ids: Utf8Column, count: number, report: (what: string) 
   }
 }
 
-/** The text of a row; undefined where it is not UTF-8. */
+/** Returns the text of a row; undefined if it is not UTF-8. */
 function textsOf(
   { offsets, bytes }: Utf8Column,
   count: number,
 ): (row: number) => string | undefined {
   const start = offsets[0]!;
-  // A copy, because decoders do not take shared memory.
+  // Copied because decoders do not accept shared memory.
   const copy = Buffer.from(bytes.subarray(start, offsets[count]!));
   return (row) => {
     const text = copy.subarray(offsets[row]! - start, offsets[row + 1]! - start);

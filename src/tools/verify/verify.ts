@@ -1,6 +1,6 @@
-// Verifies a data directory or a backup, and changes nothing in it: catalogue, manifests, segment files,
-// deletions, logs, idempotent replies, API keys, and files without an owner. Continues after every
-// finding. Start here; verify-collection.ts has the data of one collection.
+// Verifies a data directory or a backup and changes nothing in it: catalogue, manifests, segment files, deletions,
+// logs, idempotent replies, API keys, and unreferenced files. Continues after every finding. Start here;
+// verify-collection.ts checks the data of one collection.
 
 import { METRICS } from '../../common/types.js';
 import { isSpec, UNNAMED } from '../../common/vectors.js';
@@ -17,7 +17,7 @@ import {
 import { decodeExpiries } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
-import { collectionPlace, describeError, type Findings } from './verify-report.js';
+import { collectionLabel, describeDamage, type Findings } from './verify-report.js';
 
 const CURSOR_SECRET_BYTES = 32;
 
@@ -49,12 +49,12 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
   const idByIncarnation = new Map<string, string>();
   for (const { key, value } of inspection.list(keys.collections)) {
     const id = key[1] ?? '';
-    const where = `${collectionPlace({ id })}, catalogue`;
+    const where = `${collectionLabel({ id })}, catalogue`;
     let definition: CollectionDefinition;
     try {
       definition = decodeJson<CollectionDefinition>(value, 'The entry');
     } catch (error) {
-      findings.error(where, describeError(error));
+      findings.error(where, describeDamage(error));
       continue;
     }
     const problems = problemsOf(definition, id);
@@ -62,7 +62,7 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
     const { incarnation } = definition;
     const other = idByIncarnation.get(incarnation);
     if (other !== undefined) {
-      findings.error(where, `shares its data with ${collectionPlace({ id: other })}`);
+      findings.error(where, `shares its data with ${collectionLabel({ id: other })}`);
     } else if (problems.length === 0) {
       idByIncarnation.set(incarnation, id);
       definitions.push(definition);
@@ -95,20 +95,20 @@ function problemsOf(definition: CollectionDefinition, id: string): string[] {
   return problems;
 }
 
-/** Undefined when it is damaged; the files are then not verified. */
+/** Undefined if the manifest is damaged; the files of the collection are then not verified. */
 function readManifest(
   inspection: StoreInspection,
   definition: CollectionDefinition,
   findings: Findings,
 ): Manifest | undefined {
-  const where = `${collectionPlace(definition)}, manifest`;
+  const where = `${collectionLabel(definition)}, manifest`;
   const value = inspection.get(keys.manifest(definition.incarnation));
   if (value === undefined) return EMPTY_MANIFEST;
   let manifest: Manifest;
   try {
     manifest = decodeJson<Manifest>(value, 'The manifest');
   } catch (error) {
-    findings.error(where, describeError(error));
+    findings.error(where, describeDamage(error));
     return undefined;
   }
   const { checkpointSequence, partialRowCount, horizonSequence, nextSegmentNumber } = manifest;
@@ -161,7 +161,7 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
     try {
       decodeEntry(value, key[1] ?? '');
     } catch (error) {
-      findings.error('API keys', describeError(error));
+      findings.error('API keys', describeDamage(error));
     }
   }
   for (const { key, value } of inspection.list(keys.auditEvents)) {
@@ -203,12 +203,12 @@ function verifyExpiries(inspection: StoreInspection, findings: Findings): void {
     try {
       decodeExpiries(value);
     } catch (error) {
-      findings.error(`expiries of write ${key[1]}/${Number(key[2])}`, describeError(error));
+      findings.error(`expiries of write ${key[1]}/${Number(key[2])}`, describeDamage(error));
     }
   }
 }
 
-/** The members of an entry that is JSON; damage of collections is reported elsewhere. */
+/** The members of a JSON entry; damaged collections are reported elsewhere. */
 function parsedOrEmpty(value: Uint8Array): {
   readonly name?: string;
   readonly incarnation?: string;
@@ -234,7 +234,7 @@ function isIdempotentReply(value: Uint8Array): boolean {
   }
 }
 
-/** The server's reply: status, headers and body. */
+/** Whether the reply has a status, headers and a body. */
 function isReply(reply: object): boolean {
   const { status, headers, body } = reply as Record<string, unknown>;
   return Number.isInteger(status) && typeof headers === 'object' && typeof body === 'string';
@@ -249,7 +249,7 @@ function isStream({ incarnation, progress, chain }: StreamEntry): boolean {
   );
 }
 
-/** Notes what interrupted operations left, which the next start cleans up. */
+/** Reports what interrupted operations left behind, which the next start cleans up. */
 function noteLeftovers(
   inspection: StoreInspection,
   findings: Findings,
