@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { isJsonObject } from '../common/metadata-path.js';
 import type { JsonObject } from '../common/types.js';
 import { CliError, fileErrorText, usageError } from './failure.js';
 
@@ -73,9 +74,7 @@ export function decimalOption(): Option {
 /** A JSON object given inline or as `@file`. `name` is the option's name, for errors. */
 export function readFilter(name: string, option: string): JsonObject {
   const filter = parseJson(name, readText(name, option));
-  if (typeof filter === 'object' && filter !== null && !Array.isArray(filter)) {
-    return filter as JsonObject;
-  }
+  if (isJsonObject(filter)) return filter;
   throw usageError(`${name}: expected a JSON object such as {"year": {"$gte": 2020}}`);
 }
 

@@ -1,28 +1,6 @@
-// Counts, sizes and durations as people read them.
+// Counts, sizes and durations as text for people.
 
-/** `12 345`. */
-export function formatCount(count: number): string {
-  return count.toLocaleString('en').replaceAll(',', ' ');
-}
-
-/** `1 collection`, `2 collections`. */
-export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
-}
-
-const BYTE_UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB'];
-
-/** `1.2 GB`, in powers of a thousand. */
-export function formatBytes(byteCount: number): string {
-  let count = byteCount;
-  let unit = 0;
-  while (count >= 1000 && unit < BYTE_UNITS.length - 1) {
-    count /= 1000;
-    unit++;
-  }
-  if (unit === 0) return pluralize(count, 'byte');
-  return `${count.toFixed(1)} ${BYTE_UNITS[unit]}`;
-}
+export { formatBytes, formatCount, pluralize } from '../common/quantities.js';
 
 /** `2.5 s`, `42 s`, `12 min`, `1.6 h`. */
 export function formatSeconds(seconds: number): string {

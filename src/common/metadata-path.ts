@@ -56,6 +56,6 @@ export function flattenMetadata(
   }
 }
 
-export function isJsonObject(value: Json | undefined): value is JsonObject {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -54,8 +54,8 @@ describe('the demo on a new data directory, and on it again', () => {
   });
 
   it('the demo loads both samples', async () => {
-    await first.waitFor(/Loaded 4 200 vectors/);
-    await first.waitFor(/Loaded 1 797 vectors into the collection digits/);
+    await first.waitFor(/Loaded 4,200 vectors/);
+    await first.waitFor(/Loaded 1,797 vectors into the collection digits/);
     const [, url] = await first.waitFor(LISTENING);
     const digits = await fetch(new URL('/v1/collections/digits', url));
     const { labels } = (await digits.json()) as { labels: Record<string, string> };
@@ -95,13 +95,13 @@ describe('the demo on a new data directory, and on it again', () => {
     first.signal('SIGINT');
     const { code, stderr } = await first.ended;
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /^Loading wordnet: 100 % {2}4 200 rows/m);
+    assert.match(stderr, /^Loading wordnet: 100 % {2}4,200 rows/m);
   });
 
   it('the next start of the demo uses the samples that are loaded', async () => {
     const second = start(['demo', '--open'], { env: settings({ SAGITTA_CONSOLE: 'off' }) });
-    await second.waitFor(/Using the existing collection wordnet \(4 200 vectors\)\./);
-    await second.waitFor(/Using the existing collection digits \(1 797 vectors\)\./);
+    await second.waitFor(/Using the existing collection wordnet \(4,200 vectors\)\./);
+    await second.waitFor(/Using the existing collection digits \(1,797 vectors\)\./);
     const [printed] = await second.waitFor(
       /[\s\S]*not opened: SAGITTA_CONSOLE has switched it off\./,
     );
@@ -149,7 +149,7 @@ it('the demo completes an unfinished load on its next start', async () => {
   assert.equal(created.status, 200);
   await stop(server);
   const demo = start(['demo'], { env });
-  await demo.waitFor(/Loaded 4 200 vectors/);
+  await demo.waitFor(/Loaded 4,200 vectors/);
   await stop(demo);
   await remove();
 });

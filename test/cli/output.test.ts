@@ -122,7 +122,7 @@ it('a terminal shows one bar with rate and time left, updated at most ten times 
   assert.ok(texts.length <= 10, `${texts.length} updates`);
   assert.match(
     texts.at(-1)!,
-    /^\rdocs: █{12}░{12} {2}50 % {2}10 000 rows {2}10 000 rows\/s {2}1.0 s left/,
+    /^\rdocs: █{12}░{12} {2}50 % {2}10,000 rows {2}10,000 rows\/s {2}1.0 s left/,
   );
   progress.end();
   assert.equal(texts.at(-1), '\n');
@@ -167,7 +167,7 @@ it('nothing is printed without an update', () => {
 });
 
 it('formats counts and durations', () => {
-  assert.equal(formatCount(1_234_567), '1 234 567');
+  assert.equal(formatCount(1_234_567), '1,234,567');
   assert.deepEqual([0.25, 12.3, 200, 10_000].map(formatSeconds), [
     '0.3 s',
     '12 s',

@@ -5,7 +5,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VectorBatch } from '../../src/common/types.js';
 import type { QueryReply, QueryRequest } from '../../src/database/api/query-api.js';
-import type { PeerCountRequest, Peers, PeerSearchRequest } from '../../src/database/search/peers.js';
+import type {
+  PeerCountRequest,
+  PeerSearchRequest,
+  Peers,
+} from '../../src/database/search/peers.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { ClusterMember } from '../../src/server/cluster/cluster.js';
 import {

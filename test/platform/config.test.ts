@@ -326,7 +326,10 @@ describe('the configuration', () => {
       ]) {
         assert.equal(read(url!), `SAGITTA_CLUSTER has "${shown}"; expected nats://host:4222.`);
       }
-      assert.match(read('nats://me:50%@a:4222'), /^SAGITTA_CLUSTER has .* write %25 for it\.$/);
+      assert.match(
+        read('nats://me:50%@a:4222'),
+        /^SAGITTA_CLUSTER contains .* write %25 instead\.$/,
+      );
     });
 
     it('come from the environment or from files, never from the command line', () => {

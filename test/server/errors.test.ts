@@ -18,7 +18,7 @@ import { toClientError } from '../../src/server/wire/failures.js';
 import {
   BODY_LAYOUT,
   type IssueLayout,
-  isRetryable,
+  isRetryableCode,
   PARAMETER_LAYOUT,
   problemReply,
   STATUS_OF_CODE,
@@ -51,7 +51,7 @@ describe('problems', () => {
         instance: '/p',
         code,
         request_id: 'r',
-        retryable: isRetryable(code),
+        retryable: isRetryableCode(code),
       });
       assert.equal(headers['cache-control'], 'no-store');
       assert.equal('retry-after' in headers, status === 503 || status === 429);

@@ -257,8 +257,7 @@ describe('the mark of commits', () => {
     for (const others of [['x', 'z'], ['z']]) {
       await values(older, ...others);
       await copyJournal(older);
-      const different =
-        /commit 13 is not the one that store\.mark was written for: one of them is of another/;
+      const different = /commit 13 does not match store\.mark: one of the two is from another/;
       await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message: different });
       assert.match(await errorsIn(directory), different);
     }

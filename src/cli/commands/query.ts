@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Match, QueryMembers, QueryReply, QueryRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
+import { isJsonObject } from '../../common/metadata-path.js';
 import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
@@ -301,7 +302,7 @@ function requestOf(options: QueryOptions): QueryRequest {
 /** A member of the request as JSON: the server checks it. */
 function readObject<Member extends object>(name: string, option: string): Member {
   const value = parseJson(name, readText(name, option));
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Member;
+  if (isJsonObject(value)) return value as Member;
   throw usageError(`${name}: expected a JSON object`);
 }
 

@@ -60,7 +60,7 @@ export class ExactSum {
 }
 
 /** A total in units of 2^-1074: exact where it is an integer of int64 or uint64, else the nearest float64. */
-export function sumOf(total: bigint): JsonNumber {
+export function exactTotal(total: bigint): JsonNumber {
   const integer = total >> UNITS_OF_ONE;
   const exact = integer << UNITS_OF_ONE === total ? numberOf(integer) : null;
   return typeof exact === 'bigint' ? exact : quotientOf(total, 1);

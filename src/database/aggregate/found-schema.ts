@@ -205,7 +205,7 @@ async function describePath(
   path: string,
   parts: readonly SegmentPath[],
 ): Promise<FoundPath> {
-  const kinds = sumOf(parts.map((part) => part.kinds));
+  const kinds = sumKinds(parts.map((part) => part.kinds));
   const min = parts.map((part) => part.min).reduce(lesser, EMPTY_SUMMARY.min);
   const max = parts.map((part) => part.max).reduce(greater, EMPTY_SUMMARY.max);
   const values = parts.flatMap((part) => part.values ?? []);
@@ -218,7 +218,9 @@ async function describePath(
     count: kinds.reduce((sum, count) => sum + count, 0) - kinds[KIND.missing]!,
     types: typesOf(kinds),
     elementTypes:
-      kinds[KIND.array] === 0 ? undefined : typesOf(sumOf(parts.map((part) => part.elementKinds))),
+      kinds[KIND.array] === 0
+        ? undefined
+        : typesOf(sumKinds(parts.map((part) => part.elementKinds))),
     distinctCount,
     isDistinctExact,
     ...(min <= max ? { min, max } : {}),
@@ -263,7 +265,7 @@ export function countKinds(column: MetadataColumn, { rowCount, rows }: RowSet): 
   return { kinds, elementKinds };
 }
 
-export function sumOf(parts: readonly Uint32Array[]): Float64Array {
+export function sumKinds(parts: readonly Uint32Array[]): Float64Array {
   const sum = new Float64Array(8);
   for (const part of parts) {
     for (const [kind, count] of part.entries()) sum[kind]! += count;

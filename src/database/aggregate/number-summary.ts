@@ -6,7 +6,7 @@ import type { MetadataColumn } from '../../common/columns.js';
 import { float64AtMost } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
 import type { Histogram, HistogramRequest, Stats } from '../api/aggregate-api.js';
-import { ExactSum, quotientOf, sumOf } from './exact-sum.js';
+import { ExactSum, exactTotal, quotientOf } from './exact-sum.js';
 import { visitNumbers } from './row-set.js';
 
 export interface NumberSummary {
@@ -71,7 +71,7 @@ export function toStats(path: string, summary: NumberSummary, rowCount: number):
     missingCount,
     min,
     max,
-    sum: sumOf(total),
+    sum: exactTotal(total),
     mean: quotientOf(total, count),
   };
 }

@@ -2,19 +2,20 @@
 
 import { type ErrorCode, field, type SagittaError, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
+import { isJsonObject } from '../../common/metadata-path.js';
+import { wireName } from '../../common/wire-names.js';
 
 /** Throws `cursor_mismatch` when a repeated member does not pass its test. */
 export function requireRepeated(request: object, repeats: object, sealed?: unknown): void {
   for (const [member, isSame] of Object.entries(repeats)) {
     const sent = (request as Record<string, unknown>)[member];
-    if (sent !== undefined && !isSame(sent, sealed)) throw mismatch(wireName(member));
+    if (sent !== undefined && !isSame(sent, sealed)) throw mismatch(requestName(member));
   }
 }
 
 /** The name of a member as requests spell it. */
-export function wireName(member: string): string {
-  if (member === 'diversity') return 'mmr';
-  return member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export function requestName(member: string): string {
+  return member === 'diversity' ? 'mmr' : wireName(member);
 }
 
 /** The error for a member that differs from the cursor's request. */
@@ -34,8 +35,6 @@ export function sameJson(a: unknown, b: unknown): boolean {
 
 function canonicalJson(value: unknown): string {
   return stringifyExactJson(value, (member) =>
-    typeof member === 'object' && member !== null && !Array.isArray(member)
-      ? Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))
-      : member,
+    isJsonObject(member) ? Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)) : member,
   );
 }

@@ -29,7 +29,7 @@ export interface JoinChunk {
 }
 
 /** Bytes of all columns of a chunk; the last match may exceed it. */
-export const CHUNK_BYTES = 512 * 1024;
+export const JOIN_CHUNK_BYTES = 512 * 1024;
 
 /** Collects rows and matches until a chunk is full. */
 export class JoinChunkBuilder {
@@ -54,7 +54,7 @@ export class JoinChunkBuilder {
   get isFull(): boolean {
     const textBytes = this.#ids.byteLength + this.#matchIds.byteLength;
     const metadataBytes = this.#metadata?.byteLength ?? 0;
-    return textBytes + metadataBytes + this.#numbers.length * 12 >= CHUNK_BYTES;
+    return textBytes + metadataBytes + this.#numbers.length * 12 >= JOIN_CHUNK_BYTES;
   }
 
   /** Matches of the last row so far. */

@@ -14,7 +14,7 @@ import { selectPassing } from '../collection/select-passing.js';
 import { countVisible, type SegmentView, viewsOfField, withRows } from '../collection/snapshot.js';
 import { sharedRows } from '../rankings/scored.js';
 import type { BulkServices } from './bulk-services.js';
-import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
+import { JOIN_CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import { heldBytesMax, type JoinRow, type SearchPlan, searchGroups } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 
@@ -159,7 +159,7 @@ export async function runJoin(
       ...(passing.warnings ?? []),
       ...(withPassing.warnings ?? []).map((warning) => ({ ...warning, in: 'with_filter' })),
     ],
-    workBytes: heldBytesMax(plan, rowCount) + CHUNKS_HELD * CHUNK_BYTES,
+    workBytes: heldBytesMax(plan, rowCount) + CHUNKS_HELD * JOIN_CHUNK_BYTES,
     chunks: () =>
       intactChunks(joinChunks(plan, searched, services, signal), [collection, searched]),
   };

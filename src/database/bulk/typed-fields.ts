@@ -9,7 +9,7 @@ import {
   countKinds,
   findPaths,
   type KindCounts,
-  sumOf,
+  sumKinds,
   typesOf,
 } from '../aggregate/found-schema.js';
 import {
@@ -103,14 +103,14 @@ function fitsInt64(value: JsonNumber): boolean {
 /** Null for a path that has only objects, whose members have columns, or no value at all. */
 function fieldOf(path: string, parts: readonly PathTypes[]): TypedField | null {
   const isInt64 = parts.every((part) => part.isInt64);
-  const kinds = sumOf(parts.map((part) => part.kinds));
+  const kinds = sumKinds(parts.map((part) => part.kinds));
   const { null: nullCount, ...others } = typesOf(kinds);
   const [first, second] = namesOf(others);
   if (first === undefined) return nullCount === 0 ? null : fieldOfType(path, 'text');
   if (second !== undefined) return fieldOfType(path, 'json');
   if (first === 'object') return null;
   if (first !== 'array') return scalarField(path, first, isInt64);
-  const { null: _, ...elements } = typesOf(sumOf(parts.map((part) => part.elementKinds)));
+  const { null: _, ...elements } = typesOf(sumKinds(parts.map((part) => part.elementKinds)));
   // Lists that are all empty, or have nulls only, tell nothing of their elements.
   const [element = 'string', otherElement] = namesOf(elements);
   if (otherElement !== undefined || element === 'array' || element === 'object') {

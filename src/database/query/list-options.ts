@@ -4,7 +4,7 @@ import type { JsonObject } from '../../common/types.js';
 import type { ListRequest } from '../api/database-api.js';
 import type { IncludeMetadata, SortKey } from '../api/query-api.js';
 import { sameJson } from '../api/repeated.js';
-import { type OptionTable, optionsOf } from './page-options.js';
+import { type OptionTable, optionKinds } from './page-options.js';
 
 export interface ListOptions {
   readonly filter: JsonObject | null;
@@ -15,7 +15,7 @@ export interface ListOptions {
   readonly includeValues: boolean;
 }
 
-const { fixed, changeable } = optionsOf<ListRequest>();
+const { fixed, changeable } = optionKinds<ListRequest>();
 
 export const LIST_OPTIONS: OptionTable<ListRequest, ListOptions> = {
   filter: fixed(({ filter = null }) => filter, { filter: sameJson }),

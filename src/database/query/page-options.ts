@@ -51,7 +51,7 @@ function mapTable<Request, Options>(
 }
 
 /** The kinds of options of these requests. */
-export function optionsOf<Request extends object>() {
+export function optionKinds<Request extends object>() {
   return {
     /** One of the first page: with a cursor, its members may only be repeated. */
     fixed<Value>(

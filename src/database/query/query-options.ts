@@ -14,7 +14,7 @@ import type {
 import { sameJson } from '../api/repeated.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
-import { type OptionTable, optionsOf } from './page-options.js';
+import { type OptionTable, optionKinds } from './page-options.js';
 
 export interface PlannedOptions {
   readonly filter: JsonObject | null;
@@ -35,7 +35,7 @@ export interface PlannedOptions {
   readonly scoreStats: ScoreStatsRequest | null;
 }
 
-const { fixed, changeable, ofEachPage, ofFirstPage } = optionsOf<QueryRequest>();
+const { fixed, changeable, ofEachPage, ofFirstPage } = optionKinds<QueryRequest>();
 
 export const QUERY_OPTIONS: OptionTable<QueryRequest, PlannedOptions> = {
   filter: fixed(({ filter = null }) => filter, { filter: sameJson }),

@@ -6,7 +6,7 @@ import type { Limits } from '../../common/limits.js';
 import { UNNAMED } from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { QueryRequest, TargetRequest } from '../api/query-api.js';
-import { wireName } from '../api/repeated.js';
+import { requestName } from '../api/repeated.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import { exampleKind } from './examples.js';
 import { fusionKind } from './fusion.js';
@@ -56,9 +56,9 @@ export function findRankingIssues(
   const issues: ValidationIssue[] = [];
   const sent = members.filter((name) => request[name] !== undefined);
   if (sent.length !== 1) {
-    const names = sent.map(wireName);
+    const names = sent.map(requestName);
     const found = names.length === 0 ? 'none' : names.join(' and ');
-    const detail = `Expected one of ${members.map(wireName).join(', ')}; found ${found}.`;
+    const detail = `Expected one of ${members.map(requestName).join(', ')}; found ${found}.`;
     const location = locate(names[1] ?? 'vector');
     issues.push({ location, code: 'invalid_request', detail });
   }

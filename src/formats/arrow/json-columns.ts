@@ -1,6 +1,7 @@
 // Reads the metadata of rows, one JSON object per row: from a column of JSON text, structs or maps, from
 // further columns as members, or from both.
 
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { Utf8Column } from '../../common/types.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type Column, isValid } from './columns.js';
@@ -128,7 +129,7 @@ function mergedWriter(
 function parseObject(text: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+    return isJsonObject(value) ? value : null;
   } catch {
     return null;
   }

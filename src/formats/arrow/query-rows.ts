@@ -80,7 +80,7 @@ export function textAt(cells: Strings | null, row: number): string | null {
 }
 
 /** The number of a row; null where the column is absent or null. */
-export function numberAt(cells: Numbers | null, row: number): number | null {
+export function numberOrNull(cells: Numbers | null, row: number): number | null {
   return cells === null || !isValid(cells.validity, row) ? null : cells.values[row]!;
 }
 

@@ -16,6 +16,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { type ExactMembers, parseExactJson } from '../../common/exact-json.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import {
   CUT,
   type CutVectors,
@@ -197,7 +198,7 @@ function readVectors(
     for (let i = 0; i < value.length && issues.length < ISSUES_MAX; i++) {
       if (place === 'vectors') {
         read(value as unknown as Record<number, unknown>, i, field('vectors', i));
-      } else if (isObject(value[i])) {
+      } else if (isJsonObject(value[i])) {
         read(value[i], 'vector', rowField(i, 'vector'));
       }
     }
@@ -205,15 +206,11 @@ function readVectors(
   if (issues.length > 0) throw validationError(issues);
 }
 
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Throws `invalid_json`, or `invalid_request` for JSON that is not an object. */
 function parseJsonObject({ bytes, vectors }: JsonText, bracketsUnchecked: number): JsonBody {
   const bracketsCut = vectors?.count ?? 0;
   const json = parseJson(bytes, 'The body', { bracketsUnchecked, bracketsCut });
-  if (!isObject(json)) {
+  if (!isJsonObject(json)) {
     throw validationError([
       { location: field(), code: 'invalid_request', detail: 'The body must be an object.' },
     ]);

@@ -17,6 +17,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { FieldShapes, JsonObject, Utf8Column } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { UNNAMED } from '../../common/vectors.js';
@@ -33,7 +34,6 @@ import type { Task } from '../../platform/pool.js';
 import {
   type BodyInput,
   checkExtent,
-  isObject,
   type JsonBody,
   type JsonText,
   type ParsedBody,
@@ -133,7 +133,7 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
   const scanner = new JsonScanner(text.bytes);
   // The scanner walks from object to object. A row that is not one is an issue, and nobody needs the
   // metadata of the others then.
-  const areObjects = rows.every(isObject);
+  const areObjects = rows.every(isJsonObject);
   if (isArray && areObjects) {
     scanner.findMember('vectors');
     scanner.moveTo(scanner.start);
@@ -160,7 +160,7 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
 
 /** Whether the body is one vector with its named vectors, which are an object by name. */
 function isOneRow(json: JsonBody, shapes: FieldShapes | null): boolean {
-  if (!isObject(json.vectors)) return false;
+  if (!isJsonObject(json.vectors)) return false;
   if (['values', 'embed'].some((name) => Object.hasOwn(json, name))) return true;
   if (json.mode === 'patch') return true;
   return shapes !== null && !Object.hasOwn(shapes, UNNAMED);
@@ -269,7 +269,7 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
       const source = { bytes: bytes.subarray(start, end), line, row: firstRow + row, bracketsCut };
       const parsed = parseLine(source, issues);
       if (parsed !== INVALID) {
-        if (isObject(parsed)) {
+        if (isJsonObject(parsed)) {
           scanner.moveTo(start);
           scanner.findMember('metadata');
         }
@@ -401,7 +401,7 @@ class RowReader {
 
   /** Called for every row, in order; `span` is where its metadata stands in the body. */
   read(row: number, json: unknown, span: { readonly start: number; readonly end: number }): void {
-    if (!isObject(json)) {
+    if (!isJsonObject(json)) {
       const detail = `A vector is an object; found ${describeKind(json)}.`;
       this.#report(row, [], { code: 'invalid_request', detail });
       return;

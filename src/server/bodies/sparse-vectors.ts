@@ -1,9 +1,9 @@
 // Sparse vectors on their way in: as JSON `{"indices": […], "values": […]}`, of distinct indices in any order and
 // values that are not 0, and the same as two columns of Arrow.
 
+import { isJsonObject } from '../../common/metadata-path.js';
 import { columnOfVectors, type SparseColumn, type SparseVector } from '../../common/vectors.js';
 import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
-import { isObject } from './json-body.js';
 import { describeKind } from './value-kinds.js';
 import {
   ListReader,
@@ -42,7 +42,7 @@ const INDEX_MAX = 0xffff_ffff;
 
 /** A vector with ascending indices, or what is wrong with it. */
 export function readSparse(source: unknown, elementsMax: number): SparseVector | VectorViolation {
-  if (!isObject(source)) {
+  if (!isJsonObject(source)) {
     const detail = `A sparse vector is an object of indices and values; found ${describeKind(source)}.`;
     return { path: [], code: 'invalid_vector', detail };
   }

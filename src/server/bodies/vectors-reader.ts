@@ -8,10 +8,10 @@ import {
   type Violation,
   validationError,
 } from '../../common/errors.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
 import type { FieldShape, FieldShapes } from '../../common/types.js';
 import { type Named, UNNAMED } from '../../common/vectors.js';
-import { isObject } from './json-body.js';
 import { describeKind } from './value-kinds.js';
 import { pathOf, VECTOR_KINDS } from './vector-kinds.js';
 import {
@@ -83,7 +83,7 @@ export class VectorsReader {
   #readMember(row: number, member: VectorMember, source: unknown, report: Report): void {
     const { shapes, isPatch } = this.#options;
     const what = VECTOR_MEMBERS[member];
-    if (!isObject(source)) {
+    if (!isJsonObject(source)) {
       const detail = `${what.replace(/^./, (first) => first.toUpperCase())} vectors are an object of vectors by name; found ${describeKind(source)}.`;
       report([member], { code: 'invalid_request', detail });
       return;

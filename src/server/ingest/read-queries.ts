@@ -11,12 +11,13 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import { type JsonObject, METRICS, type Metric, type Utf8Column } from '../../common/types.js';
 import type { QueryRequest } from '../../database/api/query-api.js';
 import { type EncodedBatch, transferables } from '../../formats/arrow/encoded-batch.js';
 import {
   type ColumnRules,
-  numberAt,
+  numberOrNull,
   type QueryRows,
   type QueryRowsOptions,
   readQueryRows,
@@ -24,7 +25,7 @@ import {
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
-import { isObject, parseJson } from '../bodies/json-body.js';
+import { parseJson } from '../bodies/json-body.js';
 import { measureId } from '../bodies/row-rules.js';
 import { describeKind } from '../bodies/value-kinds.js';
 
@@ -167,8 +168,8 @@ function requestOf(
 ): QueryRequest {
   const report = (member: string, violation: Violation) =>
     issues.push({ location: rowField(firstRow + row, member), ...violation });
-  const topK = numberAt(rows.topK, row);
-  const score = numberAt(rows.scoreThresholds, row);
+  const topK = numberOrNull(rows.topK, row);
+  const score = numberOrNull(rows.scoreThresholds, row);
   const metric = textAt(rows.metrics, row);
   const filterText = textAt(rows.filters, row);
   const id = rows.ids === null ? null : textAt({ text: rows.ids, validity: null }, row);
@@ -217,7 +218,7 @@ function readFilter(
   const invalid = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
   try {
     const filter = parseJson(Buffer.from(text), 'The filter', { exactMembers: null });
-    if (isObject(filter)) return { filter: filter as JsonObject };
+    if (isJsonObject(filter)) return { filter: filter as JsonObject };
     return invalid(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;

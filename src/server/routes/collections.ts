@@ -4,8 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
-import { isObject, type JsonBody, type ParsedBody } from '../bodies/json-body.js';
+import type { JsonBody, ParsedBody } from '../bodies/json-body.js';
 import {
   completeRecord,
   completeRecords,
@@ -95,7 +96,7 @@ function createCollection(services: RouteServices): Route {
 
 /** Throws `invalid_request` for the name that a zod record leaves out instead of reporting it. */
 function checkVectorNames(member: string, vectors: unknown): void {
-  if (!isObject(vectors) || !Object.hasOwn(vectors, '__proto__')) return;
+  if (!isJsonObject(vectors) || !Object.hasOwn(vectors, '__proto__')) return;
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
   const location = field(member, '__proto__');
   throw validationError([{ location, code: 'invalid_request', detail }]);

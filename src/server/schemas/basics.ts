@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import { type OperatorSubject, operatorNames } from '../../common/filter-operators.js';
 import type { Limits } from '../../common/limits.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import {
   type JsonObject,
   METRICS,
@@ -97,7 +98,7 @@ export function basicSchemas(limits: Limits) {
       examples: ['title'],
     });
   const namedValues = z
-    .custom<NamedValues>(isObject, { error: expectedObject })
+    .custom<NamedValues>(isJsonObject, { error: expectedObject })
     .meta({
       id: 'NamedValues',
       type: 'object',
@@ -145,7 +146,7 @@ export function basicSchemas(limits: Limits) {
     examples: [{ indices: [17, 4_031], values: [0.8, 1.5] }],
   });
   const sparseVectors = z
-    .custom<SparseVectors>(isObject, { error: expectedObject })
+    .custom<SparseVectors>(isJsonObject, { error: expectedObject })
     .meta({
       id: 'SparseVectors',
       type: 'object',
@@ -159,7 +160,7 @@ export function basicSchemas(limits: Limits) {
     description:
       'The named vector to search, instead of the unnamed one; with `sparse`, the sparse one. Vectors without it are left out.',
   });
-  const metadata = z.custom<JsonObject>(isObject, { error: expectedObject }).meta({
+  const metadata = z.custom<JsonObject>(isJsonObject, { error: expectedObject }).meta({
     id: 'Metadata',
     type: 'object',
     additionalProperties: true,
@@ -167,7 +168,7 @@ export function basicSchemas(limits: Limits) {
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
   wireFormats.add(metadata, { format: 'text' });
-  const filter = z.custom<JsonObject>(isObject, { error: expectedObject }).meta({
+  const filter = z.custom<JsonObject>(isJsonObject, { error: expectedObject }).meta({
     id: 'Filter',
     type: 'object',
     additionalProperties: true,
@@ -390,10 +391,6 @@ function findIdsViolation(ids: unknown, countMax: number, bytesMax: number): Fou
 
 export function expectedObject(issue: { readonly input?: unknown }): string {
   return `Expected an object; found ${describeKind(issue.input)}.`;
-}
-
-export function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function operatorsOn(subject: OperatorSubject): string {

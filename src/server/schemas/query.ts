@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, count, page, sequence, upTo, warnings, wireFormats } from './basics.js';
-import { listNames, rankingSchemas } from './rankings.js';
+import { listMembers, rankingSchemas } from './rankings.js';
 
 const REPLY_EXAMPLE = {
   matches: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
@@ -90,7 +90,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description: 'Whether the reply has `explain`: how the result was found.',
     }),
   };
-  const description = `Exactly one of ${listNames(ranking)}, or a \`cursor\` alone. \`limit\`, \`offset\` and \`cursor\` may be in the query string instead.`;
+  const description = `Exactly one of ${listMembers(ranking)}, or a \`cursor\` alone. \`limit\`, \`offset\` and \`cursor\` may be in the query string instead.`;
   const examples = [
     {
       vector: [0.12, -0.5, 0.33],

@@ -56,7 +56,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     })
     .meta({
       id: 'FusionPart',
-      description: `One ranking of a fusion: exactly one of ${listNames(inner)}.`,
+      description: `One ranking of a fusion: exactly one of ${listMembers(inner)}.`,
       examples: [{ text: { query: 'domesticated animal' }, weight: 2 }],
     });
   const fusion = z
@@ -98,7 +98,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     })
     .meta({
       id: 'Prefetch',
-      description: `A first stage: the query searches only the best vectors by another ranking, exactly. It has exactly one of ${listNames({ ...inner, fusion })}.`,
+      description: `A first stage: the query searches only the best vectors by another ranking, exactly. It has exactly one of ${listMembers({ ...inner, fusion })}.`,
       examples: [{ vector: [0.12, -0.5, 0.33], using: 'title', limit: 100 }],
     });
   const vector = values.optional().meta({ description: 'A vector to search with.' });
@@ -113,7 +113,7 @@ function innerVector({ dimensionMax }: Limits) {
 }
 
 /** The names of what to rank by. */
-export function listNames(members: object): string {
+export function listMembers(members: object): string {
   const names = Object.keys(members)
     .filter((name) => name !== 'using' && name !== 'metric')
     .map((name) => `\`${name}\``);

@@ -10,7 +10,6 @@ import {
   count,
   deleted,
   expectedObject,
-  isObject,
   page,
   sequence,
   upTo,
@@ -70,19 +69,21 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     description: 'A record to write to a collection without the unnamed vector.',
     examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
   });
-  const vectorsToSet = z.custom<Record<string, unknown>>(isObject, { error: expectedObject }).meta({
-    id: 'VectorsToSet',
-    type: 'object',
-    additionalProperties: {
-      anyOf: [
-        { $ref: '#/$defs/Values' },
-        { type: 'array', items: { $ref: '#/$defs/Values' }, minItems: 1 },
-        { type: 'null' },
-      ],
-    },
-    description: 'Named vectors to set, or with null to remove; the others stay.',
-    examples: [{ title: [0.7, -0.2], image: null }],
-  });
+  const vectorsToSet = z
+    .custom<Record<string, unknown>>(isJsonObject, { error: expectedObject })
+    .meta({
+      id: 'VectorsToSet',
+      type: 'object',
+      additionalProperties: {
+        anyOf: [
+          { $ref: '#/$defs/Values' },
+          { type: 'array', items: { $ref: '#/$defs/Values' }, minItems: 1 },
+          { type: 'null' },
+        ],
+      },
+      description: 'Named vectors to set, or with null to remove; the others stay.',
+      examples: [{ title: [0.7, -0.2], image: null }],
+    });
   const changeMembers = {
     metadata: metadata.optional().meta({
       description: 'A JSON merge patch (RFC 7396): members replace others, and null removes them.',
@@ -91,7 +92,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     embed: embed.optional(),
     vectors: vectorsToSet.optional(),
     sparse_vectors: z
-      .custom<Record<string, unknown>>(isObject, { error: expectedObject })
+      .custom<Record<string, unknown>>(isJsonObject, { error: expectedObject })
       .optional()
       .meta({
         type: 'object',

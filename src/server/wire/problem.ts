@@ -73,7 +73,7 @@ export const STATUS_OF_CODE = {
 } as const satisfies Record<ErrorCode, number>;
 
 /** Whether the request can be retried: after 429 or 5xx, or while its idempotency key is in use. */
-export function isRetryable(code: ErrorCode): boolean {
+export function isRetryableCode(code: ErrorCode): boolean {
   const status: number = STATUS_OF_CODE[code];
   return status === 429 || status >= 500 || code === 'idempotency_in_flight';
 }
@@ -126,7 +126,7 @@ export function problemReply(error: SagittaError, context: ProblemContext): Stor
     instance: context.path,
     code,
     request_id: context.requestId,
-    retryable: isRetryable(code),
+    retryable: isRetryableCode(code),
     ...(issues.length === 0 ? {} : { errors: issues }),
     // JSON omits an undefined sequence.
     ...(committed && { committed_count: committed.count, sequence: committed.sequence }),

@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { FieldShape, Metric, Utf8Column } from '../../common/types.js';
 import {
   describeSpec,
@@ -36,7 +37,7 @@ export function checkRows(
   const texts = textsOf(metadata, count);
   for (let row = 0; row < count; row++) {
     const text = texts(row);
-    if (text === undefined || !isJsonObject(text)) {
+    if (text === undefined || !holdsJsonObject(text)) {
       report(`row ${row}: metadata is not a JSON object`);
     }
   }
@@ -151,10 +152,9 @@ function textsOf(
   };
 }
 
-function isJsonObject(text: string): boolean {
+function holdsJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isJsonObject(JSON.parse(text));
   } catch {
     return false;
   }

@@ -3,27 +3,14 @@
 import { numberText } from '../../../../src/common/exact-json.js';
 import type { JsonNumber } from '../../../../src/common/types.js';
 
-const COUNT = new Intl.NumberFormat('en-US');
+export { formatBytes, formatCount, pluralize } from '../../../../src/common/quantities.js';
+
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
-
-/** 1234567 → 1,234,567 */
-export function formatCount(count: number): string {
-  return COUNT.format(count);
-}
 
 /** 1234567 → 1.2M */
 export function formatCompact(count: number): string {
   return COMPACT.format(count);
-}
-
-const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
-
-/** Decimal units, as in the documentation: 1500 → 1.5 kB */
-export function formatBytes(byteCount: number): string {
-  const power = byteCount < 1 ? 0 : Math.min(5, Math.floor(Math.log10(byteCount) / 3));
-  const scaled = byteCount / 1000 ** power;
-  return `${scaled < 10 && power > 0 ? scaled.toFixed(1) : Math.round(scaled)} ${BYTE_UNITS[power]}`;
 }
 
 /** 0.0123 s → 12 ms */
@@ -62,9 +49,4 @@ export function formatScoreInColumn(score: number): string {
 /** An RFC 3339 time in the time zone of the browser. */
 export function formatTime(time: string): string {
   return TIME.format(new Date(time));
-}
-
-/** 1 → "1 vector", 2 → "2 vectors" */
-export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }

@@ -2,6 +2,7 @@
 
 import type { CollectionInput, JsonObject, Metric } from '@sagitta/client';
 import { VECTOR_MEMBERS } from '@sagitta/client';
+import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import type { VectorKind } from '../../../../../src/common/vectors.js';
 
 /** A label as it is typed; rows without a name are ignored when they have no value either. */
@@ -146,9 +147,7 @@ function parseAdvanced(text: string): Partial<CollectionInput> | string {
 function parseJsonObject(text: string): JsonObject | string {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
-      : 'Expected a JSON object.';
+    return isJsonObject(value) ? value : 'Expected a JSON object.';
   } catch (error) {
     return `Expected JSON: ${error instanceof Error ? error.message : error}`;
   }

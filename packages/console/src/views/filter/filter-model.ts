@@ -2,6 +2,7 @@
 // no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
 
 import { operatorNames } from '../../../../../src/common/filter-operators.js';
+import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../../../src/common/types.js';
 import {
   ID_PATH,
@@ -77,7 +78,7 @@ function readMember(name: string, value: Json): FilterItem[] | undefined {
   if (name.startsWith('$') && name !== ID_PATH && name !== TEXT_PATH) return undefined;
   // An empty path is that of a condition without one yet.
   if (name === '') return undefined;
-  if (isObject(value)) return readOperators(name, value);
+  if (isJsonObject(value)) return readOperators(name, value);
   if (Array.isArray(value)) return undefined;
   return [condition(name, value === null ? 'null' : '$eq', value)];
 }
@@ -104,7 +105,7 @@ function readOperators(path: string, operators: JsonObject): FilterItem[] | unde
 }
 
 function readOperator(path: string, name: string, value: Json): FilterCondition[] | undefined {
-  if (isObject(value) && (name === '$date' || name === '$size')) {
+  if (isJsonObject(value) && (name === '$date' || name === '$size')) {
     const parts = Object.entries(value).map(([inner, operand]) => {
       const operator = findOperator([name, inner], operand);
       return operator && condition(path, operator, operand);
@@ -140,7 +141,7 @@ function takes(name: OperatorName, operand: Json): boolean {
     case 'count':
       return typeof operand === 'number';
     case 'json':
-      return isObject(operand);
+      return isJsonObject(operand);
   }
 }
 
@@ -227,8 +228,8 @@ function withCondition(merged: JsonObject, item: FilterCondition): JsonObject | 
   const isOtherCase =
     comparesStrings(item.operator) &&
     hasStringOperator(beside) &&
-    item.ignoresCase !== (isObject(beside) && beside.$case === 'insensitive');
-  if (!isObject(beside) || isOtherCase) return undefined;
+    item.ignoresCase !== (isJsonObject(beside) && beside.$case === 'insensitive');
+  if (!isJsonObject(beside) || isOtherCase) return undefined;
   const [outer, inner] = operatorOf(item.operator).keys;
   const own = item.ignoresCase ? { $case: 'insensitive' as const } : {};
   if (!Object.hasOwn(beside, outer)) {
@@ -236,7 +237,7 @@ function withCondition(merged: JsonObject, item: FilterCondition): JsonObject | 
     return { ...merged, [path]: { ...beside, [outer]: value, ...own } };
   }
   const range = beside[outer]!;
-  if (inner === undefined || !isObject(range) || Object.hasOwn(range, inner)) return undefined;
+  if (inner === undefined || !isJsonObject(range) || Object.hasOwn(range, inner)) return undefined;
   return { ...merged, [path]: { ...beside, [outer]: { ...range, [inner]: operand! } } };
 }
 
@@ -249,7 +250,7 @@ function fieldOf({ path, operator, operand, ignoresCase }: FilterCondition): Jso
 }
 
 function conditionPointer(merged: JsonObject, item: FilterCondition, at: string): string {
-  const keys = isObject(merged[item.path]) ? operatorOf(item.operator).keys : [];
+  const keys = isJsonObject(merged[item.path]) ? operatorOf(item.operator).keys : [];
   return at + pointerOf([item.path, ...keys]);
 }
 
@@ -314,7 +315,7 @@ function comparesStrings(operator: OperatorName): boolean {
 }
 
 function hasStringOperator(field: Json): boolean {
-  if (!isObject(field)) return true;
+  if (!isJsonObject(field)) return true;
   return Object.keys(field).some((name) => STRING_OPERATORS.includes(name));
 }
 
@@ -330,9 +331,5 @@ function isCompound(value: Json): boolean {
 
 /** An object that says something: an empty one, which passes every vector, has no conditions to show. */
 function isFilled(value: Json): value is JsonObject {
-  return isObject(value) && Object.keys(value).length > 0;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isJsonObject(value) && Object.keys(value).length > 0;
 }

@@ -5,6 +5,7 @@ import {
   parseExactJson,
   stringifyExactJson,
 } from '../../../../../src/common/exact-json.js';
+import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../../../../src/common/types.js';
 
 type Scalar = string | JsonNumber | boolean;
@@ -52,9 +53,7 @@ export function parseObject(text: string): ParsedObject {
   } catch (error) {
     return { problem: `This is no JSON yet: ${(error as Error).message}` };
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return { object: value as JsonObject };
-  }
+  if (isJsonObject(value)) return { object: value };
   return { problem: `Expected a JSON object in braces, found ${describe(value)}.` };
 }
 

@@ -3,6 +3,7 @@
 
 import type { JsonObject, Metric, Recommend } from '@sagitta/client';
 import { parseExactJson, stringifyExactJson } from '../../../../../src/common/exact-json.js';
+import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import { METRICS } from '../../../../../src/common/types.js';
 
 /** What the query can rank by, in words. */
@@ -82,7 +83,7 @@ export function decodeDraft(segment: string): QueryDraft | undefined {
   if (segment.startsWith(KEPT_MARK)) return kept.get(segment);
   try {
     const draft: unknown = parseExactJson(decodeURIComponent(segment));
-    return isRecord(draft) ? readDraft(draft) : undefined;
+    return isJsonObject(draft) ? readDraft(draft) : undefined;
   } catch {
     return undefined;
   }
@@ -100,10 +101,10 @@ function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {
     strategy: oneOf(found.strategy, Object.keys(STRATEGIES) as Strategy[]),
     using: stringIn(found.using),
     metric: oneOf(found.metric, METRICS),
-    filter: isRecord(found.filter) ? (found.filter as JsonObject) : undefined,
+    filter: isJsonObject(found.filter) ? (found.filter as JsonObject) : undefined,
     k: numberIn(found.k),
     threshold: numberIn(found.threshold),
-    other: isRecord(found.other) ? readDraft(found.other) : undefined,
+    other: isJsonObject(found.other) ? readDraft(found.other) : undefined,
   };
   return changedDraft({}, draft);
 }
@@ -130,8 +131,4 @@ function numberIn(found: unknown): number | undefined {
 
 function stringsIn(found: unknown): readonly string[] | undefined {
   return Array.isArray(found) && found.every((one) => typeof one === 'string') ? found : undefined;
-}
-
-function isRecord(found: unknown): found is Readonly<Record<string, unknown>> {
-  return typeof found === 'object' && found !== null && !Array.isArray(found);
 }
