@@ -1,4 +1,4 @@
-// Columns of vectors made of the rows of a test, in memory of their own, as parsers make them.
+// Columns of vectors built from the rows of a test, in unshared memory as parsers make them.
 
 import type { ElementType } from '../src/common/elements.js';
 import {
@@ -11,7 +11,7 @@ import {
   type Vector,
 } from '../src/common/vectors.js';
 
-/** The values of a dense vector, of the vectors of a list one after another, or of a sparse vector by index. */
+/** The values of a dense vector, of the vectors of a list in sequence, or of a sparse vector by index. */
 export type RowValues = readonly number[] | ReadonlyMap<number, number>;
 
 type RowVector = RowValues | Vector | null | undefined;
@@ -44,7 +44,7 @@ export function rowValuesOf(vector: Vector): RowValues {
   return new Map(Array.from(indices, (index, i) => [index, values[i]!]));
 }
 
-/** Rows without the vector have undefined or null. */
+/** Undefined or null stands for a row without the vector. */
 export function columnOf<Spec extends ColumnSpec>(
   name: string,
   spec: Spec,
@@ -58,7 +58,7 @@ export function columnOf<Spec extends ColumnSpec>(
   return { name, ...own };
 }
 
-/** The columns of the vectors that any of the rows has. */
+/** The columns of all vectors that at least one row has. */
 export function columnsOf(
   specs: Readonly<Record<string, ColumnSpec>>,
   rows: readonly Readonly<Record<string, RowVector>>[],

@@ -1,4 +1,4 @@
-// Scopes and globs: parsing of grants, what a grant includes, and globs that would backtrack.
+// Scopes and globs: parsing grants, what a grant includes, and globs that would cause backtracking.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -126,7 +126,7 @@ test('no glob takes exponential time', () => {
   for (let round = 0; round < 100; round++) {
     for (const glob of globs) matchesGlob(glob, `${id}${round % 10}`);
   }
-  // 400 matches of at most 128 × 128 steps; naive backtracking would not end on the first.
+  // 400 matches of at most 128 × 128 steps each; naive backtracking would not finish the first.
   assert.ok(performance.now() - startedAt < 30_000);
 });
 

@@ -10,7 +10,7 @@ import {
 } from '../../src/common/elements.js';
 import { Random, seedOf } from '../segment/sample.js';
 
-/** The values as they are read again after they were stored. */
+/** The values after they were stored and read again. */
 function storedAndRead(type: ElementType, values: Float32Array): Float32Array {
   const packed = ELEMENTS[type].pack(values);
   return unpackElements(type, values.length, (StoredArray, length) => {
@@ -20,7 +20,7 @@ function storedAndRead(type: ElementType, values: Float32Array): Float32Array {
   });
 }
 
-/** The float16 values in ascending order, −0 and 0 once. */
+/** The float16 values in ascending order, with −0 and 0 once. */
 function halves(): number[] {
   const finite = [...float16Table()].filter((value) => Number.isFinite(value));
   return [...new Set(finite.map((value) => value + 0))].sort((a, b) => a - b);

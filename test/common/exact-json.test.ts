@@ -1,4 +1,4 @@
-// Exact integers in JSON, against JSON.parse for everything else.
+// Exact integers in JSON, compared with JSON.parse for everything else.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -15,7 +15,7 @@ import type { Json } from '../../src/common/types.js';
 
 const LONG = 9007199254740993n;
 
-/** With the float64 values that JSON.parse has. */
+/** Rounds all numbers to float64, as JSON.parse does. */
 function rounded(value: Json): Json {
   if (typeof value === 'bigint') return Number(value);
   if (Array.isArray(value)) return value.map(rounded);
@@ -33,7 +33,7 @@ describe('exact JSON', () => {
     for (const text of ['9007199254740992', '9007199254740994', '18446744073709551616', '-0']) {
       assert.equal(read(text), JSON.parse(text));
     }
-    // Beyond uint64 and int64, and decimals.
+    // Integers beyond uint64 and int64, and decimals.
     for (const text of [
       '18446744073709551617',
       '-9223372036854775809',
@@ -53,7 +53,7 @@ describe('exact JSON', () => {
         fc.nat(3),
         (json, gap) => {
           const value: unknown = JSON.parse(json);
-          // A long integer in another member makes it read all of the text.
+          // A long integer in another member makes the parser read all of the text.
           const text = JSON.stringify({ long: 0, value }, null, gap).replace('0', String(LONG));
           assert.deepEqual(rounded(parseExactJson(text)), { long: Number(LONG), value });
         },

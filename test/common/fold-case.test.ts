@@ -1,4 +1,4 @@
-// Case folding, compared with the regular expressions of JavaScript over all characters of Unicode.
+// Case folding, compared with JavaScript's regular expressions over all characters of Unicode.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

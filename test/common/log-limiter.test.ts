@@ -1,4 +1,4 @@
-// Lines of the log about what happens again and again.
+// Limits for log lines about repeated events.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

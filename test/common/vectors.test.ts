@@ -1,4 +1,4 @@
-// Columns of vectors: gathered from parts and cut, against plain lists of rows.
+// Columns of vectors: gathering and slicing, compared with plain lists of rows.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -125,7 +125,7 @@ describe('columns of vectors', () => {
           assert.deepEqual(vector && rowValuesOf(vector), row);
         }
         assert.equal(bytesOfRows(view, 0, cut.length), bytesOfRows(column, from, to));
-        // Views of views, and what is gathered of them.
+        // Views of views, and columns gathered from them.
         const whole = { column: view, from: 0, to: cut.length } as unknown as RowsOfColumn<never>;
         assertRows(gatherRows(spec, [whole], OWN_MEMORY), spec, cut);
       }

@@ -1,4 +1,4 @@
-// Many waits for one signal share a listener: otherwise Node warns of a leak.
+// Many waits on one signal share a listener; otherwise Node would warn of a leak.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

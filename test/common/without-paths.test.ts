@@ -1,4 +1,4 @@
-// What clients may read of messages that name files.
+// What clients see of messages that name files.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

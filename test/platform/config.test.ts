@@ -25,7 +25,7 @@ function refuse(sources: ConfigSources): string {
   return message;
 }
 
-/** No limit is lowered for it. */
+/** Large enough that no limit is lowered. */
 const LARGE_MEMORY = 64 * 1024 ** 3;
 
 describe('the configuration', () => {
@@ -239,7 +239,7 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    // The endpoint for traces comes from variables that OpenTelemetry defines, others from settings.
+    // The endpoint for traces comes from OpenTelemetry's variables, all others from settings.
     const {
       limits,
       tracesUrl,

@@ -1,4 +1,4 @@
-// The log survives a full disk or a stalled reader, and does not keep the process from exiting.
+// The log survives a full disk or a stalled reader, and does not prevent the process from exiting.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

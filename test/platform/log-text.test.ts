@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import pino from 'pino';
 import { formatLogLine } from '../../src/platform/log-text.js';
 
-/** What a logger like the server's writes. */
+/** Formats what a logger like the server's writes. */
 function textsOf(log: (logger: pino.Logger) => void): string {
   let text = '';
   const write = (line: string) => {

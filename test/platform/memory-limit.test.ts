@@ -6,7 +6,7 @@ import { memoryOfProcess } from '../../src/platform/memory-limit.js';
 
 const MODULE = new URL('../../src/platform/memory-limit.js', import.meta.url).href;
 
-/** In a process of its own: elsewhere the garbage of other tests is collected meanwhile. */
+/** Runs in a separate process, because the garbage of other tests would be collected meanwhile. */
 const PROGRAM = `
   const { memoryInUse } = await import(${JSON.stringify(MODULE)});
   const before = memoryInUse();

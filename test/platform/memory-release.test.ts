@@ -1,4 +1,4 @@
-// Releases of memory: what runs where, and once for many calls.
+// Releases of memory: what runs on which thread, and one release for many calls.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -9,7 +9,7 @@ const taskOf = (name: string, priority?: TaskPriority) => ({
   ...queueOptionsOf(priority),
 });
 
-/** The names of all tasks in the order in which they are taken. */
+/** The names of all tasks in the order in which the queue returns them. */
 function takeAll(queue: TaskQueue): string[] {
   const names: string[] = [];
   for (;;) {

@@ -1,4 +1,4 @@
-// A local collector of traces for OTLP over HTTP.
+// A local trace collector for OTLP over HTTP.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

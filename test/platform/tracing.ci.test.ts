@@ -1,4 +1,4 @@
-// Traces of a whole server as a collector receives them: a local collector for OTLP over HTTP.
+// Traces of a whole server as a local OTLP collector receives them.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -117,7 +117,7 @@ describe('traces', () => {
   });
 });
 
-/** The number of OpenTelemetry modules, besides the API, that a running server has loaded. */
+/** Number of OpenTelemetry modules, besides the API, that a running server has loaded. */
 async function countModules(settings: Readonly<Record<string, string>>): Promise<number> {
   const program = `
     const { startTestServer } = await import(${JSON.stringify(new URL('../support/server-in-process.js', import.meta.url).href)});

@@ -1,4 +1,4 @@
-// Traces as a collector receives them: a local collector for OTLP over HTTP, and a server that exports.
+// Traces as a local OTLP collector receives them from a tracer.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

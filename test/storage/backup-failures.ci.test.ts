@@ -1,4 +1,4 @@
-// Backups of the embedded store whose process is killed, or whose disk is full.
+// Backups of the disk store whose process is killed or whose disk is full.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -34,7 +34,7 @@ describe('a backup that cannot be completed', () => {
         assert.ok(!(await readdir(parent)).includes('b'), 'half a backup has the name of a whole');
         continue;
       }
-      // It was done before the signal came.
+      // The backup was finished before the signal arrived.
       assert.equal(made.byteLength, made.base.byteLength + 40_000_000);
       assert.equal((await readdir(join(parent, 'b', 'segments', 'c'))).length, 40);
       await rm(join(parent, 'b'), { recursive: true });
@@ -51,14 +51,14 @@ describe('a backup that cannot be completed', () => {
     await store.writeBlob('c/1', [new Uint8Array(6_000_000)]);
     await store.commit([nameBlobs('c/1')]);
     const isDone = await onSmallDisk(4, async (disk, resize) => {
-      // For the blobs, then for the base.
+      // First there is no space for the blobs, then none for the base.
       await assert.rejects(store.backup(join(disk, 'b'), choose), { code: 'storage_full' });
       const record = new Uint8Array(8_000_000);
       await store.commit([{ kind: 'append', log: 'l', sequence: 1, record }]);
       await assert.rejects(store.backup(join(disk, 'b'), choose), { code: 'storage_full' });
       assert.deepEqual(await readdir(disk), []);
       resize(32);
-      // A disk is mounted here: entries are moved in one by one.
+      // The folder is a mount point, so entries are moved into it one by one.
       await store.backup(disk, choose);
       assert.deepEqual((await readdir(disk)).sort(), [
         MARKER_FILE,

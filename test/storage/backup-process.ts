@@ -1,4 +1,4 @@
-// A process that makes one backup and prints when it begins, so that a test can kill it.
+// Makes one backup and prints when it begins, so that a test can kill the process.
 
 import { openStore } from '../../src/storage/open-store.js';
 
@@ -9,5 +9,5 @@ await store.backup(folder!, async (list) => {
   const [entry] = [...list(['blobs'])];
   return { blobNames: Buffer.from(entry!.value).toString().split(' '), collectionCount: 1 };
 });
-// Runs until it is killed.
+// Keeps running until the process is killed.
 setInterval(() => {}, 1_000);

@@ -1,4 +1,4 @@
-// What the tests of backups share.
+// Helpers for the tests of backups.
 
 import type { DiskStore, ListEntries } from '../../src/storage/store.js';
 import { openIn } from './directories.js';

@@ -1,5 +1,5 @@
-// Backups of the embedded store are complete or absent, have the state of one moment, and do not disturb
-// commits and removals.
+// Backups of the disk store are complete or absent, contain the state of one moment, and do not disturb commits and
+// removals.
 
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -58,12 +58,12 @@ describe('a backup of a store', () => {
     await store.commit([nameBlobs('c/1', 'c/2')]);
     const folder = join(await makeDirectory(), 'backup');
     await store.backup(folder, async (list) => {
-      // As a compaction does it: the state is that of before, the files have not been copied.
+      // Like a compaction: the backup contains the earlier state, whose files have not been copied yet.
       await store.commit([nameBlobs('c/2', 'c/3')]);
       await store.removeBlob('c/1');
       assert.equal(await store.readBlob('c/1'), undefined);
       assert.deepEqual(await store.listBlobs(), ['c/2']);
-      // A name that is used again is not removed afterwards.
+      // A file whose name was reused must not be removed afterwards.
       await store.removeBlob('c/2');
       await store.writeBlob('c/2', [bytes('two')]);
       return choose(list);

@@ -1,4 +1,4 @@
-// Bases of the embedded store: what they move, which files are removed after them, and readers that still need those.
+// Bases of the disk store: what they move, which files are removed after them, and readers that still need those files.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
@@ -21,7 +21,7 @@ describe('an embedded store and its bases', () => {
     return mine;
   }
 
-  /** Writes what is dropped until none of these files is there. */
+  /** Writes and drops records until all of these files are gone. */
   async function untilRemoved(store: Store, directory: string, files: readonly string[]) {
     await eventually(`${files.join()} are removed`, async () => {
       for (let i = 0; i < 10; i++) await append(store, 'filler');

@@ -1,10 +1,10 @@
-// The part of the contract of stores (contract.ts) that is about blobs.
+// The part of the store contract (contract.ts) about blobs.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Store } from '../../src/storage/store.js';
 
-/** Opens a store for `use` and closes it, or the one that `use` returns in its place. */
+/** Opens a store for `use`, and then closes it or the store that `use` returns instead. */
 export type WithStore = (use: (store: Store) => Promise<Store | undefined>) => Promise<void>;
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));

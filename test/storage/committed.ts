@@ -1,4 +1,4 @@
-// What a store must have to which committer.ts has committed, whenever that was killed.
+// What a store must contain after committer.ts was killed at any time.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { openStore } from '../../src/storage/open-store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
 
-/** See committer.ts: the number of the first commit that trims the log. */
+/** The first commit of committer.ts that trims the log. */
 export const TRIMS_FROM = 250;
 const TRIM_EVERY = 50;
 const KEPT_COUNT = 200;
 const RECORD_BYTES = 1_500;
 
 /**
- * Throws AssertionError unless the store has the commits through the acknowledged one, each as a whole. Returns how many it
- * has: one that was not acknowledged may be there.
+ * Throws AssertionError unless the store contains all commits through the acknowledged one, each completely. Returns
+ * the number of commits in it, which may include one that was not acknowledged.
  */
 export async function requireCommitted(directory: string, acknowledged: number): Promise<number> {
-  // Killed before there was a store, the process leaves nothing to verify, and the next start makes one.
+  // If it was killed before a store existed, there is nothing to verify, and the next start creates one.
   if (acknowledged > 0 || existsSync(join(directory, 'store.mark'))) await requireSound(directory);
   const store = await openStore({ directory });
   try {
@@ -29,7 +29,7 @@ export async function requireCommitted(directory: string, acknowledged: number):
       assert.ok(record.every((byte) => byte === sequence % 251));
       sequences.push(sequence);
     }
-    // The trim of the last commit that had one, no more and no less.
+    // Exactly the trim of the last commit that had one.
     const trimmedAt = Math.floor(count / TRIM_EVERY) * TRIM_EVERY;
     const first = trimmedAt > KEPT_COUNT ? trimmedAt - KEPT_COUNT + 1 : 1;
     assert.deepEqual(

@@ -10,7 +10,7 @@ const COMMITTER = fileURLToPath(new URL('./committer.js', import.meta.url));
 const WAIT_MS_MAX = 30_000;
 const started: ChildProcess[] = [];
 
-// The child of a failed test would keep the test run from ending.
+// The child of a failed test would prevent the test run from ending.
 after(() => {
   for (const child of started) child.kill('SIGKILL');
 });

@@ -1,6 +1,6 @@
-// A child process that tests kill or compete with. Opens the store of the given directory, commits as fast
-// as it can and prints each sequence once it is acknowledged. A commit has a record, the same number as
-// a value, and sometimes a trim. Further arguments: `idle` to commit nothing, and the bytes of a log.
+// A child process that tests kill or compete with. It opens the store in the given directory, commits as fast as it can
+// and prints each sequence once it is acknowledged. A commit consists of a record, the same number as a value, and
+// sometimes a trim. Further arguments: `idle` to commit nothing, and the size of a log.
 
 import { openStore } from '../../src/storage/open-store.js';
 

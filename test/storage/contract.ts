@@ -1,4 +1,4 @@
-// The contract of stores. The test of an implementation provides how to open and reopen one.
+// The contract of stores. The test of each implementation provides how to open and reopen it.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -10,7 +10,7 @@ import { liveRandomly, testSeed } from './random-history.js';
 
 export interface StoreHarness {
   open(): Promise<Store>;
-  /** Closes the store and opens what it left. */
+  /** Closes the store and opens what it left behind. */
   reopen(store: Store): Promise<Store>;
 }
 
@@ -211,7 +211,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
           outcomes.map(({ status }) => status),
           wrong.flatMap(() => ['rejected', 'fulfilled']),
         );
-        // A refused commit that had begun to be written would show by now.
+        // If the refused commit had been partly written, that would show now.
         await store.commit([put(['end'])]);
         assert.deepEqual(keysUnder(store, ['bad']), []);
         assert.equal(keysUnder(store, ['good']).length, wrong.length);
@@ -245,7 +245,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
     it('waits for running commits when it is closed', () =>
       withStore(async (store) => {
         const commits = [store.commit([append('l', 1)])];
-        // The first one is being written when the others come.
+        // The first commit is being written when the others arrive.
         await new Promise((resolve) => setImmediate(resolve));
         for (let i = 2; i <= 50; i++) commits.push(store.commit([append('l', i)]));
         const again = await harness.reopen(store);
@@ -354,7 +354,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         await store.eraseLog('never there');
         await store.commit([append('l', 3), append('never there', 1)]);
         assert.deepEqual(sequencesOf(store, 'l'), [2, 3]);
-        // Also one that was dropped before.
+        // This includes a log that was already dropped.
         await store.commit([{ kind: 'dropLog', log: 'never there' }]);
         await store.eraseLog('never there');
         await store.commit([append('never there', 1)]);

@@ -1,4 +1,4 @@
-// A small store to be damaged, with a journal of several files, and what can be read of it.
+// A small store to be damaged, with a journal of several files, and its readable contents.
 
 import assert from 'node:assert/strict';
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -17,14 +17,14 @@ import { framesIn } from './journal-frames.js';
 
 export const text = (value: string) => new Uint8Array(Buffer.from(value));
 
-/** The files of the journal that `makeDirectoryToDamage` leaves. The base refers to the log before it. */
+/** The journal files that `makeDirectoryToDamage` leaves. The base refers to the log before it. */
 export const OLD_LOG = 'journal/00000002.log';
 export const BASE = 'journal/00000003.base';
 export const FIRST_LOG = 'journal/00000004.log';
 export const LAST_LOG = 'journal/00000006.log';
 export const FILES = [OLD_LOG, BASE, FIRST_LOG, 'journal/00000005.log', LAST_LOG];
 const LOG_BYTES_MAX = 400;
-/** Of the last commit, which is also the sequence of its record. */
+/** Number of the last commit, which is also the sequence of its record. */
 const LAST_COMMIT = 11;
 
 export async function makeDirectoryToDamage(): Promise<string> {
@@ -38,7 +38,7 @@ export async function makeDirectoryToDamage(): Promise<string> {
     { kind: 'append', log: 'l', sequence: 1, record: text(`record 1 ${'.'.repeat(400)}`) },
   ]);
   await first.close();
-  // The base is written when the store is opened, since it is due after a byte.
+  // With a limit of one byte, a base is due when the store is opened.
   const second = await openIn(directory, 1);
   const hasBase = async () => (await namesIn(directory)).includes(BASE);
   while (!(await hasBase())) await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +47,7 @@ export async function makeDirectoryToDamage(): Promise<string> {
   for (let i = 2; i <= LAST_COMMIT; i++) await commit(store, i);
   await store.close();
   assert.deepEqual(await namesIn(directory), FILES);
-  // Without the zeros behind its last frame.
+  // Cuts off the zeros after the last frame.
   await change(directory, LAST_LOG, (bytes) => bytes.subarray(0, framesIn(bytes).at(-1)!.end));
   return directory;
 }
@@ -56,7 +56,7 @@ async function namesIn(directory: string): Promise<string[]> {
   return (await readdir(join(directory, 'journal'))).map((name) => `journal/${name}`).sort();
 }
 
-/** A record, a short value, and sometimes a long one. */
+/** Commits a record, a short value, and sometimes a long one. */
 export async function commit(store: Store, i: number): Promise<void> {
   await store.commit([
     { kind: 'append', log: 'l', sequence: i, record: text(`record ${i}`) },
@@ -90,7 +90,7 @@ export async function change(
   await writeFile(path, by(bytes) ?? bytes);
 }
 
-/** Without the lock, as after a kill. */
+/** Copies without the lock, as after a kill. */
 export async function copyOf(directory: string): Promise<string> {
   const copy = join(await makeDirectory(), 'copy');
   const isCopied = (path: string) => !path.startsWith(join(directory, 'lock'));
@@ -98,7 +98,7 @@ export async function copyOf(directory: string): Promise<string> {
   return copy;
 }
 
-/** Everything in the store. */
+/** All values and records of the store as text. */
 export function contentOf(store: Pick<StateReader, 'list' | 'readLog'>): string {
   const show = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
   const values = [...store.list([])].map(({ key, value }) => `${key.join('/')}: ${show(value)}`);
@@ -127,15 +127,15 @@ export async function findingsIn(directory: string): Promise<string[]> {
   return findings;
 }
 
-/** Reads without opening, which would write. */
+/** Reads without opening the store, which would write to it. */
 export async function readDirectly(directory: string): Promise<string> {
   const [content] = await readWithEach(directory, LAST_LOG, [undefined]);
   return content!;
 }
 
 /**
- * What is read with each of these contents of a file, without opening the store; undefined where it is refused as
- * damaged. The files stay open, so that thousands of contents can be tried.
+ * Reads the store with each of these contents of a file, without opening it; undefined if it is refused as damaged. The
+ * other files stay open, so that thousands of contents can be tried.
  */
 export async function readWithEach(
   directory: string,

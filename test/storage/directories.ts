@@ -36,7 +36,7 @@ export async function openRestored(backup: string): Promise<Store> {
   return openIn(directory);
 }
 
-/** Stores whose logs have so many bytes; as usual by default. */
+/** Disk stores with logs of this size, or of the usual size. */
 export function diskHarnessOf(logBytesMax?: number): StoreHarness {
   return {
     open: async () => openIn(await makeDirectory(), logBytesMax),
@@ -49,7 +49,7 @@ export function diskHarnessOf(logBytesMax?: number): StoreHarness {
 
 export const diskHarness = diskHarnessOf();
 
-/** Calls `use` with a directory on a disk of this size; returns false where none can be made. */
+/** Calls `use` with a directory on a disk of this size; returns false if such a disk cannot be created. */
 export async function onSmallDisk(
   megabytes: number,
   use: (directory: string, resize: (megabytes: number) => void) => Promise<void>,

@@ -9,7 +9,7 @@ import { lockDirectory } from '../../src/storage/directory-lock.js';
 import { startCommitter } from './committer-process.js';
 import { makeDirectory } from './directories.js';
 
-/** Runs in other network and process namespaces with the same files, like a second container. */
+/** Uses other network and process namespaces with the same files, like a second container. */
 const ELSEWHERE = ['unshare', '--net', '--pid', '--fork', '--kill-child'];
 const mayUnshare = spawnSync('unshare', [...ELSEWHERE.slice(1), 'true']).status === 0;
 

@@ -1,4 +1,4 @@
-// One owner per data directory, within a process; between processes in directory-lock-processes.ci.test.ts.
+// One owner per data directory within a process; directory-lock-processes.ci.test.ts tests several processes.
 
 import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';

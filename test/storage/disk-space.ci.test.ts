@@ -1,4 +1,4 @@
-// The embedded store on full disks, and the space that it gives back.
+// The disk store on full disks, and the space that it frees.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -15,13 +15,13 @@ import { liveRandomly } from './random-history.js';
 
 const SKIPPED = 'mounting a small tmpfs is not permitted here';
 
-/** Of the disk, in bytes. */
+/** Free space of the disk in bytes. */
 function freeBytes(directory: string): number {
   const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
 }
 
-/** Uses all space of the disk but so many bytes, as a program would that has nothing to do with the store. */
+/** Fills the disk except for `leftBytes`, as another program would. */
 async function fillDisk(directory: string, leftBytes = 0): Promise<() => Promise<void>> {
   const ballast = join(directory, 'ballast');
   await writeFile(ballast, Buffer.alloc(Math.max(0, freeBytes(directory) - leftBytes))).catch(
@@ -30,7 +30,7 @@ async function fillDisk(directory: string, leftBytes = 0): Promise<() => Promise
   return () => rm(ballast);
 }
 
-/** Leaves a write that was not finished behind the last frame. */
+/** Leaves an unfinished write after the last frame. */
 async function tearWrite(directory: string): Promise<void> {
   const folder = join(directory, 'journal');
   const name = (await readdir(folder))
@@ -54,7 +54,7 @@ async function findingsIn(directory: string): Promise<Finding[]> {
 describe('an embedded store and the space on its disk', () => {
   const record = new Uint8Array(400_000).fill(1);
 
-  /** Commits until one fails; answers how many went well. */
+  /** Commits until one fails; returns the number of successful commits. */
   async function fill(store: Store, log = 'l'): Promise<number> {
     let sequence = 0;
     await assert.rejects(
@@ -141,7 +141,7 @@ describe('an embedded store and the space on its disk', () => {
   it('has room for records of every size when logs are dropped on a full disk', async (t) => {
     const isDone = await onSmallDisk(48, async (directory) => {
       let store = await openIn(directory);
-      // Records of three logs lie between each other, so that no file has those of one only.
+      // Records of three logs are interleaved, so that no file contains records of only one.
       let sequence = 0;
       const append = (log: string, byteCount: number) => {
         const bytes = new Uint8Array(byteCount).fill(++sequence % 251);
@@ -248,7 +248,7 @@ describe('an embedded store and the space on its disk', () => {
         await fillDisk(directory);
         store = await openIn(data);
         await fillDisk(directory);
-        // A checkpoint.
+        // Commits what a checkpoint does.
         await store.commit([
           { kind: 'put', key: ['manifest'], value: new Uint8Array(200).fill(round) },
           { kind: 'trim', log: 'b', throughSequence: round },
@@ -263,7 +263,7 @@ describe('an embedded store and the space on its disk', () => {
       );
       await makeRoom();
       await store.commit([append('b', 7)]);
-      // What was used of the reserve is there again.
+      // The used part of the reserve is available again.
       makeRoom = await fillDisk(directory);
       store = await diskHarness.reopen(store);
       await store.commit([{ kind: 'dropLog', log: 'b' }]);
@@ -287,7 +287,7 @@ describe('an embedded store and the space on its disk', () => {
         const makeRoom = await fillDisk(directory);
         await store.commit([{ kind: 'dropLog', log }]);
         await makeRoom();
-        // Without another commit; of the first log, which has a record that is kept, later.
+        // The space is freed without another commit. The first log contains a record in use, so it is freed later.
         await eventually('its space is free', () => emptyBytes - freeBytes(directory) < 6_000_000);
       }
       assert.deepEqual(
@@ -306,7 +306,7 @@ describe('an embedded store and the space on its disk', () => {
       const warnings: string[] = [];
       const store = await openStore({ directory: data, warn: (text) => warnings.push(text) });
       const value = new Uint8Array(250).fill(3);
-      // The next base has all of it.
+      // The next base contains all of it.
       for (let group = 0; group < 20; group++) {
         const puts = Array.from({ length: 1_000 }, (_, i): StoreOperation => {
           return { kind: 'put', key: [`g${group}`, String(i)], value };
@@ -359,7 +359,7 @@ describe('an embedded store and the space on its disk', () => {
 
 async function bytesIn(folder: string): Promise<number> {
   let byteLength = 0;
-  // A file may be removed meanwhile.
+  // A file may be removed during the loop.
   for (const name of await readdir(folder)) {
     byteLength += (await stat(join(folder, name)).catch(() => ({ size: 0 }))).size;
   }

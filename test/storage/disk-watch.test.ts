@@ -1,4 +1,4 @@
-// When the log warns about a disk that fills up.
+// Warnings about a disk that fills up.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -26,7 +26,7 @@ it('each threshold of a disk that fills up is reported once per crossing', () =>
   assert.deepEqual(at(50, 89), []);
   assert.deepEqual(at(90, 91, 89, 90, 94), ['warn 90: the disk is more than 90 % full']);
   assert.deepEqual(at(98, 99, 96, 97), ['warn 98: the disk is more than 97 % full']);
-  // Clearly below the highest one, and then above it again.
+  // Usage falls clearly below the highest threshold and then exceeds it again.
   assert.deepEqual(at(94, 97), ['warn 97: the disk is more than 97 % full']);
   assert.deepEqual(at(87, 88), ['info 87: the disk has enough free space again']);
   assert.deepEqual(at(96), ['warn 96: the disk is more than 95 % full']);

@@ -1,4 +1,4 @@
-// What errors of the system say about the disk.
+// What errors of the system mean for the disk.
 
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
@@ -15,7 +15,7 @@ function codeOf(members: { code?: unknown; errno?: number; message?: string }): 
 it('a full disk and a quota that is used up are storage_full', () => {
   const { EDQUOT } = constants.errno;
   assert.equal(codeOf({ code: 'ENOSPC' }), 'storage_full');
-  // Node has no name for it.
+  // Node has no name for this error.
   const code = `Unknown system error -${EDQUOT}`;
   assert.equal(codeOf({ code, errno: -EDQUOT }), 'storage_full');
   assert.equal(codeOf({ code: 'EACCES', errno: -13 }), 'unchanged');

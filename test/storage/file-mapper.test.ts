@@ -1,4 +1,4 @@
-// Files mapped into memory: which are, and what happens to one that is cut.
+// Files mapped into memory: which files are mapped, and what happens when one is truncated.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ if (typeof native === 'string') {
 
     const PAGE_BYTES = 4096;
     let fileCount = 0;
-    /** A file of ones. */
+    /** Creates a file of ones. */
     function createFile(byteLength: number): string {
       const path = join(folder, `${fileCount++}`);
       writeFileSync(path, new Uint8Array(byteLength).fill(1));
@@ -64,7 +64,7 @@ if (typeof native === 'string') {
 
     it('are damaged when they are cut, and read as zeros from there on', () => {
       const mapper = FileMapper.create('mapped', folder)!;
-      // Within the last page, at its start, within the first page, and all of it.
+      // Truncates within the last page, at its start, within the first page, and to nothing.
       for (const length of [5 * PAGE_BYTES - 1, 4 * PAGE_BYTES, 10, 0]) {
         const path = createFile(5 * PAGE_BYTES);
         const cut = mapper.map(path, 5 * PAGE_BYTES)!;

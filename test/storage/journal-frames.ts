@@ -1,5 +1,5 @@
-// Where the frames of a file of the journal are, found without the code that reads them: damage can be done to a certain
-// part of a frame, and to whole frames.
+// Finds the frames of a journal file without the code that reads them, so that tests can damage certain parts of a
+// frame, or whole frames.
 
 export interface FrameRange {
   readonly at: number;
@@ -11,7 +11,7 @@ export interface FrameRange {
 const MARK = Buffer.from('SGF1');
 const HEADER_BYTES = 48;
 
-/** The frames of an intact file, from its start on. */
+/** The frames of an intact file in order. */
 export function framesIn(bytes: Buffer): FrameRange[] {
   const frames: FrameRange[] = [];
   let at = 0;

@@ -1,4 +1,4 @@
-// The embedded store in a process that is killed, on a large disk and on one that is nearly full.
+// The disk store in a process that is killed, on a large disk and on one that is nearly full.
 
 import { describe, it } from 'node:test';
 import { IS_NIGHTLY } from '../support/nightly.js';
@@ -6,7 +6,7 @@ import { makeDirectory, onSmallDisk } from './directories.js';
 import { surviveKills } from './survive-kills.js';
 
 const ROUNDS = IS_NIGHTLY ? 20 : 8;
-/** Of some dozen commits. */
+/** Holds a few dozen commits. */
 const SHORT_LOG_BYTES = 60_000;
 
 describe('an embedded store whose process is killed', () => {

@@ -1,4 +1,4 @@
-// Blobs of the embedded store that are longer than one system call transfers.
+// Blobs of the disk store that are longer than one system call transfers.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-// The in-memory store against the contract, and its hooks for tests.
+// The memory store against the contract, and its hooks for tests.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-// What remains of a data directory whose first use failed: everything that others made, and nothing else.
+// What remains of a data directory whose first use failed: everything that others created, and nothing else.
 
 import assert from 'node:assert/strict';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';

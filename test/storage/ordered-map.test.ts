@@ -1,4 +1,4 @@
-// The ordered map beside a plain one, with random operations.
+// The ordered map compared with a plain map over random operations.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,5 +1,5 @@
-// Random operations on a store beside a model of two maps: single and concurrent commits, trims, dropped
-// logs, restarts. After each step the store must match the model.
+// Random operations on a store and on a model of two maps: single and concurrent commits, trims, dropped logs,
+// restarts. After each step the store must match the model.
 
 import assert from 'node:assert/strict';
 import type { Store, StoreOperation } from '../../src/storage/store.js';
@@ -8,18 +8,18 @@ export interface HistoryOptions {
   readonly open: () => Promise<Store>;
   readonly reopen: (store: Store) => Promise<Store>;
   readonly stepCount: number;
-  /** With fewer failed commits after that, it goes on, for at most twenty times as many steps. */
+  /** Continues until this many commits have failed, for at most twenty times as many steps. */
   readonly failuresMin?: number;
   readonly recordBytesMax: number;
-  /** Says whether a commit may fail so; the model then stays as it is. */
+  /** Whether a commit may fail with this error; the model then stays unchanged. */
   readonly mayFail?: (error: unknown) => boolean;
-  /** Called after a commit failed. */
+  /** Called after a failed commit. */
   readonly makeRoom?: () => Promise<void>;
 }
 
 interface Model {
   values: Map<string, number>;
-  /** By log: byte length by sequence. */
+  /** Byte length of each record by log and sequence. */
   logs: Map<string, Map<number, number>>;
 }
 
@@ -29,7 +29,7 @@ export function testSeed(): number {
   return seed;
 }
 
-/** Returns the number of failed commits and the store, still open. */
+/** Returns the number of failed commits, and the store, which is still open. */
 export async function liveRandomly(
   options: HistoryOptions,
 ): Promise<{ store: Store; failedCount: number }> {
@@ -71,7 +71,7 @@ export async function liveRandomly(
     const commits = Array.from({ length: 1 + below(4) }, () => {
       const operations = Array.from({ length: 1 + below(4) }, operation);
       const dropped = operations.filter(({ kind }) => kind === 'dropLog').map(logOf);
-      // A log that is dropped in a commit is not written in it: its name is not used again.
+      // A log that is dropped in a commit is not written to in the same commit, because its name cannot be reused.
       return operations.filter((one) => one.kind === 'dropLog' || !dropped.includes(logOf(one)));
     });
     const dropped = new Set<string | undefined>();
@@ -176,7 +176,7 @@ function checksum(bytes: Uint8Array): number {
   return bytes.byteLength * 1_000 + (bytes[0] ?? 0);
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Numbers from 0 to 1, reproducible by seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,5 +1,5 @@
-// The embedded store: contract, a kill, format versions, files of blobs. More kills, full disks and long logs have files
-// of their own.
+// The disk store: contract, a kill, format versions, files of blobs. More kills, full disks and long logs have their
+// own files.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Every single bit of a small store is damaged, and every file is cut at each byte.
+// Flips every single bit of a small store, and truncates every file at each byte.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -31,7 +31,7 @@ describe('damage of a small store', () => {
       const intact = await readDirectly(directory);
       const found = await readWithEach(directory, file, withEachBitFlipped(bytes));
       assert.equal(found.length, 8 * bytes.length);
-      // Of the log before the base, only the record is in use.
+      // Only the record of the log before the base is in use.
       const [frame] = framesIn(bytes);
       const isInUse = (bit: number) => file !== OLD_LOG || bit >= 8 * frame!.bodiesAt;
       const wrong = found.findIndex(
@@ -57,7 +57,7 @@ describe('damage of a small store', () => {
     const directory = await copyToDamage();
     const content = await readDirectly(directory);
     const bytes = await readFile(join(directory, MARK_FILE));
-    // The slots, and some of what is between them.
+    // The slots, and part of the space between them.
     const slots = [0, 4096].flatMap((at) => Array.from({ length: 8 * 40 }, (_, i) => 8 * at + i));
     const damaged = slots.map((bit) => {
       const result = Buffer.from(bytes);

@@ -1,4 +1,4 @@
-// What changed in the journal without a commit is found: at the start, or when it is read.
+// Changes in the journal without a commit are found: at the start, or when the data is read.
 
 import assert from 'node:assert/strict';
 import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -34,10 +34,10 @@ async function errorsIn(directory: string): Promise<string> {
 interface Damage {
   readonly what: string;
   readonly file: string;
-  /** Changes the bytes, or returns others. */
+  /** Changes the bytes in place, or returns new ones. */
   readonly by: (bytes: Buffer) => Buffer | undefined;
   readonly message: RegExp;
-  /** In a record or a long value: other data can still be read. */
+  /** Set for damage in a record or a long value: other data can still be read. */
   readonly isFoundByReading?: true;
 }
 
@@ -48,7 +48,7 @@ function flip(at: (frames: ReturnType<typeof framesIn>) => number): Damage['by']
   };
 }
 
-/** The bytes of the frames in another order. */
+/** Reorders the frames of the file. */
 function arrange(choose: <T>(frames: readonly T[]) => readonly T[]): Damage['by'] {
   return (bytes) =>
     Buffer.concat(choose(framesIn(bytes)).map(({ at, end }) => bytes.subarray(at, end)));
@@ -253,7 +253,7 @@ describe('the mark of commits', () => {
     await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
     assert.match(await errorsIn(directory), message);
 
-    // The older copy goes on to the same number of commits, and to a greater one.
+    // The older copy continues to the same number of commits, and to a greater one.
     for (const others of [['x', 'z'], ['z']]) {
       await values(older, ...others);
       await copyJournal(older);
@@ -330,7 +330,7 @@ describe('rot in a backup', () => {
     const folder = join(directory, '..', 'backup');
     await store.backup(folder, async () => ({ blobNames: [], collectionCount: 0 }));
     await store.close();
-    // It is then a data directory.
+    // Without the marker, the folder is a data directory.
     await rm(join(folder, MARKER_FILE));
     const intact = await readFile(join(folder, BACKUP_BASE));
     const damages = [

@@ -1,4 +1,4 @@
-// The contract of stores with logs that are so short that bases are written, and files removed, all the time.
+// The contract of stores with logs so short that bases are written, and files removed, all the time.
 
 import { storeContract } from './contract.js';
 import { diskHarnessOf } from './directories.js';

@@ -1,5 +1,5 @@
-// A process that commits to a store as fast as it can and is killed in the midst of it, several times. After each kill
-// the store has all that was acknowledged, and of each commit all or nothing.
+// Repeatedly kills a process that commits to a store as fast as it can. After each kill the store contains everything
+// that was acknowledged, and each commit completely or not at all.
 
 import assert from 'node:assert/strict';
 import { eventually } from '../support/waiting.js';
@@ -7,8 +7,10 @@ import { requireCommitted, TRIMS_FROM } from './committed.js';
 import { startCommitter } from './committer-process.js';
 
 /**
- * Kills after some commits, not after some time, so that a slow machine kills as often in the middle.
- * @param logBytesMax of the store; with short logs it writes bases all the time.
+ * Kills after a number of commits rather than a time, so that kills hit the middle of a write as often on a slow
+ * machine.
+ *
+ * @param logBytesMax log size of the store; with short logs it writes bases all the time.
  */
 export async function surviveKills(
   directory: string,
@@ -19,7 +21,7 @@ export async function surviveKills(
   for (let round = 0; round < rounds; round++) {
     const child = startCommitter(directory, logBytesMax === undefined ? {} : { logBytesMax });
     assert.ok(await child.isReady(), child.errors());
-    // More in the first round than the committer keeps without a trim.
+    // The first round commits more than the committer keeps without a trim.
     const commitCount = round === 0 ? TRIMS_FROM + 10 : 1 + ((53 * round) % 211);
     await eventually(`${commitCount} acknowledged commits`, () => child.lines.length > commitCount);
     await child.kill();

@@ -1,4 +1,4 @@
-// A write that a kill or a power failure interrupted is cut off by the next start, and nothing else is.
+// The next start cuts off a write that was interrupted by a kill or a power failure, and nothing else.
 
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { makeDirectory, openIn } from './directories.js';
 import { type FrameRange, framesIn } from './journal-frames.js';
 
 describe('a write that was torn', () => {
-  /** The store before and after a commit, whose mark was not written: as after a kill. */
+  /** The store before and after a commit whose mark was not written, as after a kill. */
   async function makeTornDirectory(): Promise<{
     directory: string;
     bytes: Buffer;
@@ -53,7 +53,7 @@ describe('a write that was torn', () => {
     const { at, end } = frame;
     const lengths = Array.from({ length: end - at }, (_, i) => at + i);
     const cuts = lengths.map((length) => bytes.subarray(0, length));
-    // Zeros had been written there before.
+    // The space was filled with zeros before.
     const zeroed = lengths.map((length) => Buffer.from(bytes).fill(0, length));
     for (const contents of [cuts, zeroed]) {
       const found = await readWithEach(directory, LAST_LOG, contents);

@@ -1,4 +1,4 @@
-// What the store says about directories that it cannot use, or that others may enter.
+// Messages about directories that the store cannot use, or that other users can access.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
@@ -69,7 +69,7 @@ describe('a data directory', () => {
     assert.match(warnings[0]!, /Other users can access .*mounted \(mode 755\)/);
     await chmod(directory, 0o700);
     assert.deepEqual(await warningsAbout(directory), []);
-    // As Kubernetes makes a volume with fsGroup.
+    // Kubernetes sets this mode on a volume with fsGroup.
     await chmod(directory, 0o2770);
     assert.deepEqual(await warningsAbout(directory), []);
   });

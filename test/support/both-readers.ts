@@ -1,4 +1,4 @@
-// Parses JSON with vectors cut out by the addon, and all of it in JavaScript, and compares the two.
+// Parses JSON both with the addon, which extracts the vectors, and entirely in JavaScript, and compares the results.
 
 import assert from 'node:assert/strict';
 import { type CutVectors, cutVectors } from '../../src/formats/json/cut-vectors.js';
@@ -8,7 +8,7 @@ import type { ParsedRows } from '../../src/server/bodies/parsed-rows.js';
 
 const cutNothing: CutVectors = () => null;
 
-/** The result of the first way; throws what it throws. `comparable` leaves out what is random. */
+/** Returns the result of the addon, or throws its error. `comparable` leaves out what is random. */
 export function readBothWays<Result>(
   read: (cut: CutVectors) => Result,
   comparable: (result: Result) => unknown,
@@ -42,7 +42,7 @@ function attempt<Result>(read: () => Result): { result: Result } | { error: unkn
   }
 }
 
-/** The rows without their ids, which are different each time where some of them are generated. */
+/** The rows without their ids, since generated ids differ each time. */
 export function withoutIds<Rows extends Pick<ParsedRows, 'batch'>>(rows: Rows): unknown {
   return { ...rows, ids: null, batch: { ...rows.batch, ids: null } };
 }

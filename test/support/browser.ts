@@ -5,12 +5,12 @@ import { type Browser, chromium } from 'playwright-core';
 
 const EXECUTABLE = process.env.SAGITTA_TEST_CHROMIUM ?? '/usr/bin/chromium';
 
-/** Why tests in a browser are skipped; false where they run. */
+/** Why browser tests are skipped; false if they run. */
 export const NO_BROWSER = existsSync(EXECUTABLE)
   ? false
   : `needs Chromium: expected ${EXECUTABLE}, or its path in SAGITTA_TEST_CHROMIUM`;
 
-/** Without Chromium's own connections, which a machine without a network refuses many times a second. */
+/** Disables Chromium's own connections, which a machine without a network refuses many times a second. */
 const ARGUMENTS = [
   '--no-sandbox',
   '--disable-quic',
@@ -20,7 +20,7 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
-/** WebGL on a machine without a GPU. Everything is then drawn by it, which is slower. */
+/** WebGL on a machine without a GPU. It also draws everything else, which is slower. */
 const WEBGL_ARGUMENTS = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
 
 export function launchBrowser({ hasWebGl = true } = {}): Promise<Browser> {

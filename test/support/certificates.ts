@@ -1,4 +1,4 @@
-// Creates an authority and certificates that it signs, for tests.
+// Creates a certificate authority, and certificates signed by it.
 
 import { webcrypto } from 'node:crypto';
 import './reflect-metadata.js';
@@ -16,7 +16,7 @@ export interface CertificateOptions {
   /** As in RFC 4514, `CN=batch,O=Acme`. */
   readonly subject: string;
   readonly san?: readonly { type: 'dns' | 'url' | 'email' | 'ip'; value: string }[];
-  /** Both when absent. */
+  /** For both purposes if absent. */
   readonly purpose?: 'server' | 'client';
   readonly notBefore?: Date;
   readonly notAfter?: Date;
@@ -73,7 +73,7 @@ export async function createAuthority(name = 'CN=Test authority'): Promise<Autho
   };
 }
 
-/** A certificate for servers on this machine. */
+/** Issues a certificate for servers on this machine. */
 export function issueForServer(
   authority: Authority,
   options: Partial<CertificateOptions> = {},

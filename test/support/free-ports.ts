@@ -1,14 +1,15 @@
-// Ports for servers that are started on them later, or again. They are below those that the system gives to
-// outgoing connections and to servers that ask for any port, which would take one that is free for a moment.
+// Ports for servers that are started later, or restarted. They are below the range from which the system chooses ports
+// for outgoing connections and for servers without a fixed port, because it could take a port that is free only for a
+// moment.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
 const FIRST = 10_000;
-/** Of those that the system gives, by default. */
+/** The first port of the system's range by default. */
 const SYSTEM_FIRST = 32_768;
-/** How far the processes of tests are apart, whose numbers follow each other. */
+/** Distance between the ports of test processes, whose process ids are consecutive. */
 const APART = 101;
 
 const end = firstOfSystem();
@@ -41,7 +42,7 @@ function firstOfSystem(): number {
     const [first] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
     if (Number(first) > 2 * FIRST) return Number(first);
   } catch {
-    // Not Linux.
+    // The system is not Linux.
   }
   return SYSTEM_FIRST;
 }

@@ -1,9 +1,9 @@
-// What a test that failed left behind: servers that listen, processes that run. They would keep the
-// test process from ending, so scripts/test.mjs releases them at the end of each test file.
+// Releases what a failed test left behind, such as listening servers and running processes, which would prevent the
+// test process from ending. scripts/test.mjs calls it at the end of each test file.
 
 const leftovers = new Set<() => unknown>();
 
-/** Runs the function at the end of the test file; returns one that says that it is not needed. */
+/** Runs the function at the end of the test file, unless the returned function is called first. */
 export function releaseAtEnd(release: () => unknown): () => void {
   leftovers.add(release);
   return () => leftovers.delete(release);

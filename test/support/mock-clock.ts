@@ -1,11 +1,11 @@
-// A mocked clock for tests in a process that other tests share.
+// A mocked clock for tests that share a process with others.
 
 import type { TestContext } from 'node:test';
 
 /**
- * Mocks `setTimeout` until the test ends. Unlike with the mock of Node alone, `clearTimeout` still clears timers that
- * are older: connections of earlier tests end during this one, and the timers of those that fetch has given up would
- * otherwise go off without them, as an error of whatever test runs then.
+ * Mocks `setTimeout` until the test ends. Unlike with Node's mock alone, `clearTimeout` still clears older timers:
+ * connections of earlier tests end during this one, and timers that fetch had meant to clear would otherwise fire and
+ * fail whatever test is running.
  */
 export function mockClock(t: TestContext): void {
   const clearReal = globalThis.clearTimeout;

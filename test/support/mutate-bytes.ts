@@ -1,10 +1,10 @@
-// Random changes of bytes that decoders read: flipped bits, other bytes, cuts, numbers at the bounds of their types in
-// aligned places, and parts of other inputs.
+// Random changes of bytes that decoders read: flipped bits, other bytes, truncation, numbers at the bounds of their
+// types at aligned offsets, and parts of other inputs.
 
-/** A number from 0 to below `bound`. */
+/** A random number from 0 to below `bound`. */
 type Below = (bound: number) => number;
 
-/** May change the bytes in place. `others` are inputs that parts are taken from. */
+/** May change the bytes in place. `others` are inputs from which parts are taken. */
 export function mutateBytes(bytes: Buffer, below: Below, others: readonly Uint8Array[]): Buffer {
   const at = below(bytes.length);
   switch (below(6)) {

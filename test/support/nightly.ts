@@ -1,4 +1,4 @@
-// Tells whether this is the nightly run, in which every test runs and random ones do more rounds. In which run
-// a test file takes part is said by its name: *.test.ts, *.ci.test.ts or *.nightly.test.ts.
+// Whether this is the nightly run, which runs every test and more rounds of random ones. The name of a test file says
+// in which run it takes part: *.test.ts, *.ci.test.ts or *.nightly.test.ts.
 
 export const IS_NIGHTLY = process.env.SAGITTA_TEST_NIGHTLY === '1';

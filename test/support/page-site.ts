@@ -1,12 +1,12 @@
-// A web site for tests in a browser: one page, the compiled modules of the client, and a path to which
-// the page posts its result.
+// A web site for browser tests: one page, the compiled modules of the client, and a path to which the page posts its
+// result.
 
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { withResolvers } from './waiting.js';
 
-/** `client` imports modules of `common`. */
+/** Includes `common`, which `client` imports. */
 const MODULES = new URL('../../src/', import.meta.url);
 
 export interface PageSite {
@@ -18,7 +18,7 @@ export interface PageSite {
 
 type Handler = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
-/** `serveOther`: what the site does with other paths; 404 by default. */
+/** @param serveOther serves all other paths; by default, with 404. */
 export async function startPageSite(
   page: string,
   serveOther: Handler = (_, outgoing) => outgoing.writeHead(404).end(),

@@ -1,18 +1,18 @@
-// The program of a server process for tests and benches that kill or measure it. It prints its
-// address when it listens, and `ready` when every collection is loaded.
+// The program of server processes that tests and benches kill or measure. It prints its address when it listens, and
+// `ready` when every collection is loaded.
 
 import { createRequire } from 'node:module';
 import { packageFile } from '../../src/common/package-files.js';
 import { START_AGAIN } from './server-exit.js';
 
-// As it is installed, which starts in a fraction of the time that separate modules take.
+// The installed program starts in a fraction of the time of separate modules.
 const { startServer, loadConfig } = createRequire(import.meta.url)(
   packageFile('dist/app/main.js'),
 ) as typeof import('../../src/main.js');
 
 const server = await startServer(loadConfig({ env: process.env })).catch((error: unknown) => {
   console.error(error);
-  // As what a cluster says of a moment, a start during an election is one that a process manager repeats.
+  // A start during an election fails because of a temporary state of the cluster; a process manager would retry it.
   const { code } = error as { code?: string };
   process.exit(code === 'configuration_invalid' || code === 'no_leader' ? START_AGAIN : 1);
 });

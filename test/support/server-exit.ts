@@ -1,2 +1,2 @@
-/** The exit code of a server of a test that could not start as things were: EX_TEMPFAIL of sysexits.h. */
+/** The exit code of a test server that could not start for a temporary reason: EX_TEMPFAIL of sysexits.h. */
 export const START_AGAIN = 75;

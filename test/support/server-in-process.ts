@@ -1,4 +1,4 @@
-// Starts a whole server in the process of the test, on a free port and with a new data directory.
+// Starts a whole server in the test process, on a free port and with a new data directory.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

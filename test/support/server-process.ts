@@ -1,4 +1,4 @@
-// Starts and ends real server processes, and sends requests to them.
+// Starts and stops real server processes, and sends requests to them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,27 +13,27 @@ const START_MS_MAX = 60_000;
 export interface ServerProcess {
   readonly url: string;
   readonly child: ChildProcess;
-  /** From the start of the process until it listened, and until it was ready. */
+  /** Time from the start of the process until it listened, and until it was ready. */
   readonly listeningMs: number;
   readonly readyMs: number;
-  /** How the process ended; null while it runs. */
+  /** How the process ended; null while it is running. */
   readonly exit: string | null;
-  /** SIGTERM; resolves when the process has ended. */
+  /** Sends SIGTERM; resolves when the process has ended. */
   stop(): Promise<void>;
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
 }
 
 export async function startServerProcess(options: {
   dataDirectory: string;
   settings?: Readonly<Record<string, string>>;
-  /** For profilers: `--cpu-prof`. */
+  /** For profilers, such as `--cpu-prof`. */
   nodeArguments?: readonly string[];
   /** A command that runs the server, such as one that limits its memory. */
   prefix?: readonly string[];
-  /** A descriptor for its log; ours when absent. */
+  /** A descriptor for its log; the parent's stderr if absent. */
   logDescriptor?: number;
-  /** Told of the process before it is ready, to kill it while it starts. */
+  /** Receives the process before it is ready, for example to kill it during its start. */
   onSpawned?: (child: ChildProcess) => void;
 }): Promise<ServerProcess> {
   const startedAt = performance.now();
@@ -57,7 +57,7 @@ export async function startServerProcess(options: {
     const { value, done } = await lines.next();
     clearTimeout(deadline);
     if (done === true) {
-      // Its output ends before it does.
+      // Its output ends before the process does.
       if (exitOf(child) === null) await once(child, 'exit');
       throw new Error(`the server ended before it was ready (${exitOf(child)})`);
     }
@@ -97,7 +97,7 @@ export interface Reply {
   json<T>(): T;
 }
 
-/** Sends requests over kept connections; `call` rejects when the connection breaks. */
+/** Sends requests over persistent connections; `call` rejects if the connection breaks. */
 export function createCaller(url: string, connectionCount = 16) {
   const agent = new Agent({ keepAlive: true, maxSockets: connectionCount });
   const call = (

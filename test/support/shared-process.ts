@@ -1,10 +1,10 @@
-// Processes that all test files of a process share. They end with it, and never keep it from ending.
+// Processes shared by all test files of a process. They end with it and never prevent it from ending.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 
-/** Ends the child when nothing is left to do in this process; `release` is called then. */
+/** Ends the child when this process has nothing left to do, and then calls `release`. */
 export function endWithThisProcess(child: ChildProcess, release: () => void = () => {}): void {
   let isEnding = false;
   const end = async (): Promise<void> => {
@@ -18,12 +18,12 @@ export function endWithThisProcess(child: ChildProcess, release: () => void = ()
     }
     release();
   };
-  // Not at 'exit': the CPU time of a child counts only when this process has seen its end.
+  // Not on 'exit', because the CPU time of a child counts only once this process has seen its end.
   process.on('beforeExit', end);
   process.once('exit', () => child.kill('SIGKILL'));
 }
 
-/** Lets this process end while the child runs. */
+/** Lets this process end while the child is running. */
 export function unrefChild(child: ChildProcess): void {
   child.unref();
   child.channel?.unref();

@@ -1,5 +1,5 @@
-// A server for the test files that only need one to talk to. It is a process of the installed program, which all files of
-// a test process share: starting one takes more CPU time than most of these files.
+// A server for test files that only need one to talk to: a process of the installed program, shared by all files of a
+// test process, because starting one takes more CPU time than most of these files.
 
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -11,7 +11,10 @@ import { endWithThisProcess, unrefChild } from './shared-process.js';
 
 let started: Promise<string> | undefined;
 
-/** The URL of the server, without collections and aliases. Files run one after another, so each has it for itself. */
+/**
+ * The URL of the server, with all collections and aliases removed. Files run one after another, so each can use it
+ * exclusively.
+ */
 export async function emptyServer(): Promise<string> {
   started ??= startSharedServer();
   const url = await started;
@@ -22,7 +25,10 @@ export async function emptyServer(): Promise<string> {
   return url;
 }
 
-/** The URL of the server with a collection `points`: p0 to p11 are [0, 1] to [11, 1], with a name and whether they are even. */
+/**
+ * The URL of the server with a collection `points`: p0 to p11 are [0, 1] to [11, 1], with a name and whether they are
+ * even.
+ */
 export async function serverWithPoints(): Promise<string> {
   const url = await emptyServer();
   const { collections, collection } = createClient({ baseUrl: url });

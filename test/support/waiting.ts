@@ -1,8 +1,8 @@
-// Waiting for what must happen, on a machine that may be busy with something else.
+// Waits for what must happen, on a machine that may be busy.
 
 import assert from 'node:assert/strict';
 
-/** How long a test waits for what must happen, in ms: longer than any delay of a busy machine. */
+/** Maximum time in ms that a test waits: longer than any delay of a busy machine. */
 export const WAIT_MS_MAX = 180_000;
 
 /** Waits until the condition holds; fails after {@link WAIT_MS_MAX}. */
@@ -20,7 +20,7 @@ export interface PromiseWithResolvers<Value> {
   reject(reason: Error): void;
 }
 
-/** A promise with its two functions, as `Promise.withResolvers` of Node 22 returns it. */
+/** A promise with its two functions, like `Promise.withResolvers` of Node 22. */
 export function withResolvers<Value = void>(): PromiseWithResolvers<Value> {
   let settle!: Pick<PromiseWithResolvers<Value>, 'resolve' | 'reject'>;
   const promise = new Promise<Value>((resolve, reject) => {

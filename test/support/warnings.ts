@@ -1,4 +1,4 @@
-// Fails when work adds so many listeners to one object that Node warns of a leak.
+// Fails if work adds so many listeners to one object that Node warns of a leak.
 
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';

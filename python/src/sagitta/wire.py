@@ -2387,7 +2387,7 @@ class Limits(TypedDict):
     filter_path_characters_max: int
     """The maximum length of a field name in a filter. In characters."""
     text_fields_max: int
-    """The maximum number of metadata paths in the index of text of a collection. In paths."""
+    """The maximum number of metadata paths in the text index of a collection. In paths."""
     text_stop_words_max: int
     """The maximum number of stop words of a collection. In words."""
     text_stop_word_characters_max: int
@@ -2410,7 +2410,7 @@ class Limits(TypedDict):
     """The maximum size of a compiled $regex, in which repetitions are written out. In instructions.
     """
     filter_patterns_max: int
-    """The maximum number of $regex in a filter. In patterns."""
+    """The maximum number of $regex patterns in a filter. In patterns."""
     filter_polygon_points_max: int
     """The maximum number of points of one $geo_polygon, holes included. In points."""
     vector_id_bytes_max: int
@@ -2418,8 +2418,8 @@ class Limits(TypedDict):
     filter_cache_bytes_max: int
     """Memory for cached filter results, over all collections; 0 disables the cache. In bytes."""
     sorted_rows_max: int
-    """The maximum number of vectors of a sorted list, and of all whose order is kept between pages.
-    In vectors.
+    """The maximum number of vectors in a sorted list, and in all lists whose order is kept between
+    pages. In vectors.
     """
     projection_rows_max: int
     """The maximum sample of a projection. In vectors."""
@@ -2452,8 +2452,8 @@ class Limits(TypedDict):
     idempotency_ms: int
     """How long an idempotency key is remembered. In milliseconds."""
     idempotency_keys_max: int
-    """The maximum number of idempotency keys that are remembered. Requests with further ones are
-    refused with 429 until the oldest expire. In keys.
+    """The maximum number of idempotency keys that are remembered. Further keys are refused with 429
+    until the oldest expire. In keys.
     """
     queued_queries_max: int
     """The maximum number of queries that wait for the engine. In queries."""

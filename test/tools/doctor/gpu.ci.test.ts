@@ -1,4 +1,4 @@
-// The examination of GPUs, without a GPU, without the addon, and on emulated ones that fail.
+// The examination of GPUs: without a GPU, without the addon, and on emulated GPUs that fail.
 
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
@@ -65,7 +65,7 @@ describe('the examination of emulated GPUs', { skip: MISSING_ADDON }, () => {
 
   it('keeps mma when wgmma faults, which is checked first', async (t) => {
     const faults = createFaultFile(t);
-    // Listing makes fewer calls; the launch is one of the check of wgmma.
+    // Listing makes fewer calls; this launch belongs to the check of wgmma.
     faults.arm('lost-in-kernel launch 9');
     const { devices, isUsable, advice } = await examineGpus({ addonPath: ADDON, deadlines });
     const [device] = devices;

@@ -1,5 +1,4 @@
-// Kinds of damage of a data directory: how each is done to the sample of verify.test.ts, and the expected
-// finding.
+// Kinds of damage to a data directory: how each is inflicted on the sample of verify.test.ts, and the expected finding.
 
 import { keys, segmentBlobName } from '../../../src/database/layout/keys.js';
 import {
@@ -18,7 +17,7 @@ import { encodeSegment } from '../../segment/sample.js';
 
 const text = (value: string) => new Uint8Array(Buffer.from(value));
 
-/** A store with the sample, and ways to change it that the service does not have. */
+/** A store with the sample, and ways to change it that the service does not offer. */
 export class DamagedData {
   readonly store: DiskStore;
   readonly definition: CollectionDefinition;
@@ -50,7 +49,7 @@ export class DamagedData {
     return this.putDefinition({ vectors: { ...vectors, '': { ...vectors[''], ...change } } });
   }
 
-  /** Changes rows of a segment as nothing that we write ever would, with a checksum that fits. */
+  /** Changes rows of a segment in ways that the service never would, with a matching checksum. */
   async rewriteSegment(index: number, change: (data: SegmentData) => void): Promise<void> {
     const entry = this.manifest.segments[index]!;
     const name = this.segmentName(entry.number);
@@ -87,7 +86,7 @@ export class DamagedData {
   }
 }
 
-/** By kind: how the damage is done, and the expected finding. */
+/** For each kind, how to inflict the damage, and the expected finding. */
 export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<unknown>, RegExp]>> =
   {
     'a definition that is not JSON': [

@@ -1,4 +1,4 @@
-// Intact data that the tests of verification copy and damage: segments, a log, and everything else that a data directory has.
+// Intact data that the tests of verification copy and damage: segments, a log, and everything else in a data directory.
 
 import assert from 'node:assert/strict';
 import { cp } from 'node:fs/promises';
@@ -19,9 +19,9 @@ const DIMENSION = 3;
 export interface SoundData {
   /** A data directory. */
   readonly sound: string;
-  /** The backup of it. */
+  /** Its backup. */
   readonly backup: string;
-  /** Of the collection `c`. */
+  /** The incarnation of the collection `c`. */
   readonly incarnation: string;
   readonly manifest: Manifest;
 }
@@ -46,7 +46,7 @@ export async function makeSoundData(): Promise<SoundData> {
     const vectors = { '': { ...dense(DIMENSION), metric } };
     await database.createCollection({ id, vectors, description: null, labels: {} });
   }
-  // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
+  // Segments hold 64 rows; the last write straddles two of them, and later writes are only in the log.
   for (let n = 1; n <= 6; n++)
     await database.collection('c').write(rowsOf(n * 30, 50, n), { mode: 'upsert' });
   await eventually('a checkpoint has the full segments', () => {

@@ -1,5 +1,5 @@
-// Verification of a data directory whose journal was damaged: each frame of it, at each member of its header, in what
-// it changes, and anywhere else.
+// Verification of a data directory with a damaged journal: each frame is damaged at each member of its header, in its
+// directory, and elsewhere.
 
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -10,9 +10,9 @@ import { FRAME_MARK, HEADER_BYTES } from '../../../src/storage/frame.js';
 import { createRandom, testSeed } from '../../database/harness.js';
 import { copyOf, makeSoundData } from './sound-data.js';
 
-/** Of the length of the directory, in a header. */
+/** Offset of the directory length in a header. */
 const DIRECTORY_LENGTH_AT = 16;
-/** The first bytes of the members of a header, and its last byte. */
+/** The first byte of each member of a header, and its last byte. */
 const HEADER_PLACES = [0, 4, 8, DIRECTORY_LENGTH_AT, 20, 24, 32, HEADER_BYTES - 1];
 
 it('verify finds damaged frames of the journal, and survives any change to them', async (t) => {
@@ -40,7 +40,7 @@ it('verify finds damaged frames of the journal, and survives any change to them'
         assert.ok(await isFoundAt(at + place), `byte ${place} of the frame at ${at} of ${name}`);
       }
     }
-    // Records that were trimmed may hold anything.
+    // The space of trimmed records may contain anything.
     for (let i = 0; i < 50; i++, otherCount++) {
       if (await isFoundAt(Math.floor(random() * bytes.byteLength))) foundCount++;
     }
@@ -56,12 +56,12 @@ it('verify finds damaged frames of the journal, and survives any change to them'
   assert.ok(!(await hasFindings(directory)), 'the data is as it was');
 });
 
-/** Without what is written ahead. */
+/** Removes the zeros written ahead. */
 function withoutZeros(bytes: Buffer): Buffer {
   return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
 }
 
-/** Whether damage is found, or makes it impossible to read the journal, which is said. */
+/** Whether the damage is found, or reported as making the journal unreadable. */
 async function hasFindings(directory: string): Promise<boolean> {
   try {
     return (await verifyDirectory(directory)).errorCount > 0;

@@ -1,5 +1,5 @@
-// Verification finds nothing in intact data and reports every kind of damage, whatever else is damaged. It
-// changes nothing. The frames of the journal are damaged one by one in verify.ci.test.ts.
+// Verification finds nothing in intact data and reports every kind of damage, even besides other damage. It changes
+// nothing. verify.ci.test.ts damages the frames of the journal one by one.
 
 import assert from 'node:assert/strict';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ before(async () => {
 const lines = ({ findings }: VerifyReport) =>
   findings.map(({ severity, where, what }) => `${severity}: ${where}: ${what}`);
 
-/** Everything in the folder, by name. */
+/** The contents of all files in the folder, by name. */
 async function contentsOf(directory: string): Promise<Map<string, string>> {
   const contents = new Map<string, string>();
   for (const name of (await readdir(directory, { recursive: true })).sort()) {
