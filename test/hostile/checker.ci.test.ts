@@ -1,5 +1,5 @@
-// Some seconds of many clients on few ids, under kills, halts and jumps of the clock: everything that they are
-// told fits one order of all writes. `checker/main.ts` runs for hours.
+// A few seconds of many clients on few ids, with kills, pauses and clock jumps: all replies must fit one order of all
+// writes. `checker/main.ts` runs for hours.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,4 +1,4 @@
-// Short runs of all decoders over damaged inputs; `decoders/main.ts` is for long ones.
+// Short runs of all decoders over damaged inputs; `decoders/main.ts` is for long runs.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -13,7 +13,7 @@ it('damaged inputs are refused with a message, or read like by a second reader',
     [],
     `seed ${seed}`,
   );
-  // The first inputs are whole files, so that each decoder has something to read.
+  // The first inputs are undamaged files, so that each decoder has something to read.
   for (const { name, caseCount, outcomes } of reports) {
     assert.ok(caseCount > 0, name);
     console.log(`${name}: ${JSON.stringify(outcomes)}`);

@@ -1,5 +1,5 @@
-// Short runs on a faulty disk: the store alone, with a sample of all faults, and a server with some of them.
-// `disk/main.ts` has each fault at each call.
+// Short runs on a faulty disk: the store alone with a sample of all faults, and a server with some of them.
+// `disk/main.ts` tries each fault at each call.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,10 +11,10 @@ import { type Case, FaultyServer } from './disk/disk.js';
 import { CALLS, compileFaults, STORE_FAULTS } from './disk/faults.js';
 import { runStorePlan } from './disk/store-process.js';
 
-/** Of so many calls of the store one has each fault. */
+/** One of this many calls of the store has each fault. */
 const EVERY = 25;
 const RANDOM_ROUNDS = 5;
-/** Fewer than any round makes of the calls below. */
+/** Fewer than the number of calls of each kind below in any round. */
 const NTH_MAX = 12;
 
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));

@@ -1,4 +1,4 @@
-// The check of replies that the fuzzer relies on: each kind of fault, planted in a good reply, is reported.
+// The check of replies in the fuzzer reports each kind of fault planted in a good reply.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,11 +1,11 @@
-// A short run of the fuzzer of the API; `fuzz/main.ts` is for long runs, which also measure the memory.
+// A short run of the API fuzzer; `fuzz/main.ts` is for long runs, which also measure memory.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { testSeed } from '../database/harness.js';
 import { describeFault, findGaps, runFuzz, tableOf } from './fuzz/fuzz.js';
 
-/** Only a hang takes so long, on however busy a machine. */
+/** Only a hang takes this long, even on a busy machine. */
 const HANG_MS = 60_000;
 
 it('the service answers any request as openapi.json describes', async () => {

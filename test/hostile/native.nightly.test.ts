@@ -1,4 +1,4 @@
-// Short runs of the fuzzers of the kernels; `native/main.ts` is for long ones.
+// Short runs of the kernel fuzzers; `native/main.ts` is for long runs.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,5 +1,5 @@
-// Hundreds of clients with heavy work on a server with 1 GB of memory: it refuses what does not fit, and goes
-// on. How fast it is meanwhile depends on the machine: `overload/main.ts` measures it.
+// Hundreds of clients with heavy work on a server with 1 GB of memory: it refuses what does not fit, and continues. Its
+// speed meanwhile depends on the machine; `overload/main.ts` measures it.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,5 +1,5 @@
-// A sample of damages of every kind of file: nothing is answered from damage, no process ends, every message says what
-// to do, and verify finds what the service finds. `rot/main.ts` tries thousands.
+// A sample of damage to every kind of file: no answer comes from damaged data, no process crashes, every message says
+// what to do, and verify finds what the service finds. `rot/main.ts` tries thousands of cases.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -18,7 +18,7 @@ for (const { what, options } of CASES) {
     assert.deepEqual(faults, [], `seed ${seed}`);
     const total = (outcome: string) =>
       Object.values(outcomes).reduce((sum, counts) => sum + (counts[outcome] ?? 0), 0);
-    // Neither is everything refused, nor is nothing noticed.
+    // Neither is everything refused, nor does everything go unnoticed.
     assert.ok(total('refused at the start') + total('refused by restore') > 0, `seed ${seed}`);
     assert.ok(total('without effect') + total('repaired') > 0, `seed ${seed}`);
   });

@@ -1,5 +1,5 @@
-// Mixed work with restarts for some seconds: every kind of request works, and restarts lose nothing. Whether the service
-// stays flat takes longer to see: `soak/main.ts`.
+// Mixed work with restarts for some seconds: every kind of request works, and restarts lose nothing. Detecting growth
+// takes longer; see `soak/main.ts`.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

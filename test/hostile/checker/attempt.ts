@@ -1,4 +1,4 @@
-// One request over HTTP, without hidden retries: when it began, when it ended, and what is known about it.
+// One HTTP request without hidden retries: when it began, when it ended, and what is known about it.
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
@@ -7,9 +7,12 @@ export interface Call {
   readonly path: string;
   readonly body?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The connection is closed by the client after so many bytes of the body. */
+  /** The client closes the connection after this many bytes of the body. */
   readonly cutAfterBytes?: number;
-  /** Of a cluster: the node to ask, and whether the reply must have what any node has acknowledged; else any. */
+  /**
+   * In a cluster: the node to ask, and whether the reply must include what any node has acknowledged. Any node by
+   * default.
+   */
   readonly node?: string;
   readonly isStrong?: boolean;
 }
@@ -17,19 +20,19 @@ export interface Call {
 export interface Attempt {
   readonly startedAt: number;
   readonly endedAt: number;
-  /** Null: the connection broke, or the reply took too long. */
+  /** Null if the connection broke or the reply took too long. */
   readonly reply: AttemptReply | null;
   /** False if no byte of the request can have reached the service. */
   readonly mayHaveArrived: boolean;
-  /** Of a cluster: the node that was asked. */
+  /** In a cluster: the node that was asked. */
   readonly node?: string;
-  /** Whether the reply need only have what this node has replied before, as default reads of a cluster. */
+  /** Whether the reply need only include what this node has replied before, as default reads of a cluster do. */
   readonly mayLag?: boolean;
 }
 
 /** Sends requests to the service, or to one of its nodes. */
 export interface Sender {
-  /** Those of a cluster. */
+  /** The nodes of a cluster. */
   readonly nodes: readonly string[];
   send(call: Call): Promise<Attempt>;
   close(): void;
@@ -41,7 +44,7 @@ export interface AttemptReply {
   readonly text: string;
 }
 
-/** Keeps connections; a request that has no reply after `waitMsMax` is given up, and its connection closed. */
+/** Keeps connections open. A request without a reply after `waitMsMax` is given up, and its connection is closed. */
 export class Connections implements Sender {
   readonly nodes = [];
   readonly #url: string;
@@ -49,7 +52,7 @@ export class Connections implements Sender {
   readonly #agent: Agent;
   readonly #onReply: (headers: IncomingHttpHeaders) => void;
 
-  /** `onReply`: called before an attempt ends that has a reply. */
+  /** `onReply` is called before an attempt with a reply ends. */
   constructor(
     url: string,
     waitMsMax: number,

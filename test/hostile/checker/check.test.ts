@@ -1,5 +1,5 @@
-// The checker itself: it accepts right histories, also with writes of unknown outcome, and reports each kind
-// of anomaly that is planted in them.
+// The checker itself: it accepts correct histories, even with writes of unknown outcome, and reports each kind of
+// anomaly planted in them.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -38,7 +38,7 @@ const rowOf = (id: string, w: string, tag = 'red'): Row => ({
   metadata: { w, tag, n: 1 },
 });
 
-/** A history that is written as if clients had sent one request after the other, a millisecond each. */
+/** A history as if clients had sent one request after another, a millisecond each. */
 class Story {
   readonly history: History = createHistory('c', 'dot');
   readonly state = new Map<string, StoredRow>();
@@ -46,7 +46,7 @@ class Story {
   sequence = 0;
   #writes = 0;
 
-  /** Takes effect and is acknowledged, unless said otherwise. */
+  /** The write takes effect and is acknowledged unless the options say otherwise. */
   write(change: Change, options: { outcome?: Outcome; hasEffect?: boolean } = {}): WriteRecord {
     const { hasEffect = true } = options;
     const tag = `w${++this.#writes}`;
@@ -111,7 +111,7 @@ const shown = ({ id, values, metadata, sequence }: StoredRow) => ({
   sequence,
 });
 
-/** There is such a fault, whose text says what happened. */
+/** Fails unless the checker reports such a fault. */
 function assertFault(story: Story, kind: Fault['kind'], detail: RegExp): void {
   const faults = story.faults();
   const found = faults.some((fault) => fault.kind === kind && detail.test(fault.detail));
@@ -208,7 +208,7 @@ describe('the checker tells by', () => {
     story.history.streams.push({ title: 'stream', parts: [part], counts });
     story.dump();
     const long = { startedAt: start, endedAt: story.now - 1 };
-    // Otherwise either of the deletes may be the first.
+    // Otherwise either of the deletes could come first.
     story.history.writes.splice(1, 3, { ...gone, ...long }, part, { ...stays, ...long });
     assert.deepEqual(story.faults(), []);
   });

@@ -1,5 +1,5 @@
-// Checks a history: there is one order of all writes, by their sequences, in which every reply is right, every
-// read is explained by the state at its sequence, and nothing that had ended is undone or unseen later.
+// Checks a history: one order of all writes, by their sequences, must exist in which every reply is right, every read
+// is explained by the state at its sequence, and nothing that had ended is undone or unseen later.
 
 import type { Dump, Fault, History, ReadRecord, WriteRecord } from './history.js';
 import { applyEffect, type Counts, effectOf, type State } from './model.js';
@@ -14,7 +14,7 @@ import {
   type Span,
 } from './order.js';
 
-/** Orders of one span that are tried, if reads without a sequence tell between them. */
+/** Number of orders to try for one span, if reads without a sequence can tell them apart. */
 const ORDERS_MAX = 64;
 
 export function checkHistory(history: History): Fault[] {
@@ -36,13 +36,13 @@ export function checkHistory(history: History): Fault[] {
   return faults;
 }
 
-/** Sequences that were known at a time. */
+/** The sequences that were known at a time. */
 class Bounds {
-  /** By the end of the operation that told the sequence, with the highest so far. */
+  /** The end of each operation that named a sequence, with the highest sequence so far. */
   readonly #ended: Ended;
-  /** What each node of a cluster has told. */
+  /** What each node of a cluster has named. */
   readonly #endedOn = new Map<string, Ended>();
-  /** By the start of an acknowledged write, with the lowest from there on. */
+  /** The start of each acknowledged write, with the lowest sequence from there on. */
   readonly #started: readonly (readonly [at: number, sequence: number])[];
 
   constructor({ writes, reads, dumps }: History) {
@@ -51,7 +51,7 @@ class Bounds {
         ? [{ startedAt, at: endedAt, sequence: outcome.sequence, node }]
         : [],
     );
-    // A dump is of all nodes.
+    // A dump covers all nodes.
     const ended: { at: number; sequence: number; node?: string | undefined }[] = [
       ...acknowledged,
       ...reads.flatMap(({ endedAt, sequence, node }) =>
@@ -96,7 +96,7 @@ class Bounds {
   }
 }
 
-/** Ascending in both. */
+/** Both members ascend. */
 type Ended = readonly (readonly [at: number, sequence: number])[];
 
 function highestSoFar(ended: readonly { at: number; sequence: number }[]): Ended {
@@ -112,7 +112,7 @@ function lastBelow(ended: Ended, at: number): number {
   return count === 0 ? 0 : ended[count - 1]![1];
 }
 
-/** How many of the ascending times are below `at`, or with `isInclusive` not above it. */
+/** Number of the ascending times below `at` or, with `isInclusive`, not above it. */
 function countBelow(
   times: readonly (readonly [at: number, sequence: number])[],
   at: number,
@@ -129,7 +129,7 @@ function countBelow(
   return low;
 }
 
-/** Acknowledged writes that a later dump has not. */
+/** Finds acknowledged writes that are missing in a later dump. */
 function findLost({ writes, reads, dumps }: History): Fault[] {
   return dumps.flatMap(({ title, at, sequence: last }) => [
     ...writes.flatMap(({ outcome, endedAt, title: write }): Fault[] => {
@@ -195,7 +195,7 @@ function spanOf(
   };
 }
 
-/** The order of the span in which fewest reads are unexplained, and the faults with it. */
+/** Finds the order of the span that leaves the fewest reads unexplained, and its faults. */
 function checkSpan(
   history: History,
   span: Span,
@@ -203,7 +203,7 @@ function checkSpan(
 ): { readonly order: Order; readonly faults: Fault[] } {
   const doubles = findDoubles(history, span);
   let isExhausted = false;
-  // Without the reads if one of them is wrong in every order, to tell which.
+  // If a read is wrong in every order, the search is repeated without reads to find out which.
   for (const mustExplainReads of [true, false]) {
     const search = new OrderSearch(span, { mustExplainReads });
     let best: { order: Order; faults: Fault[] } | null = null;
@@ -214,7 +214,7 @@ function checkSpan(
       if (faults.length === 0 || ++count === ORDERS_MAX) break;
     }
     if (best !== null) {
-      // That no order explained all reads was not proven if the search for one had given up.
+      // If the search gave up, it was not proven that no order explains all reads.
       const doubts = isExhausted && best.faults.length > 0 ? [undecided(span)] : [];
       return { order: best.order, faults: [...doubles, ...doubts, ...best.faults] };
     }
@@ -242,7 +242,7 @@ function findDoubles({ writes }: History, { known }: Span): Fault[] {
   });
 }
 
-/** From the beginning of the span, one state for each sequence. */
+/** The states from the beginning of the span, one for each sequence. */
 function statesOf(span: Span, order: Order, countsOf?: Map<WriteRecord, Counts>): State[] {
   const states: State[] = [span.from];
   for (const [i, write] of order.entries()) {
@@ -268,7 +268,7 @@ interface Step {
 }
 
 /**
- * Reads that no state explains that they may have seen, and what comes before something that had ended. Each
+ * Finds reads that none of their possible states explains, and what precedes something that had already ended. Each
  * read without a sequence takes the first state that explains it: if any choice is right, this one is.
  */
 function findWrongReads(history: History, span: Span, order: Order, fromAt: number): Fault[] {
@@ -315,11 +315,11 @@ function findWrongReads(history: History, span: Span, order: Order, fromAt: numb
 
 interface Floor {
   readonly floor: number;
-  /** What had seen it. */
+  /** What had seen the sequence. */
   readonly floorTitle: string;
 }
 
-/** The sequences that had been seen so far, of all nodes and of each node. */
+/** The highest sequences seen so far, of all nodes and of each node. */
 class Floors {
   readonly #first: Floor;
   readonly #byNode = new Map<string | undefined, Floor>();
@@ -334,7 +334,7 @@ class Floors {
     }
   }
 
-  /** What a read, or a write, must have. */
+  /** What a read, or a write, must have seen. */
   of(read: ReadRecord | null): Floor {
     const found = this.#at(read?.mayLag === true ? read.node : undefined);
     const least = read?.minSequence ?? 0;
@@ -350,7 +350,7 @@ function timesOf({ startedAt, endedAt }: { startedAt: number; endedAt: number })
   return { startedAt, endedAt };
 }
 
-/** The last sequence that what has ended at a time may have seen. */
+/** The last sequence that an operation which ended at a given time may have seen. */
 function ceilings(
   steps: readonly Step[],
   sequenceOf: ReadonlyMap<WriteRecord, number>,
@@ -367,10 +367,10 @@ function ceilings(
   return (at) => starts[countBelow(starts, at, true)]?.[1] ?? last;
 }
 
-/** What a read may have seen. */
+/** The states that a read may have seen. */
 interface Range extends Floor {
   readonly ceiling: number;
-  /** Of the first state. */
+  /** Sequence of the first state. */
   readonly first: number;
 }
 
@@ -408,7 +408,7 @@ function explainRead(
   return { sequence: 0, fault: { kind: 'unexplained read', detail } };
 }
 
-/** Streams whose counts are not those of their parts together. */
+/** Finds streams whose counts are not the sum of those of their parts. */
 function findWrongStreams(
   { streams }: History,
   countsOf: ReadonlyMap<WriteRecord, Counts>,

@@ -1,5 +1,5 @@
-// Many clients on few ids while the service is killed, halted and its clock jumps; then all that they were told
-// is checked against a model. A run is cut into rounds with collections of their own, to bound its memory.
+// Many clients use few ids while the service is killed and paused and its clock jumps; then everything that they were
+// told is checked against a model. A run is divided into rounds with separate collections, to bound its memory.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,15 +29,15 @@ export interface CheckerOptions {
   readonly seed: number;
   readonly faults: ReadonlySet<FaultName>;
   /**
-   * How long snapshots and cursors are kept: compactions remove rows during the run if it is short, and walks
-   * go on after restarts if it is long.
+   * Retention of snapshots and cursors: if it is short, compactions remove rows during the run; if it is long, walks
+   * continue after restarts.
    */
   readonly retentionMs: number;
-  /** One process by default. */
+  /** By default, a single process. */
   readonly createService?: (options: ServiceOptions) => TestedService;
-  /** The run goes on until then, on a machine that is busy up to ten times as long as asked for. */
+  /** The run continues until this returns true, for at most ten times the requested duration on a busy machine. */
   readonly isEnough?: (report: Pick<CheckerReport, 'counters' | 'marks'>) => boolean;
-  /** Told after each round, and of each fault. */
+  /** Called after each round and for each fault. */
   readonly log?: (line: string) => void;
 }
 
@@ -53,13 +53,13 @@ const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] =
   ['euclidean', false],
   ['dot', true],
 ];
-/** Then what was written down is checked and forgotten. */
+/** After this time, the history is checked and discarded. */
 const ROUND_MS_MAX = 60_000;
 const POLL_MS = 10;
-/** The share of the lives in which a fault happens at all: cursors do not outlive jumps of the clock. */
+/** Share of lives with a fault: cursors do not outlive clock jumps. */
 const FAULT_SHARE = 0.5;
 const RETRY_MS = 20;
-/** Attempts at what must be answered: a minute and more. */
+/** Attempts at requests that must be answered, for over a minute. */
 const RETRIES_MAX = 3_000;
 
 export async function runChecker(options: CheckerOptions): Promise<CheckerReport> {
@@ -126,7 +126,7 @@ class Round {
       ([metric], i) => new Recorder(`r${number}${'abc'[i]}`, metric, counters),
     );
     const walks: Walk[][] = this.recorders.map(() => []);
-    // A clock that jumps may end any snapshot.
+    // A clock jump may expire any snapshot.
     const mayExpire = (ageMs: number) => faults.has('clock') || ageMs > 0.9 * retentionMs;
     this.#clients = Array.from({ length: clientCount }, (_, i) => {
       const at = i % this.recorders.length;
@@ -149,7 +149,7 @@ class Round {
       await this.#dumpAll();
       await this.#answerAll();
     } while (!isOver());
-    // What was sent again has taken effect since.
+    // Repeated requests have taken effect since.
     await this.#dumpAll();
     for (const { path } of this.recorders) await this.#require({ method: 'DELETE', path });
     await this.#service.stop();
@@ -172,7 +172,7 @@ class Round {
     }
   }
 
-  /** All clients, until the service ends under them. */
+  /** Runs all clients until the service ends. */
   async #load(isRoundOver: () => boolean): Promise<void> {
     const endAt = performance.now() + this.#service.lifeMsMax;
     const { min, max } = this.#service.lifeActions;
@@ -279,7 +279,7 @@ class Round {
     };
   }
 
-  /** Sends everything again that had no reply; the service may be killed meanwhile. */
+  /** Repeats all requests without a reply; the service may be killed meanwhile. */
   async #answerAll(): Promise<void> {
     const mayKill = this.#faults.has('kill') && this.#random() < 0.4;
     const answering = this.recorders.map((recorder) =>
@@ -299,7 +299,7 @@ class Round {
   async #require(call: Call) {
     for (let attempt = 0; attempt < RETRIES_MAX; attempt++) {
       const { reply } = await this.#sender.send(call);
-      // An attempt to delete may have taken effect without a reply.
+      // An earlier attempt to delete may have taken effect without a reply.
       const isGone = call.method === 'DELETE' && reply?.status === 404 && attempt > 0;
       if (reply?.status === 200 || isGone) return reply!;
       if (reply !== null && reply.status < 500 && !isInFlight(reply))
@@ -310,7 +310,7 @@ class Round {
   }
 }
 
-/** Throws if something is not answered after so many attempts, unless that is one. */
+/** Throws if a request is not answered after this many attempts, unless a single attempt is allowed. */
 async function answerAll(recorder: Recorder, attemptsMax: number): Promise<void> {
   const { unanswered, openStreams, collection } = recorder;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {

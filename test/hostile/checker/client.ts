@@ -1,4 +1,4 @@
-// One client: sends one request after the other to the collections, at random, mostly about the same few ids.
+// A client that sends random requests to the collections, one after another, mostly about the same few ids.
 
 import type { Attempt } from './attempt.js';
 import { startWalk, type Walk, walkFurther } from './cursor-walks.js';
@@ -25,11 +25,11 @@ const JSON_HEADERS = { 'content-type': 'application/json' };
 export interface ClientOptions {
   readonly recorder: Recorder;
   readonly random: () => number;
-  /** Of all clients of the collection. */
+  /** Shared by all clients of the collection. */
   readonly walks: Walk[];
   /** Whether a cursor of this age, in milliseconds, may be refused. */
   readonly mayExpire: (ageMs: number) => boolean;
-  /** Streams are for collections that nobody empties. */
+  /** Streams are only for collections that are never emptied. */
   readonly hasStreams: boolean;
 }
 
@@ -37,7 +37,7 @@ export class Client {
   readonly #options: ClientOptions;
   readonly #recorder: Recorder;
   readonly #random: () => number;
-  /** Entity tags that reads have returned, by id. */
+  /** Entity tags returned by reads, by id. */
   readonly #etags = new Map<string, { readonly etag: string; readonly sequence: number }>();
 
   constructor(options: ClientOptions) {
@@ -46,7 +46,7 @@ export class Client {
     this.#random = options.random;
   }
 
-  /** One request, or a few that belong together. */
+  /** Sends one request, or a few that belong together. */
   async act(): Promise<void> {
     const actions: readonly (readonly [weight: number, act: () => Promise<unknown>])[] = [
       [14, () => this.#upsert()],
@@ -92,7 +92,7 @@ export class Client {
   }
 
   #values(): number[] {
-    // Never all zero, which the cosine refuses.
+    // Never all zeros, which the cosine metric refuses.
     return Array.from({ length: DIMENSION }, (_, i) => (i === 0 ? 1 : 0) + this.#below(4));
   }
 
@@ -146,7 +146,7 @@ export class Client {
     isDryRun?: boolean;
   }) {
     const { title, tag, change, method, path, body, headers, isDryRun } = options;
-    // Only POST takes idempotency keys.
+    // Only POST accepts idempotency keys.
     const hasKey = method === 'POST' && isDryRun !== true && this.#random() < 0.6;
     return this.#recorder.write({
       title,
@@ -163,7 +163,7 @@ export class Client {
     });
   }
 
-  /** The sequence that a row is expected to have: the last one read, or another. */
+  /** The expected sequence of a row: the last one read, or a different one. */
   #expectedSequence(id: string): number {
     return this.#random() < 0.8 ? (this.#etags.get(id)?.sequence ?? 0) : this.#below(50);
   }
@@ -305,7 +305,7 @@ export class Client {
     const count = 2 + this.#below(5);
     const tags = Array.from({ length: count }, () => this.#recorder.takeTag());
     const isArrow = this.#random() < 0.7;
-    // The first id of all parts is the same, which is where NDJSON is cut into writes.
+    // The first id is the same in all parts, which is where NDJSON is split into writes.
     const first = this.#id();
     const batches = tags.map((tag) => [
       this.#row(first, tag),
@@ -321,11 +321,11 @@ export class Client {
       const end = ends[this.#below(ends.length)]!;
       if (await sendStream(this.#recorder, stream, end, 0.2 + 0.79 * this.#random())) return;
     }
-    // Else it is sent again by somebody else, at the latest after the next start.
+    // Otherwise another client repeats it, at the latest after the next start.
     if (this.#random() < 0.7) await sendStream(this.#recorder, stream, 'whole', 1);
   }
 
-  /** A request under a key, again: one without a reply, or one of which the reply is known. */
+  /** Repeats a request under a key, whether or not its reply is known. */
   async #replay() {
     const { unanswered, answered } = this.#recorder;
     const open = [...unanswered];
@@ -466,7 +466,7 @@ export class Client {
     if (walk !== null) walks.push(walk);
   }
 
-  /** The body of a success; null where there is nothing to check. */
+  /** The body of a success; null if there is nothing to check. */
   #replyOf(title: string, { reply }: Attempt): Record<string, unknown> | null {
     if (reply === null) return null;
     if (reply.status === 200) return parse(reply.text);

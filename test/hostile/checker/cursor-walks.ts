@@ -1,5 +1,5 @@
-// Walks through lists and results page by page, with writes and restarts of the service between the pages.
-// All pages are of the state of the first one, and a page that is read again is the same.
+// Walks through lists and results page by page, with writes and restarts of the service between the pages. All pages
+// must show the state of the first one, and a page that is read again must be the same.
 
 import type { Attempt } from './attempt.js';
 import { type Filter, filterJson, type Metric } from './model.js';
@@ -7,20 +7,20 @@ import { explainList, explainQuery, type MatchesReply, type ReadRow } from './re
 import { isBusy, parse, type Recorder } from './recorder.js';
 
 interface Page {
-  /** Null for the first one. */
+  /** Null for the first page. */
   readonly cursor: string | null;
   readonly body: Record<string, unknown>;
 }
 
 export interface Walk {
-  /** With the node of each page in a cluster, and the life in which it was read. */
+  /** Contains the node of each page in a cluster, and the life in which it was read. */
   title: string;
-  /** Of a query; null for a list. */
+  /** Whether the walk is over a query or a list. */
   readonly isQuery: boolean;
   readonly pages: Page[];
   readonly openedAt: number;
   readonly life: number;
-  /** Of a cluster, that replied with the first page. */
+  /** In a cluster, the node that replied with the first page. */
   readonly node: string | undefined;
 }
 
@@ -86,7 +86,7 @@ export async function startWalk(
   return body.has_more === true ? walk : null;
 }
 
-/** The next page, or one of the others again. Returns whether the walk is over. */
+/** Reads the next page, or an earlier one again. Returns whether the walk is over. */
 export async function walkFurther(
   recorder: Recorder,
   walk: Walk,
@@ -135,7 +135,7 @@ function placeOf({ life }: Recorder, { node, startedAt }: Attempt): string {
   return node === undefined ? '' : `, ${node} in life ${life} at ${startedAt.toFixed(0)} ms`;
 }
 
-/** Without the cursor, which is encrypted anew each time. */
+/** Excludes the cursor, whose encryption differs each time. */
 function textOf({ next_cursor, ...members }: Record<string, unknown>): string {
   return JSON.stringify({ ...members, hasCursor: next_cursor !== undefined });
 }

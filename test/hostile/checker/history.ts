@@ -3,31 +3,31 @@
 import type { Change, Counts, Metric, State, StoredRow } from './model.js';
 
 export type Outcome =
-  /** Took effect at this sequence. */
+  /** It took effect at this sequence. */
   | { readonly kind: 'acknowledged'; readonly sequence: number; readonly counts: Counts }
-  /** Took effect, it is not known where: a part of a stream whose reply has the last sequence only. */
+  /** It took effect at an unknown sequence, like a part of a stream whose reply names only the last sequence. */
   | { readonly kind: 'done' }
-  /** May have taken effect while it was under way, or not. */
+  /** It may or may not have taken effect while it was running. */
   | { readonly kind: 'unknown' }
-  /** Had no effect. */
+  /** It had no effect. */
   | { readonly kind: 'none' };
 
 export interface WriteRecord {
-  /** As the rows that it wrote have it in `w`. */
+  /** The value of `w` in the rows that it wrote. */
   readonly tag: string;
   readonly title: string;
   readonly change: Change;
   readonly startedAt: number;
-  /** When it was first acknowledged, or when it could not take effect any more. */
+  /** When it was first acknowledged, or when it could no longer take effect. */
   endedAt: number;
   outcome: Outcome;
-  /** The node of a cluster that has acknowledged it. */
+  /** The node of a cluster that acknowledged it. */
   node?: string | undefined;
-  /** The part of the same stream that comes before it. */
+  /** The previous part of the same stream. */
   readonly after: WriteRecord | null;
 }
 
-/** What a reply says about a state: null if the state explains it, else why not. */
+/** Checks a reply against a state: null if the state explains it, otherwise the reason why not. */
 export type Explain = (state: State) => string | null;
 
 export interface ReadRecord {
@@ -36,18 +36,18 @@ export interface ReadRecord {
   readonly endedAt: number;
   /** The node of a cluster that was asked. */
   readonly node?: string | undefined;
-  /** Whether it need only have what this node has replied before; by default all that had been replied. */
+  /** Whether it need only include what this node has replied before; by default, everything replied before. */
   readonly mayLag?: boolean | undefined;
-  /** That the request has asked for. */
+  /** The minimum sequence that the request asked for. */
   readonly minSequence?: number | undefined;
-  /** That the reply names; null if it names none. */
+  /** The sequence named in the reply; null if there is none. */
   readonly sequence: number | null;
   readonly explain: Explain;
-  /** Rows of the reply, by the write that wrote them and the sequence that they had. */
+  /** Rows in the reply, by the write that wrote them and their sequences. */
   readonly seen: readonly { readonly tag: string; readonly sequence: number }[];
 }
 
-/** Everything in the collection while no client was there, on all nodes of a cluster. */
+/** All data of the collection while no client was running, on all nodes of a cluster. */
 export interface Dump {
   readonly title: string;
   readonly at: number;
@@ -56,7 +56,7 @@ export interface Dump {
   readonly rows: readonly Omit<StoredRow, 'place'>[];
 }
 
-/** The counts of a stream are those of all of its parts. */
+/** The counts of a stream are the sums of those of its parts. */
 export interface StreamRecord {
   readonly title: string;
   readonly parts: readonly WriteRecord[];
@@ -69,9 +69,9 @@ export interface History {
   readonly writes: WriteRecord[];
   readonly reads: ReadRecord[];
   readonly streams: StreamRecord[];
-  /** The last one is after all reads and writes. */
+  /** The last dump follows all reads and writes. */
   readonly dumps: Dump[];
-  /** What is wrong whatever the states were, such as a replay with another reply. */
+  /** Faults that do not depend on the states, such as a replay with a different reply. */
   readonly faults: Fault[];
 }
 

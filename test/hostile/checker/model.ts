@@ -1,26 +1,26 @@
-// What a collection should have: rows by id, how each kind of write changes them and what it replies, and
-// brute force for filters and scores. It shares no code with the service.
+// The expected contents of a collection: rows by id, what each kind of write changes and replies, and brute force for
+// filters and scores. It shares no code with the service.
 
 export type Metric = 'cosine' | 'dot' | 'euclidean';
 
-/** `w` names the write that wrote the row, so that a row that is read tells its write. */
+/** `w` names the write that wrote the row, so that a row which is read identifies its write. */
 export interface Metadata {
   readonly w: string;
   readonly tag: string;
-  /** Absent from the rows that only tell where the parts of a stream are. */
+  /** Absent from rows that only mark the parts of a stream. */
   readonly n?: number;
   readonly x?: string;
 }
 
 export interface Row {
   readonly id: string;
-  /** Small integers: sums of their products are exact in any order. */
+  /** Small integers, so that sums of their products are exact in any order. */
   readonly values: readonly number[];
   readonly metadata: Metadata;
 }
 
 export interface StoredRow extends Row {
-  /** Of the write that wrote it, and its place among the rows of that write. */
+  /** Sequence of the write that wrote it, and its index among the rows of that write. */
   readonly sequence: number;
   readonly place: number;
 }
@@ -57,11 +57,11 @@ function passes({ metadata }: Row, filter: Filter | null): boolean {
 }
 
 interface RowToWrite extends Row {
-  /** The write is refused unless the row was last written at this sequence; 0: does not exist. */
+  /** The write is refused unless the row was last written at this sequence; 0 means that it must not exist. */
   readonly ifSequence?: number;
 }
 
-/** What a write does, whatever request carries it. */
+/** What a write does, independent of the kind of request. */
 export type Change =
   | {
       readonly kind: 'write';
@@ -97,12 +97,12 @@ export type Effect =
       readonly deleted: readonly string[];
       readonly counts: Counts;
     }
-  /** Nothing to do: the write takes no sequence. */
+  /** There is nothing to do, and the write takes no sequence. */
   | { readonly kind: 'unchanged'; readonly counts: Counts }
   | {
       readonly kind: 'refused';
       readonly code: string;
-      /** Of each row that is in the way: where it is in the body, or its sequence. */
+      /** For each conflicting row, its location in the body, or its sequence. */
       readonly issues: readonly (string | number)[];
     };
 
@@ -227,7 +227,7 @@ export function rowsOf(state: State, filter: Filter | null): StoredRow[] {
 
 export interface Match {
   readonly id: string;
-  /** As replies have them, rounded to float32. */
+  /** As in replies, rounded to float32. */
   readonly score: number;
   readonly distance?: number;
   readonly metadata: Metadata;
@@ -237,11 +237,11 @@ export interface Search {
   readonly metric: Metric;
   readonly vector: readonly number[];
   readonly filter: Filter | null;
-  /** The id that is searched by and is no match of itself; null for none. */
+  /** The id whose vector is searched for and which is not a match itself; null for none. */
   readonly besides: string | null;
 }
 
-/** All rows that pass, the nearest first. */
+/** All rows that pass, nearest first. */
 export function nearest(state: State, { metric, vector, filter, besides }: Search): Match[] {
   const scored = [...state.values()]
     .filter((row) => row.id !== besides && passes(row, filter))

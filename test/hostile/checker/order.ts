@@ -1,5 +1,5 @@
-// Which write took effect at which sequence. Acknowledged writes say so; writes whose connection broke, and
-// parts of streams, are put at the sequences that are left, so that what was read between two dumps fits.
+// Finds out which write took effect at which sequence. Acknowledged writes name theirs; writes whose connection broke,
+// and parts of streams, are assigned to the remaining sequences so that everything read between two dumps fits.
 
 import type { Dump, Fault, History, ReadRecord, StreamRecord, WriteRecord } from './history.js';
 import {
@@ -11,45 +11,45 @@ import {
   type StoredRow,
 } from './model.js';
 
-/** From one dump to the next. */
+/** The time from one dump to the next. */
 export interface Span {
   readonly from: State;
   readonly fromSequence: number;
   readonly to: Dump;
-  /** Acknowledged, by sequence. */
+  /** Acknowledged writes by sequence. */
   readonly known: ReadonlyMap<number, WriteRecord>;
-  /** Those that may be anywhere in the span, within their bounds. */
+  /** Writes that may be anywhere in the span, within their bounds. */
   readonly open: readonly OpenWrite[];
   /** Reads by the sequences that they may have seen: the one that they name, or several. */
   readonly readsAt: ReadonlyMap<number, readonly BoundedRead[]>;
-  /** By the last part. */
+  /** Streams by their last part. */
   readonly streams: ReadonlyMap<WriteRecord, StreamRecord>;
-  /** Of writes in earlier spans. */
+  /** Counts of writes in earlier spans. */
   readonly countsBefore: ReadonlyMap<WriteRecord, Counts>;
 }
 
 export interface BoundedRead {
   readonly read: ReadRecord;
-  /** The last sequence that it may have seen. */
+  /** The last sequence that the read may have seen. */
   readonly high: number;
 }
 
 export interface OpenWrite {
   readonly write: WriteRecord;
-  /** It took effect after `low`, and not after `high`. */
+  /** It took effect after `low` and not after `high`. */
   readonly low: number;
   readonly high: number;
   /** Where its rows were seen; undefined if they were not. */
   readonly pinned: number | undefined;
 }
 
-/** By sequence, from the first one of the span; null where no write explains the sequence. */
+/** Writes from the first sequence of the span on; null where no write explains the sequence. */
 export type Order = readonly (WriteRecord | null)[];
 
-/** Steps of a search: more than a span needs whose order can be found at all. */
+/** Steps of a search: more than any span needs whose order can be found at all. */
 const STEPS_MAX = 200_000;
 
-/** Orders that explain every acknowledged write, the dump at the end and, if asked for, every read. */
+/** Finds orders that explain every acknowledged write, the dump at the end and, if requested, every read. */
 export class OrderSearch {
   readonly #span: Span;
   readonly #mustExplainReads: boolean;
@@ -60,7 +60,7 @@ export class OrderSearch {
     this.#mustExplainReads = mustExplainReads;
   }
 
-  /** Whether it gave up before it had tried everything. */
+  /** Whether it gave up before trying everything. */
   get isExhausted(): boolean {
     return this.#stepsLeft <= 0;
   }
@@ -119,7 +119,7 @@ export class OrderSearch {
     return this.#explain(sequence, state, path);
   }
 
-  /** Whether no read is left that may have seen this state or earlier ones, and that none of them explains. */
+  /** Whether each read that cannot have seen a later state is explained by this one or an earlier one. */
   #explain(sequence: number, state: State, { explained }: Path): boolean {
     if (!this.#mustExplainReads) return true;
     for (const { read, high } of this.#span.readsAt.get(sequence) ?? []) {
@@ -148,7 +148,7 @@ function copyPath({ order, placed, counts, explained }: Path): Path {
   };
 }
 
-/** Counts of a stream that are not those of its parts together. */
+/** Compares the counts of a stream with the sum of those of its parts. */
 export function differencesOfStream(
   { title, parts, counts }: StreamRecord,
   countsOf: (part: WriteRecord) => Counts | undefined,
@@ -159,7 +159,7 @@ export function differencesOfStream(
   });
 }
 
-/** Writes that may have taken effect at a sequence that no acknowledged write has. */
+/** Writes that may have taken effect at a sequence without an acknowledged write. */
 function candidatesAt(
   { open }: Span,
   sequence: number,
@@ -172,7 +172,7 @@ function candidatesAt(
       sequence <= high &&
       (pinned === undefined || pinned === sequence) &&
       !placed.has(write) &&
-      // The part of the stream before it is placed, or was in an earlier span.
+      // The previous part of the stream is assigned, or was in an earlier span.
       !open.some((other) => other.write === write.after && !placed.has(other.write)) &&
       effectOf(state, write.change).kind === 'changed',
   );
@@ -180,7 +180,7 @@ function candidatesAt(
   return (pinned.length > 0 ? pinned : free).map(({ write }) => write);
 }
 
-/** The best that can be done when no order explains everything: says what is in the way. */
+/** The best possible order if none explains everything, with the reasons why not. */
 export function forceOrder(span: Span): { order: Order; faults: Fault[] } {
   const state = new Map(span.from);
   const order: (WriteRecord | null)[] = [];
@@ -217,7 +217,7 @@ export function forceOrder(span: Span): { order: Order; faults: Fault[] } {
   return { order, faults };
 }
 
-/** A write that should have been refused has the effect that it was acknowledged with. */
+/** A write that should have been refused is given the effect that it was acknowledged with. */
 function forced({ change }: WriteRecord, effect: Effect): Effect {
   if (effect.kind === 'changed' || change.kind !== 'write') return effect;
   return { kind: 'changed', written: change.rows, deleted: [], counts: {} };
@@ -235,7 +235,7 @@ function describeMisfit(write: WriteRecord, effect: Effect, sequence: number): s
   return `${write.title}: acknowledged with ${told} at sequence ${sequence}; expected ${expected} in the state before it`;
 }
 
-/** What a dump has that the state has not; null if they are the same. */
+/** Compares a dump with a state; null if they are the same. */
 function differenceTo(dump: Dump, state: State): string | null {
   const found = new Map(dump.rows.map((row) => [row.id, row]));
   for (const row of dump.rows) {
@@ -261,7 +261,7 @@ function rowDifference(row: Dump['rows'][number], expected: StoredRow): string |
   return found === wanted ? null : `"${row.id}" is ${found}, expected ${wanted}`;
 }
 
-/** Where rows of a write were seen, and faults where they cannot be. */
+/** Finds where rows of writes were seen, and faults where that is impossible. */
 export function findPins(history: History): {
   readonly pins: ReadonlyMap<string, number>;
   readonly faults: Fault[];

@@ -13,7 +13,7 @@ import {
   type StoredRow,
 } from './model.js';
 
-/** As replies have them. */
+/** A row as in replies. */
 export interface ReadRow {
   readonly id: string;
   readonly values?: readonly number[];
@@ -21,7 +21,7 @@ export interface ReadRow {
   readonly sequence?: number;
 }
 
-/** Rows that were asked for by their ids, all in one request. */
+/** Rows requested by their ids in a single request. */
 export function explainFetch(
   ids: readonly string[],
   reply: { readonly vectors: readonly ReadRow[]; readonly not_found: readonly string[] },
@@ -43,7 +43,7 @@ export function explainCount(filter: Filter | null, count: number): Explain {
   return (state) => differs('count', count, rowsOf(state, filter).length);
 }
 
-/** Consecutive pages of the list of all rows that pass, from the first one on. */
+/** Consecutive pages of the list of all rows that pass, starting with the first. */
 export function explainList(
   filter: Filter | null,
   limit: number,
@@ -85,11 +85,11 @@ export interface MatchesReply {
 
 export interface QuestionOf {
   readonly search: Omit<Search, 'vector'>;
-  /** Null: the vector of the row that is searched by, which is `besides`. */
+  /** Null for the vector of the row `besides`. */
   readonly vector: readonly number[] | null;
-  /** Matches of all pages together at most; null for all that pass. */
+  /** Maximum number of matches in all pages together; null for all that pass. */
   readonly topK: number | null;
-  /** Matches of a page. */
+  /** Matches per page. */
   readonly limit: number;
 }
 

@@ -1,4 +1,4 @@
-// Sends the requests of all clients to one collection, and writes down what they were and what came back.
+// Sends the requests of all clients to one collection and records them together with the replies.
 
 import type { Attempt, AttemptReply, Call, Sender } from './attempt.js';
 import { createHistory, type FaultKind, type History, type WriteRecord } from './history.js';
@@ -6,23 +6,23 @@ import type { Change, Counts, Metric } from './model.js';
 import { explainCounts, explainRefusal } from './reads.js';
 import type { OpenStream } from './streams.js';
 
-/** A write under an idempotency key, which may be sent again. */
+/** A write under an idempotency key, which may be repeated. */
 export interface KeyedWrite {
   readonly call: Call;
   readonly record: WriteRecord;
   /** The first reply; null while there is none. */
   reply: AttemptReply | null;
-  /** When the first reply had arrived. */
+  /** When the first reply arrived. */
   answeredAt: number;
-  /** In which life of the service it was last sent, or answered. */
+  /** The life of the service in which it was last sent or answered. */
   life: number;
 }
 
-/** Replies that say that the write had no effect because of the state. */
+/** Replies saying that the write had no effect because of the state. */
 const REFUSALS = new Set(['vector_exists', 'vector_not_found', 'precondition_failed']);
-/** What clients must expect at any time. Unless `mayHaveEffect`, the write had none. */
+/** Replies that clients must expect at any time. Unless `mayHaveEffect`, the write had no effect. */
 const BUSY = new Set([429, 503, 504]);
-/** Keyed writes that are kept to be sent again. */
+/** Number of keyed writes kept to be repeated. */
 const KEYED_MAX = 300;
 
 export interface Counters {
@@ -31,7 +31,7 @@ export interface Counters {
   refusals: number;
   reads: number;
   replays: number;
-  /** Of pages: read again, after a restart, and refused because the snapshot is too old. */
+  /** Pages that were read again, read after a restart, or refused because the snapshot was too old. */
   pagesAgain: number;
   pagesAfterRestart: number;
   pagesOfOtherNodes: number;
@@ -61,16 +61,16 @@ export function createCounters(): Counters {
 export class Recorder {
   readonly history: History;
   readonly counters: Counters;
-  /** Without a reply so far. */
+  /** Requests without a reply so far. */
   readonly unanswered = new Set<KeyedWrite>();
   readonly answered: KeyedWrite[] = [];
-  /** To be sent again until they are complete. */
+  /** To be repeated until they are complete. */
   readonly openStreams = new Set<OpenStream>();
   /** For messages. */
   lastExchange = 'nothing was sent';
-  /** How often the service has been started. */
+  /** Number of starts of the service. */
   life = 0;
-  /** The highest that was acknowledged. */
+  /** The highest acknowledged sequence. */
   sequence = 0;
   #sender!: Sender;
   #nextNumber = 1;
@@ -89,7 +89,7 @@ export class Recorder {
     return `/v1/collections/${this.collection}`;
   }
 
-  /** A new life of the service. */
+  /** Begins a new life of the service. */
   connect(sender: Sender): void {
     this.#sender = sender;
     this.life++;
@@ -115,7 +115,7 @@ export class Recorder {
     this.fault('unexpected reply', `${title}: status ${status}, ${text.slice(0, 500)}`);
   }
 
-  /** Nothing that was sent before this time can take effect any more, unless it is sent again. */
+  /** Requests sent before this time can no longer take effect, unless they are repeated. */
   settle(at: number): void {
     const open = new Set([
       ...[...this.unanswered].map(({ record }) => record),
@@ -152,7 +152,7 @@ export class Recorder {
     return record;
   }
 
-  /** Sends a write, with a key if it is to be sent again should the reply be lost. */
+  /** Sends a write, with a key if it is to be repeated in case the reply is lost. */
   async write(options: {
     tag: string;
     title: string;
@@ -175,7 +175,7 @@ export class Recorder {
     return attempt.reply;
   }
 
-  /** Sends a keyed write again; false if there is still no reply. */
+  /** Repeats a keyed write; returns false if there is still no reply. */
   async resend(keyed: KeyedWrite): Promise<boolean> {
     this.counters.replays++;
     const attempt = await this.send(keyed.call);
@@ -189,7 +189,7 @@ export class Recorder {
     if (keyed.reply !== null) {
       const isSame = keyed.reply.status === reply.status && keyed.reply.text === reply.text;
       const isReplay = reply.headers['idempotent-replayed'] === 'true';
-      // Of two requests at once, the replay may arrive before the reply that it repeats.
+      // Of two concurrent requests, the replay may arrive before the reply that it repeats.
       const mustBeReplay = attempt.startedAt > keyed.answeredAt;
       if (!isSame || (mustBeReplay && !isReplay)) {
         const told = `${reply.status} ${reply.text}${isReplay ? '' : ', not marked as a replay'}`;
@@ -209,8 +209,8 @@ export class Recorder {
   }
 
   /**
-   * @param mayExplain false for a write that was first sent to an earlier life of the service: a refusal may
-   *   be of either life.
+   * @param mayExplain false for a write that was first sent to an earlier life of the service, since a refusal may then
+   * come from either life.
    */
   #note(record: WriteRecord, attempt: Attempt, isDryRun: boolean, mayExplain = true): void {
     const { reply, endedAt, mayHaveArrived } = attempt;
@@ -230,8 +230,8 @@ export class Recorder {
       title,
       startedAt,
       endedAt,
-      // A default dry run in a cluster tells what the node that leads has applied, which may be less than others have
-      // shown: no other reply tells what that is.
+      // A default dry run in a cluster reports what the leading node has applied, which may be less than others have
+      // shown; no other reply reveals what that is.
       node: isLagging ? title : attempt.node,
       mayLag: isLagging,
       seen: [],
@@ -277,8 +277,8 @@ export function isBusy({ status }: AttemptReply): boolean {
 }
 
 /**
- * Whether a write that was answered so may have taken effect: a node that does not know says so, and what was out of
- * time may be carried out all the same.
+ * Whether a write with this reply may have taken effect: a node that does not know says so, and a request that timed
+ * out may still be carried out.
  */
 export function mayHaveEffect({ status }: AttemptReply): boolean {
   return status === 504;
@@ -303,13 +303,13 @@ interface Issue {
   readonly actual?: number;
 }
 
-/** Of a refusal: the ids that are in the way by their places, others by the sequence that was found. */
+/** The issues of a refusal: conflicting ids by their locations, others by the sequence that was found. */
 function issuesOf(json: Record<string, unknown>, change: Change): (string | number)[] {
   const issues = (json.errors ?? []) as readonly Issue[];
   if (change.kind === 'write' && json.code !== 'precondition_failed')
     return issues.map(({ pointer }) => pointer);
   if (json.code !== 'precondition_failed') return [];
   if (issues.length > 0) return issues.map(({ actual }) => actual!);
-  // Of If-Match: the detail names the version, which ends in the sequence.
+  // For If-Match, the detail names the version, which ends with the sequence.
   return [Number(/(?:ETag is "|has version )[^"\s,]*-(\d+)/.exec(String(json.detail))?.[1])];
 }

@@ -1,5 +1,5 @@
-// The service under test, in lives: started on one data directory, killed or stopped, halted for a while, and
-// with a clock that jumps.
+// The service under test and its lives: started on one data directory, killed or stopped, paused for a while, with a
+// clock that jumps.
 
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,14 +8,14 @@ import { halt, startOrKill } from '../harness/disturbances.js';
 import { Connections, type Sender } from './attempt.js';
 
 const KEEP_ALIVE_MS = 1_000;
-/** A client gives a request up after this time: less than a halt of the service may take. */
+/** A client gives up a request after this time, which is less than a pause of the service may take. */
 const WAIT_MS_MAX = 2_500;
 const HALT_MS_MAX = 4_000;
 const LIFE_MS_MAX = 10_000;
-/** Of a fault, per second of load. */
+/** Number of each disturbance per second of load. */
 const HALTS_PER_SECOND = 0.2;
 const JUMPS_PER_SECOND = 0.3;
-/** Two hours at most apart: idempotency keys are remembered for a day. */
+/** At most two hours apart, because idempotency keys are remembered for a day. */
 const CLOCK_OFFSETS_S = [-3_600, -600, -5, 0, 5, 600, 3_600];
 
 const FAKETIME = [
@@ -23,7 +23,7 @@ const FAKETIME = [
   '/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1',
 ];
 
-/** The library that changes the clock of a process; undefined where it is not installed. */
+/** The library that changes the clock of a process; undefined if it is not installed. */
 export function findFaketime(): string | undefined {
   return FAKETIME.find((path) => existsSync(path));
 }
@@ -39,18 +39,18 @@ export interface Disturbance {
 /** A service of one process, or a cluster. */
 export interface TestedService {
   readonly marks: Marks;
-  /** From a start to the next end, at most. */
+  /** Maximum time from a start to the next end. */
   readonly lifeMsMax: number;
-  /** What clients do meanwhile, at most, so that a slow machine is killed under as much load. */
+  /** Range of the number of requests per life, so that a slow machine is killed under as much load. */
   readonly lifeActions: { readonly min: number; readonly max: number };
   readonly disturbances: readonly Disturbance[];
-  /** @param mayKill whether it may be killed while it starts; then it is started again. */
+  /** @param mayKill whether it may be killed while it starts, and then started again. */
   start(mayKill: boolean): Promise<Sender>;
-  /** SIGKILL. When it resolves, nothing that was sent to it can take effect any more. */
+  /** Sends SIGKILL. When it resolves, nothing that was sent before can take effect anymore. */
   kill(): Promise<void>;
-  /** SIGTERM. */
+  /** Sends SIGTERM. */
   stop(): Promise<void>;
-  /** Ends it, whatever state it is in. */
+  /** Ends it, whatever its state. */
   close(): Promise<void>;
   /** Counts what maintenance has done in this life. */
   noteMaintenance(): Promise<void>;
@@ -72,9 +72,9 @@ export interface Marks {
   checkpoints: number;
   compactions: number;
   rowsCompacted: number;
-  /** The most segment files at once. */
+  /** The largest number of segment files at any time. */
   segmentFilesMax: number;
-  /** The largest difference of a time in a reply to the time here. */
+  /** The largest difference between a time in a reply and the local time. */
   clockSkewSecondsMax: number;
 }
 
@@ -93,7 +93,7 @@ export function createMarks(): Marks {
   };
 }
 
-/** So that all of it happens in runs of seconds. */
+/** Makes all of it happen in runs of seconds. */
 export function settingsOf({
   random,
   retentionMs,
@@ -106,12 +106,12 @@ export function settingsOf({
     SAGITTA_KEEP_ALIVE_MS: String(KEEP_ALIVE_MS),
     SAGITTA_READ_RATE_MAX: '0',
     SAGITTA_WRITE_RATE_MAX: '0',
-    // Small files are mapped as well in half of the runs.
+    // In half of the runs, small files are mapped as well.
     SAGITTA_VALUES: random() < 0.5 ? 'mapped' : 'memory',
   };
 }
 
-/** One process. */
+/** A single process. */
 export class Service implements TestedService {
   readonly marks = createMarks();
   readonly lifeMsMax = LIFE_MS_MAX;
@@ -170,7 +170,7 @@ export class Service implements TestedService {
     }
   }
 
-  /** SIGKILL, at a moment when it is under load. Resolves when the process has ended. */
+  /** Sends SIGKILL at a moment under load. Resolves when the process has ended. */
   async kill(): Promise<void> {
     this.marks.kills++;
     await this.#server!.kill();
@@ -194,14 +194,16 @@ export class Service implements TestedService {
     this.#forget();
   }
 
-  /** SIGSTOP, and SIGCONT after connections and requests have timed out; not if it has ended meanwhile. */
+  /**
+   * Sends SIGSTOP, and SIGCONT after connections and requests have timed out, unless the process has ended meanwhile.
+   */
   async #halt(): Promise<void> {
     const { child } = this.#server!;
     this.marks.halts++;
     await halt((signal) => child.kill(signal), HALT_MS_MAX * this.#random());
   }
 
-  /** Its time of day jumps; its monotonic clock goes on. */
+  /** Changes its time of day; its monotonic clock continues. */
   #jump(): void {
     const seconds = CLOCK_OFFSETS_S[Math.floor(this.#random() * CLOCK_OFFSETS_S.length)]!;
     writeFileSync(this.#clockFile!, seconds < 0 ? String(seconds) : `+${seconds}`);
@@ -220,7 +222,7 @@ export class Service implements TestedService {
   }
 }
 
-/** Of metrics in text format. */
+/** Parses metrics in text format. */
 export function addMaintenance(marks: Marks, metrics: string): void {
   const sumOf = (name: string) =>
     [...metrics.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? ([0-9.e+]+)$`, 'gm'))].reduce(

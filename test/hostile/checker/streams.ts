@@ -1,5 +1,5 @@
-// Streams of writes: sent whole, ended in the middle of a batch, or cut by the client, and sent again until
-// they are whole. Each batch of a stream is a write of its own.
+// Streams of writes, which are sent completely, ended in the middle of a batch, or cut by the client, and repeated
+// until they are complete. Each batch of a stream is a separate write.
 
 import { arrowStream, linesOf } from '../../server/ingest/streams.js';
 import type { Call } from './attempt.js';
@@ -7,20 +7,20 @@ import type { WriteRecord } from './history.js';
 import type { Row } from './model.js';
 import { isBusy, isInFlight, mayHaveEffect, parse, type Recorder, withKey } from './recorder.js';
 
-/** A stream that has to be sent again. */
+/** A stream that must be repeated. */
 export interface OpenStream {
   readonly title: string;
   readonly call: Call;
   readonly parts: readonly WriteRecord[];
-  /** Rows that replies have called durable. */
+  /** Rows that replies have reported as durable. */
   committedRows: number;
-  /** Whether attempts since then may have written more. */
+  /** Whether later attempts may have written more. */
   isUncertain: boolean;
 }
 
 export type StreamEnd = 'whole' | 'truncated' | 'cut';
 
-/** The rows of the parts; those of a part have different ids. */
+/** The rows of the parts; ids are distinct within a part. */
 export function openStream(
   recorder: Recorder,
   options: {
@@ -63,18 +63,18 @@ export function openStream(
 }
 
 /**
- * About so far into a stream, and neither between two lines of NDJSON nor between two messages of Arrow, which are
- * aligned to 8 bytes: up to there it would be a whole stream, and half of the rows would be accepted.
+ * An offset at about this share of a stream, but neither between two lines of NDJSON nor between two Arrow messages,
+ * which are aligned to 8 bytes: cutting there would leave a valid stream, and half of the rows would be accepted.
  */
 export function placeWithin(stream: Uint8Array, share: number): number {
   const LINE_END = 0x0a;
   let at = Math.floor(stream.length * share) | 1;
   while (stream[at - 1] === LINE_END || stream[at] === LINE_END) at += 2;
-  // The last row is not whole without its last three bytes.
+  // Without its last three bytes, the last row is incomplete.
   return Math.min(at, stream.length - 3);
 }
 
-/** Sends it once. Returns whether it is complete. */
+/** Sends the stream once. Returns whether it is complete. */
 export async function sendStream(
   recorder: Recorder,
   stream: OpenStream,
@@ -111,7 +111,7 @@ export async function sendStream(
   return false;
 }
 
-/** An error: the rows before `committed_count` are durable, and none after them. */
+/** After an error, exactly the rows before `committed_count` are durable. */
 function noteCommitted(
   recorder: Recorder,
   stream: OpenStream,
@@ -150,7 +150,8 @@ function complete(
   const { parts, title } = stream;
   const resumedRows = json.resumed_count as number;
   const isPrefix = partsOf(stream, resumedRows) !== null;
-  // A replay is the reply to an attempt without a reply, which may have resumed less than was durable later.
+  // A replay may repeat the reply to an attempt whose reply was lost, which had resumed from fewer rows than were
+  // durable later.
   const isRight =
     isReplay ||
     (stream.isUncertain
@@ -188,7 +189,7 @@ function markDone(parts: readonly WriteRecord[], endedAt: number): void {
   }
 }
 
-/** How many parts have this number of rows; null if that is not a whole number of them. */
+/** Number of parts with this number of rows in total; null if that is not a whole number. */
 function partsOf({ parts }: OpenStream, rowCount: number): number | null {
   let sum = 0;
   let count = 0;

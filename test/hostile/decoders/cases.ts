@@ -1,4 +1,4 @@
-// The inputs: files of the corpus with random changes, each a function of its number, so that any can be made again.
+// The inputs: files of the corpus with random changes, each a function of its number, so that it can be reproduced.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import type { Decoder } from './decoders.js';
 /** Relative to the compiled file in dist/test/hostile/decoders. */
 const CORPUS = fileURLToPath(new URL('../../../../test/hostile/decoders/corpus', import.meta.url));
 
-/** Texts that parts of a text are replaced by. */
+/** Replacements for parts of a text. */
 const PARTS = [
   '[',
   ']',
@@ -46,7 +46,7 @@ export class Cases {
     this.#seed = seed;
   }
 
-  /** Input number `index`; the first ones are the files as they are. */
+  /** Input number `index`; the first ones are the unchanged files. */
   make(index: number): Buffer {
     const whole = this.#files[index];
     if (whole !== undefined) return Buffer.from(whole);

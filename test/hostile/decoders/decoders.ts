@@ -1,5 +1,5 @@
-// Everything that decodes bytes which others made: how it is called, which errors say that the bytes are wrong, and,
-// where there is a second way to read the same, whether both find the same.
+// All decoders of untrusted bytes: how to call each, which errors mean that the bytes are wrong and, if a second
+// implementation exists, whether both find the same.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,19 +21,19 @@ import { parseVectorsInput } from '../../../src/server/bodies/json-rows.js';
 import { batchesOf, readBatch, textAt } from '../../formats/arrow/streams.js';
 import { parseBothWays, withoutGeneratedIds } from '../../support/both-readers.js';
 
-/** What a run found of the bytes: `read`, or why not, for the counts that are shown. */
+/** The result of an input, `read` or the reason why not, for the counts in the report. */
 type Outcome = string;
 
 export interface Decoder {
   readonly name: string;
   /** Folders of the corpus. */
   readonly folders: readonly string[];
-  /** Throws what `isRefusal` accepts, or there is a fault. */
+  /** Errors that `isRefusal` does not accept are faults. */
   decode(bytes: Buffer): Promise<Outcome>;
   isRefusal(error: unknown): boolean;
 }
 
-/** An error with a code, and a message for people. */
+/** An error with a code and a readable message. */
 function isSagittaError(error: unknown): boolean {
   return error instanceof SagittaError && error.message !== '' && error.code !== 'internal';
 }
@@ -42,7 +42,7 @@ function isCliError(error: unknown): boolean {
   return error instanceof CliError && error.message !== '';
 }
 
-/** Of a function that throws plain errors with a message, which its caller turns into others. */
+/** An error of a function that throws plain errors with a message, which its caller converts. */
 function isPlainError(error: unknown): boolean {
   return error instanceof Error && error.constructor === Error && error.message !== '';
 }
@@ -74,7 +74,7 @@ async function decodeStream(bytes: Buffer): Promise<Outcome> {
   return compareWithApacheArrow(bytes, rows);
 }
 
-/** Rows that both read are the same; it reads less types and codecs, and checks less. */
+/** Rows that both decoders read must be the same; apache-arrow supports fewer types and codecs, and checks less. */
 function compareWithApacheArrow(
   bytes: Buffer,
   rows: readonly { id: string | null; values: number[] }[],
@@ -110,7 +110,7 @@ async function decodeFile(bytes: Buffer): Promise<Outcome> {
   return 'read';
 }
 
-/** Members and elements as spelled are what JSON.parse finds, where it takes all of the text. */
+/** Scanned members and elements must be what JSON.parse finds, if it accepts the whole text. */
 async function scanJson(bytes: Buffer): Promise<Outcome> {
   const text = bytes.toString();
   const whole = attempt(() => JSON.parse(text) as unknown);
@@ -163,9 +163,9 @@ async function decodeBody(bytes: Buffer): Promise<Outcome> {
   return outcome.error.code;
 }
 
-/** Reads a file as the command line does, of the given extension. */
+/** Reads a file with this extension as the command line does. */
 async function readFile(extension: string, bytes: Buffer): Promise<Outcome> {
-  // The HDF5 library takes a file of the same name for the one that it has open.
+  // The HDF5 library mistakes a file with the same name for the one that it has open.
   const path = join(folder(), `input-${fileCount++}.${extension}`);
   writeFileSync(path, bytes);
   const reader = await openVectors(await openSource(path), { dataset: undefined, rowsPerBatch: 3 });

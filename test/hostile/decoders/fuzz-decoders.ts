@@ -1,5 +1,5 @@
-// Runs each decoder for a share of the time in threads of their own, and reports what it found: errors of other kinds
-// than those that say that the bytes are wrong, other values than a second reader finds, hangs, too much memory.
+// Runs each decoder for a share of the time in separate threads and reports unexpected errors, values that differ from
+// those of a second decoder, hangs, and excessive memory.
 
 import { Worker } from 'node:worker_threads';
 import { DECODERS } from './decoders.js';
@@ -12,19 +12,19 @@ export interface DecoderReport {
   readonly faults: string[];
 }
 
-/** One input takes milliseconds; a busy machine may delay it. */
+/** An input takes milliseconds; a busy machine may delay it. */
 const CASE_MS_MAX = 60_000;
 const LOOK_MS = 1_000;
-/** Some libraries keep files open, or memory that only grows, for as long as their thread runs. */
+/** Some libraries keep files open, or memory that only grows, as long as their thread runs. */
 const THREAD_MS_MAX = 10_000;
-/** More inputs than a thread comes to. */
+/** More inputs than a thread processes. */
 const CASES_OF_THREAD = 10_000_000;
 
 export async function fuzzDecoders(options: {
   readonly seed: number;
-  /** Of all decoders together. */
+  /** Total time for all decoders. */
   readonly durationMs: number;
-  /** Part of the names of the decoders to run; all when absent. */
+  /** Part of the names of the decoders to run; all if absent. */
   readonly only?: string | undefined;
   readonly firstCase?: number;
 }): Promise<readonly DecoderReport[]> {
@@ -44,7 +44,7 @@ export async function fuzzDecoders(options: {
   return [...reports.values()];
 }
 
-/** Parts of the same thread follow one another. */
+/** Parts for the same thread run one after another. */
 function partsByThread(indexes: readonly number[], durationMs: number, firstCase: number) {
   const threads: Part[][] = [];
   let leftMs = 0;
@@ -71,7 +71,7 @@ function add(report: DecoderReport, { caseCount, outcomes, faults }: WorkerRepor
   }
 }
 
-/** If the thread hangs or ends early, only that is reported of it. */
+/** If the thread hangs or ends early, only that is reported. */
 async function runWorker(input: WorkerInput): Promise<readonly WorkerReport[]> {
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: input });
   const current = new Int32Array(input.current);

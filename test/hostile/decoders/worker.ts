@@ -1,5 +1,5 @@
-// A thread that gives decoders input after input. It writes the number of each to shared memory first, so that whoever
-// started it can tell on which input it hangs.
+// A thread that feeds inputs to decoders. It first writes the number of each input to shared memory, so that its parent
+// can tell on which one it hangs.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { Cases } from './cases.js';
@@ -19,7 +19,7 @@ export interface WorkerInput {
   readonly current: SharedArrayBuffer;
 }
 
-/** Of a part. */
+/** The result of a part. */
 export interface WorkerReport {
   readonly decoderIndex: number;
   readonly caseCount: number;
@@ -27,7 +27,7 @@ export interface WorkerReport {
   readonly faults: readonly string[];
 }
 
-/** An input of some kilobytes may not take more memory than this. */
+/** Memory that an input of some kilobytes may take at most. */
 const GROWTH_BYTES_MAX = 256 * 1_024 * 1_024;
 const FAULTS_MAX = 10;
 

@@ -1,5 +1,5 @@
-// A server with a faulty disk: one fault at a time, at the n-th call of a round of work. After each, whatever
-// was acknowledged must be there, before and after a restart, and the process has gone on or ended with a message.
+// A server with a faulty disk: one fault at a time, at the n-th call of a round of work. After each fault, everything
+// acknowledged must exist, before and after a restart, and the process must have continued or exited with a message.
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ import { type Call, FAULTS, type Fault, FaultyDisk, isPossible, WRITES } from '.
 import { Model, type Send } from './model.js';
 import { type Outcome, problemOf, Scenario, SEGMENT_ROWS } from './scenario.js';
 
-/** What is done while the disk fails: a round of work, the start of the server, or a command without a server. */
+/** What runs while the disk fails: a round of work, the start of the server, or a command without a server. */
 export const PHASES = ['work', 'start', 'backup', 'restore'] as const;
 export type Phase = (typeof PHASES)[number];
 
@@ -36,21 +36,21 @@ export interface Case {
   readonly phase: Phase;
   readonly calls: readonly Call[];
   readonly fault: Fault;
-  /** From 1. */
+  /** Counts from 1. */
   readonly nth: number;
-  /** So many calls in a row fail; by default one. */
+  /** Number of consecutive calls that fail; one by default. */
   readonly times?: number;
 }
 
 export interface CaseReport {
-  /** How many calls had the fault; 0 if the round made fewer calls. */
+  /** Number of calls with the fault; 0 if the round made fewer calls. */
   readonly firedCount: number;
   /** The file of the last fault. */
   readonly path: string;
-  /** How the process ended; null when it went on. */
+  /** How the process ended; null if it continued. */
   readonly end: string | null;
   readonly outcome: Outcome;
-  /** What must not be. */
+  /** What must not happen, but did. */
   readonly violations: readonly string[];
 }
 
@@ -58,7 +58,7 @@ const SETTINGS = {
   SAGITTA_ENGINE: 'reference',
   SAGITTA_THREADS: '1',
   SAGITTA_SEGMENT_ROWS_MAX: String(SEGMENT_ROWS),
-  // Segment files are mapped however small they are.
+  // Even small segment files are mapped.
   SAGITTA_VALUES: 'mapped',
   SAGITTA_RETENTION_MS: '1000',
   SAGITTA_READ_RATE_MAX: '0',
@@ -137,14 +137,14 @@ export class FaultyServer {
     this.#session = { server, send, close };
   }
 
-  /** Does the work of a phase without a fault. Returns how many calls of each kind it makes. */
+  /** Does the work of a phase without a fault. Returns the number of calls of each kind. */
   async count(phase: Phase): Promise<Readonly<Record<Call, number>>> {
     const { violations } = await this.run({ phase, calls: [], fault: 'eio', nth: 1 });
     if (violations.length > 0) throw new Error(`without a fault: ${violations.join('; ')}`);
     return this.disk.counts;
   }
 
-  /** Does the work of a phase with the fault, and checks what is there afterwards. */
+  /** Does the work of a phase with the fault and checks the data afterwards. */
   run(fault: Case): Promise<CaseReport> {
     const mayBeKilled = FAULTS[fault.fault].mode === 'kill';
     const arm = () => this.disk.arm(fault);
@@ -174,7 +174,7 @@ export class FaultyServer {
     return this.#report(fired, end);
   }
 
-  /** A command makes a whole directory, or none and says why. */
+  /** A command either creates a complete directory, or none and says why. */
   async #runCommand(
     command: 'backup' | 'restore',
     arm: () => void,
@@ -195,7 +195,7 @@ export class FaultyServer {
     this.disk.disarm();
     const { fired } = this.disk;
     const end = status === 0 ? null : (signal ?? stderr.trim());
-    // A command that is killed after its last step has made all of it.
+    // If a command is killed after its last step, the directory is complete.
     if (status === 0 || (signal !== null && existsSync(target)))
       await this.#verify(target, command);
     else if (existsSync(target)) this.model.violate(`${command} failed, but left ${target}`);
@@ -268,14 +268,14 @@ export class FaultyServer {
     }
   }
 
-  /** Ends the process, verifies the data directory, and checks what a new process has. */
+  /** Ends the process, verifies the data directory, and checks the data of a new process. */
   async restart(): Promise<void> {
     await this.#stop();
     await this.#begin();
     await this.model.check(this.#session!.send);
   }
 
-  /** By turns as its operator would, and as a loss of power would. */
+  /** Alternates between a regular stop and a loss of power. */
   async #stop(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
@@ -301,7 +301,7 @@ export class FaultyServer {
     }
   }
 
-  /** Deletes a row that the model has: its loss must be reported. */
+  /** Deletes a row that the model contains: its loss must be reported. */
   async plantLoss(): Promise<string[]> {
     const { send } = this.#session!;
     const id = [...this.model.rowsOf('kept').keys()][0]!;
@@ -310,7 +310,7 @@ export class FaultyServer {
     return this.model.takeViolations();
   }
 
-  /** Restores the last backup and checks what it has. */
+  /** Restores the last backup and checks its contents. */
   async checkLastBackup(): Promise<string[]> {
     const last = this.model.lastBackup;
     if (last === undefined) return ['there is no backup'];
@@ -341,19 +341,19 @@ export interface PlanOptions {
   readonly phases: readonly Phase[];
   readonly calls: readonly Call[];
   readonly faults: readonly Fault[];
-  /** Of so many calls one has the fault; which one, the random numbers say. */
+  /** One of this many calls has the fault, chosen by the random numbers. */
   readonly every: number;
   readonly times: number;
   readonly random: () => number;
 }
 
-/** The cases of a run, by the calls that the phases make without faults. */
+/** The cases of a run, based on the calls that the phases make without faults. */
 export async function planCases(
   server: FaultyServer,
   { phases, calls, faults, every, times, random }: PlanOptions,
 ): Promise<Case[]> {
   const cases: Case[] = [];
-  // It makes the backup that is restored.
+  // This makes the backup that is restored.
   if (server.model.lastBackup === undefined) await server.count('work');
   for (const phase of phases) {
     const counts = await server.count(phase);
@@ -369,7 +369,7 @@ export async function planCases(
   return cases;
 }
 
-/** How a process ended whose connection broke; null when it has not. */
+/** How a process with a broken connection ended; null if it has not. */
 async function endOf(server: ServerProcess): Promise<string | null> {
   if (server.exit === null) {
     await once(server.child, 'exit', { signal: AbortSignal.timeout(60_000) }).catch(() => {});

@@ -1,5 +1,5 @@
-// Compiles faults.c, and controls it in a running process: which calls are counted, and what happens to the
-// n-th of them.
+// Compiles faults.c and controls it in a running process: which calls are counted, and what happens to the n-th of
+// them.
 
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * In the order of `enum call`. `create` is an open that makes a file, `copy` one of sendfile and copy_file_range, `dsync`
- * a write to a file that is open with O_DSYNC, of whatever kind.
+ * In the order of `enum call`. `create` is an open that creates a file, `copy` is sendfile or copy_file_range, and
+ * `dsync` is any kind of write to a file that is open with O_DSYNC.
  */
 export const CALLS = [
   'write',
@@ -54,32 +54,32 @@ export const FAULTS = {
   edquot: { mode: 'error', error: 'EDQUOT' },
   enomem: { mode: 'error', error: 'ENOMEM' },
   eintr: { mode: 'error', error: 'EINTR' },
-  /** Half is written, and the call says so. */
+  /** Half is written or read, and the call says so. */
   short: { mode: 'short', error: 'EIO' },
   /** Half is written, and the call fails. */
   torn: { mode: 'torn', error: 'EIO' },
-  /** The same on a full disk, and with a quota that is used up. */
+  /** The same on a full disk, and with an exceeded quota. */
   tornfull: { mode: 'torn', error: 'ENOSPC' },
   tornquota: { mode: 'torn', error: 'EDQUOT' },
-  /** Half is written, and the call says so; the next one fails, as the disk is full. */
+  /** Half is written, and the call says so; the next one fails because the disk is full. */
   fills: { mode: 'fills', error: 'ENOSPC' },
-  /** All is done, and the call fails. */
+  /** Everything is done, and the call fails. */
   late: { mode: 'late', error: 'EIO' },
   /** Half is written, and the process is killed. */
   kill: { mode: 'kill', error: 'EIO' },
-  /** A sync, or a write that is one, fails, and what was written since the last one is gone. */
+  /** A sync, or a write that is one, fails, and everything written since the last sync is gone. */
   lost: { mode: 'lost', error: 'EIO' },
-  /** A write that is a sync fails, and what it has written can be read until `evict`. */
+  /** A write that is a sync fails, and its data can be read until `evict`. */
   stale: { mode: 'stale', error: 'EIO' },
 } as const satisfies Record<string, { mode: Mode; error: keyof typeof ERRORS }>;
 export type Fault = keyof typeof FAULTS;
 
-/** Those that leave the process alive, so that it can go on by itself. */
+/** Faults that leave the process alive, so that it can continue by itself. */
 export const STORE_FAULTS: readonly Fault[] = (Object.keys(FAULTS) as Fault[]).filter(
   (fault) => fault !== 'kill',
 );
 
-/** Those that can be short. */
+/** Calls that can be short. */
 export const WRITES: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy', 'dsync'];
 const SYNCS: readonly Call[] = ['fdatasync', 'fsync', 'dsync'];
 const INTERRUPTED: readonly Call[] = [...WRITES, 'create'];
@@ -118,7 +118,7 @@ const CONTROL_BYTES = PLACE_OFFSET + PLACE_BYTES;
 
 const SOURCE = fileURLToPath(new URL('../../../../test/hostile/disk/faults.c', import.meta.url));
 
-/** Compiles the library into the folder. Returns its path, or why there is none. */
+/** Compiles the library into the folder. Returns its path, or the reason of the failure. */
 export function compileFaults(folder: string): { library: string } | { reason: string } {
   if (process.platform !== 'linux') return { reason: 'libraries are preloaded on Linux only' };
   const library = join(folder, 'faults.so');
@@ -142,30 +142,34 @@ export class FaultyDisk {
 
   /**
    * @param library from `compileFaults`.
+   *
    * @param folder only calls on files below it are counted and can fail.
-   * @param controlPath a file that is not below `folder`; made if there is none.
+   *
+   * @param controlPath a file outside `folder`; created if it does not exist.
    */
   constructor(library: string, folder: string, controlPath: string) {
     this.#library = library;
     this.#folder = folder;
     this.#path = controlPath;
-    // Not anew: a process may have mapped it.
+    // An existing file is kept, since a process may have mapped it.
     if (!existsSync(controlPath)) writeFileSync(controlPath, Buffer.alloc(CONTROL_BYTES));
     this.#descriptor = openSync(controlPath, 'r+');
   }
 
-  /** Variables of a process that has this disk. */
+  /** The environment of a process with this disk. */
   get environment(): Readonly<Record<string, string>> {
     return {
       LD_PRELOAD: this.#library,
       FAULTS_CONTROL: this.#path,
       FAULTS_FOLDER: this.#folder,
-      // Its calls would not go through the C library.
+      // Calls of io_uring bypass the C library.
       UV_USE_IO_URING: '0',
     };
   }
 
-  /** From now on, the n-th of these calls has the fault, and `times - 1` calls after it. Counting begins anew. */
+  /**
+   * From now on, the n-th of these calls and the `times - 1` calls after it have the fault. Counting starts at zero.
+   */
   arm(options: { calls: readonly Call[]; fault: Fault; nth: number; times?: number }): void {
     const { mode, error } = FAULTS[options.fault];
     this.#write({
@@ -177,7 +181,7 @@ export class FaultyDisk {
     });
   }
 
-  /** From now on, a share (0 to 1) of the writes is shorter than asked, chosen by the seed. */
+  /** From now on, a share (0 to 1) of the writes is shorter than requested, chosen by the seed. */
   armRandom(options: { calls: readonly Call[]; share: number; seed: number }): void {
     const share = Math.round(options.share * 65_536);
     this.#write({ mode: 'random', calls: options.calls, share, seed: options.seed });
@@ -189,14 +193,14 @@ export class FaultyDisk {
   }
 
   /**
-   * Takes back what failed writes have written, unless it was written again since, as the system does when it reads a
-   * page again that it could not write: when the process with the library opens a file below the folder next.
+   * Reverts the data of failed writes, unless it was written again since, as the system does when it rereads a page
+   * that it could not write. Happens when the process with the library next opens a file below the folder.
    */
   evict(): void {
     this.#put(FIELD.evict, 1);
   }
 
-  /** How many faults there were since `arm`, and the file of the last one. */
+  /** Number of faults since `arm`, and the file of the last one. */
   get fired(): { count: number; path: string } {
     const bytes = this.#read();
     const end = bytes.indexOf(0, PLACE_OFFSET);
@@ -206,7 +210,7 @@ export class FaultyDisk {
     };
   }
 
-  /** How many calls of each kind there were since `arm`. */
+  /** Number of calls of each kind since `arm`. */
   get counts(): Readonly<Record<Call, number>> {
     const bytes = this.#read();
     const entries = CALLS.map((call, i) => [call, bytes.readUInt32LE(COUNTS_OFFSET + 4 * i)]);
@@ -237,7 +241,7 @@ export class FaultyDisk {
     this.#put(FIELD.error, options.error ?? 0);
     this.#put(FIELD.share, options.share ?? 0);
     this.#put(FIELD.seed, options.seed ?? 0);
-    // Last: the process reads the others once it sees it.
+    // Written last, because the process reads the other fields once it sees this one.
     this.#put(FIELD.mode, MODES.indexOf(options.mode));
   }
 

@@ -34,7 +34,7 @@ const calls = namesOf('calls', values.calls, CALLS);
 const faults = namesOf('faults', values.faults, ALL_FAULTS);
 const found: string[] = [];
 
-/** Of one call and fault. */
+/** Results of one call and fault. */
 interface Row {
   cases: number;
   fired: number;

@@ -1,11 +1,11 @@
-// What a service must have: the rows, collections, keys and backups that it has acknowledged. A request without
-// an acknowledgement has happened as a whole or not at all; which, is found out once and must stay so.
+// What a service must contain: the rows, collections, keys and backups that it has acknowledged. A request without an
+// acknowledgement has taken effect completely or not at all; which one is determined once and must not change.
 
 import type { createCaller, Reply } from '../../support/server-process.js';
 
 export type Send = ReturnType<typeof createCaller>['call'];
 
-/** The number that a row was written with, by id. */
+/** The number that each row was written with, by id. */
 export type Rows = ReadonlyMap<string, number>;
 
 export const DIMENSION = 8;
@@ -22,13 +22,13 @@ export function rowOf(id: string, number: number): object {
 interface Unsure {
   readonly what: string;
   readonly collection: string;
-  /** Null for an id that is deleted. */
+  /** Null for a deleted id. */
   readonly rows: ReadonlyMap<string, number | null>;
 }
 
 interface UnsureCollection {
   readonly what: string;
-  /** What the collection is if the request has happened; null when it is then gone. */
+  /** The contents of the collection if the request took effect; null if it is then gone. */
   readonly rows: Rows | null;
 }
 
@@ -47,7 +47,7 @@ export class Model {
   readonly #violations: string[] = [];
   #lastBackup: { folder: string; model: Model } | undefined;
 
-  /** What was found to be wrong since the last call. */
+  /** Returns the violations found since the last call. */
   takeViolations(): string[] {
     return this.#violations.splice(0);
   }
@@ -68,7 +68,7 @@ export class Model {
     return [...this.#collections.keys()];
   }
 
-  /** The last backup, with what it must have. */
+  /** The last backup and its expected contents. */
   get lastBackup(): { readonly folder: string; readonly model: Model } | undefined {
     return this.#lastBackup;
   }
@@ -111,7 +111,7 @@ export class Model {
     this.#keys.delete(id);
   }
 
-  /** Finds out what has become of requests without an acknowledgement. */
+  /** Finds out whether requests without an acknowledgement took effect. */
   async settle(send: Send): Promise<void> {
     if (this.#unsureCollections.size > 0) {
       const found = await listCollections(send);
@@ -143,7 +143,7 @@ export class Model {
     }
   }
 
-  /** Compares all that the service has with what it has acknowledged. */
+  /** Compares all data of the service with what it has acknowledged. */
   async check(send: Send): Promise<void> {
     await this.settle(send);
     const found = await listCollections(send);

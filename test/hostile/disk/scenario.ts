@@ -1,5 +1,5 @@
 // The work of a server whose disk fails: a round of writes of every kind, checkpoints, compactions, backups and
-// deletions. Each request is acknowledged or refused with a clear error; the model is told which.
+// deletions. Each request is acknowledged or refused with a clear error, and the model is told which.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,13 +8,13 @@ import { verifyDirectory } from '../../../src/offline.js';
 import type { Reply } from '../../support/server-process.js';
 import { DIMENSION, type Model, type Rows, rowOf, type Send } from './model.js';
 
-/** Of a segment; the least that the configuration allows. */
+/** Rows per segment; the minimum of the configuration. */
 export const SEGMENT_ROWS = 64;
 const FEW_ROWS = 24;
 const STREAM_ROWS = 100;
 /** Small segments that a compaction merges. */
 const SMALL_SEGMENTS = 4;
-/** Looks at the number of compactions; it goes on without one, for example when it has failed. */
+/** Attempts to see a compaction; the round continues without one, for example if it has failed. */
 const LOOKS_MAX = 40;
 
 export interface ScenarioOptions {
@@ -24,10 +24,10 @@ export interface ScenarioOptions {
   readonly backupDirectory: string;
 }
 
-/** What came of the requests of a round. */
+/** The results of the requests in a round. */
 export interface Outcome {
   acknowledged: number;
-  /** By `status code`. */
+  /** Count by `status code`. */
   readonly refused: Map<string, number>;
 }
 
@@ -48,7 +48,7 @@ export class Scenario {
     this.#number = round * 1_000;
   }
 
-  /** Rejects when the connection breaks: the process has ended. */
+  /** Rejects if the connection breaks, which means that the process has ended. */
   async run(): Promise<void> {
     const temporary = `t${this.#round}`;
     await this.#create(temporary);
@@ -70,7 +70,7 @@ export class Scenario {
     await this.#upsert('kept', this.#newRows(`e${this.#round % 8}-`, 2));
   }
 
-  /** A write that must succeed, as nothing fails any more. */
+  /** A write that must succeed, because nothing fails anymore. */
   async writeOnce(): Promise<Reply> {
     const rows = this.#newRows(`w${this.#round % 8}-`, 2);
     const reply = await this.#send('POST', '/v1/collections/kept/vectors', bodyOf(rows));
@@ -83,7 +83,9 @@ export class Scenario {
     return new Map(Array.from({ length: count }, (_, i) => [`${prefix}${i}`, number + i]));
   }
 
-  /** Sends a request that changes something; `unsure` is told when it may have happened nevertheless. */
+  /**
+   * Sends a request that changes something; `unsure` is called if it may have taken effect without an acknowledgement.
+   */
   async #change(
     what: string,
     request: Parameters<Send>,
@@ -103,7 +105,7 @@ export class Scenario {
     }
     this.#refuse(what, reply);
     unsure();
-    // What its disk has, a process that ends does not know: the next one is asked.
+    // A stopping process does not know what is on its disk, so the next one is asked.
     if (problemOf(reply).code === 'stopping') this.#isStopping = true;
     if (!this.#isStopping) await this.#model.settle(this.#send);
   }
@@ -168,7 +170,7 @@ export class Scenario {
     return this.#write('upsert', collection, rows, ['POST', path, bodyOf(rows)]);
   }
 
-  /** The request is sent twice: the second reply is that of the first, whether it was acknowledged or not. */
+  /** Sends the request twice: the second reply must equal the first, whether or not it was acknowledged. */
   async #upsertWithKey(collection: string, rows: Rows): Promise<void> {
     const headers = { 'idempotency-key': `key-${this.#round}` };
     const request: Parameters<Send> = [
@@ -225,12 +227,12 @@ export class Scenario {
     const id = made;
     await this.#change('delete a key', ['DELETE', `/v1/keys/${id}`], {
       done: () => this.#model.removedKey(id),
-      // It may be there or not: it is not looked for any more.
+      // The key may exist or not, so it is no longer looked for.
       unsure: () => this.#model.removedKey(id),
     });
   }
 
-  /** A backup is complete or not there. */
+  /** A backup is complete or does not exist. */
   async #backup(name: string): Promise<void> {
     const folder = join(this.#backupDirectory, name);
     let isMade = false;
@@ -245,7 +247,7 @@ export class Scenario {
       return;
     }
     const { findings } = await verifyDirectory(folder);
-    // Notes are about what deletions that failed have left: the next start removes it.
+    // Notes are about remains of failed deletions, which the next start removes.
     for (const { severity, where, what } of findings) {
       if (severity === 'error') this.#model.violate(`backup ${name}: ${where}: ${what}`);
     }
@@ -259,7 +261,7 @@ export class Scenario {
     }
   }
 
-  /** Compactions that have ended, and failures of them. */
+  /** Number of finished and of failed compactions. */
   async #compactionCount(): Promise<number> {
     const { text } = await this.#send('GET', '/metrics');
     const read = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
@@ -267,7 +269,7 @@ export class Scenario {
   }
 }
 
-/** 504: a request that waited for a disk that hangs. */
+/** 504 is for a request that waited for a hanging disk. */
 const EXPECTED_STATUSES = new Set([500, 503, 504, 507]);
 
 export function problemOf(reply: Reply): { code?: string; detail?: string } {

@@ -1,4 +1,4 @@
-// Runs store-rounds.ts in a process whose disk is faulty.
+// Runs store-rounds.ts in a process with a faulty disk.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import type { StorePlan, StoreReport } from './store-rounds.js';
 
 const PROGRAM = fileURLToPath(new URL('./store-rounds.js', import.meta.url));
 
-/** @param library from `compileFaults`. Throws when the process does not end by itself. */
+/** @param library from `compileFaults`. Throws if the process does not exit by itself. */
 export async function runStorePlan(library: string, plan: StorePlan): Promise<StoreReport> {
   const root = mkdtempSync(join(tmpdir(), 'sagitta-faulty-store-'));
   const folder = join(root, 'disk');

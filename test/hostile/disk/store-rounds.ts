@@ -1,6 +1,6 @@
-// The store alone on a faulty disk, in a process that has faults.c preloaded and controls it itself. Without a server
-// a round takes milliseconds, and a store that has failed is opened again in the same process, so that each of the
-// calls can have each fault. Arguments: the folder, the control file, and a plan as JSON; prints a report as JSON.
+// The store alone on a faulty disk, in a process that has faults.c preloaded and controls it itself. Without a server a
+// round takes milliseconds, and a failed store is reopened in the same process, so each of the calls can have each
+// fault. Arguments: the folder, the control file, and a plan as JSON; prints a report as JSON.
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,19 +15,19 @@ import { CALLS, type Call, FAULTS, type Fault, FaultyDisk, isPossible, WRITES } 
 export interface StorePlan {
   readonly calls: readonly Call[];
   readonly faults: readonly Fault[];
-  /** Of so many calls one has the fault; which one, the seed says. */
+  /** One of this many calls has the fault, chosen by the seed. */
   readonly every: number;
   readonly seed: number;
-  /** Rounds with random short writes. */
+  /** Number of rounds with random short writes. */
   readonly randomRounds: number;
-  /** A commit whose loss is to be found: the test of the test. */
+  /** Plants the loss of a commit, to test that it is found. */
   readonly isLossPlanted?: boolean;
 }
 
 export interface StoreReport {
   /** By call and fault. */
   readonly rows: Readonly<Record<string, StoreRow>>;
-  /** What must not be. */
+  /** What must not happen, but did. */
   readonly violations: readonly string[];
 }
 
@@ -42,18 +42,18 @@ export interface StoreRow {
   warned: number;
 }
 
-/** Every so many rounds the store is opened again, although it has not failed. */
+/** The store is reopened after this many rounds even if it has not failed. */
 const REOPEN_ROUNDS = 8;
 const RECORD_BYTES = 9_000;
-/** So that a round fills several logs, and a base follows. */
+/** Small enough that a round fills several logs and a base follows. */
 const LOG_BYTES_MAX = 25_000;
 const LOG_RECORDS = 5;
 const BLOB_BYTES = 20_000;
-/** A base is waited for so often, for so long. */
+/** Number of checks for a base, and the pause between them. */
 const LOOKS_MAX = 200;
 const LOOK_MS = 3;
 
-/** The states that a store may be in: keys and records with the byte that fills them. */
+/** A state of the store: keys and records with the byte that fills them. */
 type State = ReadonlyMap<string, number>;
 
 class StoreRounds {
@@ -65,7 +65,7 @@ class StoreRounds {
   #hasFailed = false;
   #hasWarned = false;
   #state: State = new Map();
-  /** What the state is if a commit that was not acknowledged has happened. */
+  /** The state if an unacknowledged commit took effect. */
   #other: State | undefined;
   #sequence = 0;
   #round = 0;
@@ -96,14 +96,14 @@ class StoreRounds {
     if (count > 0) await this.#readAgain(what);
   }
 
-  /** What the memory of the system has of a failed write is gone some time; what was built on it must not be. */
+  /** The page cache eventually loses what a failed write left there; nothing built on it must be lost. */
   async #readAgain(what: string): Promise<void> {
     await this.#append(what, 'kept');
     this.#disk.evict();
     await this.#reopen(`${what}, read again`);
   }
 
-  /** Makes a new store with the fault; whatever comes of it, it can be made without one afterwards. */
+  /** Creates a store with the fault. Whatever the result, creating one afterwards without the fault must succeed. */
   async runNew(what: string, row: StoreRow, arm: () => void): Promise<void> {
     this.#row = row;
     row.cases++;
@@ -148,7 +148,7 @@ class StoreRounds {
     });
   }
 
-  /** With the fault, a start may be refused, but not change what is there. */
+  /** With the fault, a start may be refused, but must not change the data. */
   async #restart(what: string): Promise<void> {
     if (this.#hasFailed) return;
     await this.#close(what);
@@ -160,7 +160,7 @@ class StoreRounds {
     }
   }
 
-  /** Of what is not a commit. */
+  /** For everything but commits. */
   #refuse(what: string, error: unknown): void {
     this.#row.refused++;
     const { code } = error as { code?: unknown };
@@ -185,7 +185,7 @@ class StoreRounds {
     this.#check(what);
   }
 
-  /** Other cases are tried nevertheless. */
+  /** Continues with the other cases. */
   async #beginAnew(): Promise<void> {
     rmSync(this.#data, { recursive: true });
     this.#state = new Map();
@@ -223,7 +223,7 @@ class StoreRounds {
     }
   }
 
-  /** A record is read as it was written, or not at all. */
+  /** A record is read exactly as written, or not at all. */
   #read(what: string): void {
     if (this.#hasFailed) return;
     try {
@@ -251,14 +251,14 @@ class StoreRounds {
       else if (code !== 'stopping') {
         this.violations.push(`${what}: an unclear error: ${(error as Error).message}`);
       }
-      // A commit that filled the disk has left nothing.
+      // A commit that filled the disk must leave nothing.
       if (code === 'stopping') this.#other = after;
-      // The sequence of a record that failed may be used again, as the writer of a collection does.
+      // The sequence of a failed record may be used again, as the writer of a collection does.
       if (operations[0]!.kind === 'append') this.#sequence--;
     }
   }
 
-  /** A blob is complete or not there. */
+  /** A blob is complete or does not exist. */
   async #blob(what: string, name: string): Promise<void> {
     if (this.#hasFailed) return;
     const store = this.#store!;
@@ -294,7 +294,7 @@ class StoreRounds {
     if (!isMade && existsSync(folder)) this.violations.push(`${what}: half a backup`);
   }
 
-  /** Without the fault, which is for the store. */
+  /** Runs without the fault, which is meant for the store. */
   async #checkBackup(what: string): Promise<void> {
     const folder = join(this.#folder, 'backup');
     if (!existsSync(folder)) return;
@@ -321,14 +321,14 @@ class StoreRounds {
       this.#state = found;
     }
     this.#other = undefined;
-    // A commit that was not acknowledged may be there, so its sequence is taken.
+    // An unacknowledged commit may exist, so its sequence is taken.
     for (const place of this.#state.keys()) {
       const sequence = Number(place.split(' ')[1] ?? 0);
       this.#sequence = Math.max(this.#sequence, sequence);
     }
   }
 
-  /** Removes a record that was acknowledged. */
+  /** Removes an acknowledged record. */
   async plantLoss(): Promise<void> {
     await this.#open();
     const kept = this.#state;
@@ -349,7 +349,7 @@ function newRow(): StoreRow {
   return { cases: 0, fired: 0, full: 0, refused: 0, failed: 0, warned: 0 };
 }
 
-/** A store without a database has no catalogue, to which its keys and blobs would belong. */
+/** A store without a database has no catalogue, so findings about keys and blobs do not apply. */
 function isOfDatabase(what: string): boolean {
   return /belongs to no|does not exist|unknown|not named/.test(what);
 }
@@ -387,7 +387,7 @@ function stateOf(store: DiskStore): State {
   return state;
 }
 
-/** Without the logs of single rounds, which are dropped at their ends, unless that failed. */
+/** Ignores the logs of single rounds, which are dropped at their ends unless that failed. */
 function isSame(found: State, wanted: State): boolean {
   const places = [...wanted].filter(([place]) => !place.startsWith('log-'));
   return places.length === found.size && places.every(([place, byte]) => found.get(place) === byte);

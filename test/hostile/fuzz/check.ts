@@ -1,4 +1,4 @@
-// What every reply must be: as the OpenAPI document describes it, and no failure of the service.
+// What every reply must satisfy: it conforms to the OpenAPI document, and the service has not failed.
 
 import type { Json } from '../../../src/common/types.js';
 import { ReplyRules } from '../../conformance/reply-rules.js';
@@ -8,14 +8,14 @@ import { asObject } from './world.js';
 
 /** Failures of the service, whatever the document says. */
 const FAILURES = [500, 501, 502];
-/** Of a model whose vectors have another dimension than the collection: requests choose both. */
+/** Caused by a model whose vectors have a different dimension than the collection; requests choose both. */
 const ENDPOINT_FAILURE = 'embedding_failed';
 
 export interface Checked {
   readonly complaints: readonly string[];
-  /** The body, if it is JSON. */
+  /** The body if it is JSON. */
   readonly json: Json | undefined;
-  /** What was sent is not HTTP, so that the service knows neither the path nor headers. */
+  /** Whether the request was not HTTP, so that the service knows neither path nor headers. */
   readonly isUnread: boolean;
 }
 
@@ -39,7 +39,7 @@ export class ReplyCheck {
     }
     const isFailure = FAILURES.includes(reply.status) && asObject(json).code !== ENDPOINT_FAILURE;
     if (isFailure) complaints.unshift(`the status is ${reply.status}`);
-    // A stream of lines may have none.
+    // A stream of lines may be empty.
     const mayBeEmpty = [304, 307].includes(reply.status) || method === 'HEAD';
     const isLines = type.startsWith('application/x-ndjson');
     if (text === '' && !mayBeEmpty && !isLines) complaints.push('there is no body');

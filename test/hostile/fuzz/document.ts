@@ -1,4 +1,4 @@
-// The committed OpenAPI document as the fuzzer needs it: its operations with parameters and bodies.
+// The committed OpenAPI document in the form that the fuzzer needs: operations with parameters and bodies.
 
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../../src/common/types.js';
@@ -37,12 +37,12 @@ export interface Operation {
   readonly method: string;
   /** With placeholders such as `{id}`. */
   readonly path: string;
-  /** Whether it is served below `/v1` as well. */
+  /** Whether it is also served below `/v1`. */
   readonly isVersioned: boolean;
   readonly parameters: readonly Parameter[];
-  /** By content type; empty without a body. */
+  /** By content type; empty if there is no body. */
   readonly bodies: Readonly<Record<string, Schema>>;
-  /** The content types of replies with the status 200. */
+  /** The content types of replies with status 200. */
   readonly replyTypes: readonly string[];
 }
 

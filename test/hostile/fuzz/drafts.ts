@@ -1,4 +1,4 @@
-// Requests to each operation of the document, as parts that can still be changed. Most of them are valid.
+// Requests to each operation of the document, in parts that can still be changed. Most of them are valid.
 
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import { ARROW_STREAM, NDJSON } from '../../../src/server/wire/media-types.js';
@@ -15,23 +15,23 @@ import type { KnownCollection, World } from './world.js';
 export interface Draft {
   readonly operation: Operation;
   method: string;
-  /** `/v1`, or nothing. */
+  /** `/v1` or empty. */
   prefix: string;
-  /** Of the placeholders of the path, not encoded yet. */
+  /** Values for the placeholders in the path, not yet encoded. */
   pathValues: Record<string, string>;
-  /** In place of the path, as it is sent. */
+  /** Replaces the path, exactly as sent. */
   rawPath: string | null;
   query: [string, string][];
-  /** Appended to the query as it is. */
+  /** Appended to the query unchanged. */
   rawQuery: string;
   headers: [string, string][];
-  /** The body as JSON, or as bytes; neither without a body. */
+  /** The body as JSON or as bytes; both are absent without a body. */
   json: Json | undefined;
   bytes: Buffer | null;
   delivery: Delivery;
 }
 
-/** Of the optional parameters. */
+/** Share of optional parameters that are sent. */
 const OPTIONAL_SHARE = 0.2;
 const WHOLE: Delivery = { kind: 'whole' };
 
@@ -46,7 +46,7 @@ export class DraftMaker {
     this.#random = random;
   }
 
-  /** A request to some operation that the service should be able to answer. */
+  /** A request to a random operation that the service should be able to answer. */
   make(): Draft {
     return this.makeFor(this.#chooseOperation());
   }
@@ -160,7 +160,7 @@ const COLLECTIONS_MIN = 4;
 const COLLECTIONS_MAX = 12;
 const MAKES_COLLECTIONS = ['createCollection', 'cloneCollection'];
 
-/** How often operations are chosen, 2 for those that are not listed. */
+/** Weights of operations; 2 for those that are not listed. */
 const WEIGHTS: Readonly<Record<string, number>> = {
   writeVectors: 14,
   queryCollection: 14,
@@ -179,7 +179,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   getService: 1,
 };
 
-/** Null: not sent. */
+/** Null if the parameter is not sent. */
 const PARAMETER_VALUES: Readonly<
   Record<string, (target: Target, operation: Operation) => string | null>
 > = {
@@ -215,7 +215,7 @@ const requireCollection: Fit = (draft, { collection }) => {
   if (!has && collection !== undefined) draft.query.push(['collection', collection.id]);
 };
 
-/** The collection in the query string, or in the body. */
+/** Puts the collection into the query string or the body. */
 const chooseCollection: Fit = (draft, target) => {
   draft.query = draft.query.filter(([name]) => name !== 'collection');
   if (!target.random.chance(0.5)) return;
@@ -224,7 +224,7 @@ const chooseCollection: Fit = (draft, target) => {
   requireCollection(draft, target);
 };
 
-/** A cursor comes alone: other parameters have to be those of the first page. */
+/** A cursor comes alone, because other parameters would have to be those of the first page. */
 const aloneWithCursor: Fit = (draft, { random }) => {
   const cursor = draft.query.find(([name]) => name === 'cursor');
   if (cursor === undefined || random.chance(0.1)) return;
@@ -281,7 +281,7 @@ const FITS: Readonly<Record<string, Fit>> = {
   updateVectors: aloneIdempotent,
 };
 
-/** Records with values as numbers, as streams have them. */
+/** Records with values as numbers, as in streams. */
 function vectorRows(target: Target): JsonObject[] {
   const { random, collection } = target;
   return random.list(random.between(1, 30), () => {
@@ -313,7 +313,7 @@ function arrowOf(rows: readonly JsonObject[], collection: KnownCollection | unde
   return arrowStream([columns.slice(0, half), columns.slice(half)]);
 }
 
-/** The request as it goes over the wire. `authorization`: of requests that have no header of that name. */
+/** The request in wire format. `authorization` is for requests without that header. */
 export function encodeDraft(draft: Draft, authorization: string): WireRequest {
   const path =
     draft.rawPath ??

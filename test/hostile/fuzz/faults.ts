@@ -1,4 +1,4 @@
-// The faults that were found: each kind once with an example, and how often it happened.
+// The faults that were found: one example of each kind, and how often it occurred.
 
 import { asCurl, type Connection, type WireReply, type WireRequest } from './wire.js';
 
@@ -19,9 +19,9 @@ export class Faults {
     return [...this.#byKind.values()];
   }
 
-  /** Whether it is the first of its kind. */
+  /** Returns whether it is the first of its kind. */
   add(operationId: string, complaint: string, example: () => string): boolean {
-    // Ids and numbers differ between examples of the same fault.
+    // Examples of the same fault differ in ids and numbers.
     const kind = `${operationId}: ${complaint.replace(/\d+/g, '0').slice(0, 120)}`;
     const known = this.#byKind.get(kind);
     if (known !== undefined) {
@@ -48,8 +48,8 @@ export function describeExchange(
 const ATTEMPTS_MAX = 60;
 
 /**
- * A request with less in its JSON body and fewer headers, to which the same complaint applies; null if the
- * complaint does not happen again with the request as it is.
+ * Reduces the JSON body and the headers of a request as long as the same complaint applies; null if the unchanged
+ * request does not reproduce the complaint.
  */
 export async function shrink(
   connection: Connection,
@@ -92,7 +92,7 @@ function* smallerOnes(request: WireRequest): Generator<WireRequest> {
   }
 }
 
-/** The value without one of its members or elements, the outermost first. */
+/** The value without one of its members or elements, outermost first. */
 function* withoutOnePart(value: unknown): Generator<unknown> {
   if (typeof value !== 'object' || value === null) return;
   const isList = Array.isArray(value);

@@ -1,4 +1,4 @@
-// Metadata of one form, and filters, paths and declared types that fit it, so that filters select something.
+// Metadata of one form, and matching filters, paths and declared types, so that filters select something.
 
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { Random } from './random.js';
@@ -28,7 +28,7 @@ const point = (random: Random): JsonObject => ({
 const date = (random: Random): string =>
   `20${random.between(10, 30)}-0${random.between(1, 9)}-1${random.below(10)}`;
 
-/** A member of metadata by its name. */
+/** Generators of metadata members by name. */
 const MEMBERS: Readonly<Record<string, (random: Random) => Json>> = {
   n: (random) => (random.chance(0.9) ? random.between(-50, 50) : random.oddNumber()),
   kind: (random) => random.pick(KINDS),
@@ -53,14 +53,14 @@ export function makeMetadata(random: Random): JsonObject {
   return Object.fromEntries(members);
 }
 
-/** Numbers that JSON lacks become null, as `JSON.stringify` writes them. */
+/** Numbers that JSON lacks become null, as in `JSON.stringify`. */
 function toJson(value: Json): Json {
   return typeof value === 'number' && !Number.isFinite(value) ? null : value;
 }
 
 const ranges = ['$gt', '$gte', '$lt', '$lte'] as const;
 
-/** Conditions by operator. */
+/** Generators of conditions by operator. */
 const CONDITIONS: Readonly<Record<string, (random: Random) => readonly [string, Json]>> = {
   equal: (random) => [random.pick(['n', 'kind', 'mixed']), random.pick<Json>([1, 'x', null, true])],
   range: (random) => ['n', { [random.pick(ranges)]: random.between(-50, 50) }],

@@ -1,5 +1,5 @@
-// Sends requests made from the OpenAPI document, valid ones and damaged ones, from several clients at once to a real
-// server, and checks every reply, a probe of `/livez` beside them, the log, and the memory afterwards.
+// Sends valid and damaged requests made from the OpenAPI document to a real server, from several clients at once.
+// Checks every reply, the latency of `/livez`, the log, and the memory afterwards.
 
 import { Worker } from 'node:worker_threads';
 import { OPERATIONS_OF_CLUSTERS } from '../../server/openapi-document.js';
@@ -18,11 +18,11 @@ export interface FuzzOptions {
   readonly seed: number;
   readonly clientCount: number;
   readonly durationMs: number;
-  /** At least so many requests, within ten times the duration, since a busy machine does few; by default 0. */
+  /** Minimum number of requests, within ten times the duration, since a busy machine processes few; 0 by default. */
   readonly requestsMin?: number;
-  /** The memory is measured, without collections, so many times in this duration. */
+  /** How often memory without collections is measured during this time. */
   readonly rounds: number;
-  /** How long clients work before the memory is measured the first time; 0: the memory is not measured. */
+  /** How long clients work before memory is first measured; 0 disables the measurement. */
   readonly warmUpMs: number;
   /** Waits of `/livez` beyond this are reported with the requests of that time. */
   readonly probeMs: number;
@@ -36,13 +36,13 @@ export interface FuzzReport {
   readonly faults: readonly Fault[];
   readonly coverage: Coverage;
   readonly probe: { readonly count: number; readonly longestMs: number };
-  /** Each with the requests that were in flight. */
+  /** Each with the requests in flight. */
   readonly slowProbes: readonly string[];
-  /** Without collections: after the warm-up, and after each round. */
+  /** Memory without collections, after the warm-up and after each round. */
   readonly memory: readonly Memory[];
 }
 
-/** Of requests that are damaged. */
+/** Share of damaged requests. */
 const DAMAGED_SHARE = 0.45;
 
 export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
@@ -87,16 +87,16 @@ interface InFlight {
   endedAt: number;
 }
 
-/** What the others need. */
+/** Requests that others depend on. */
 const FIRST_REQUESTS = [
   ['createCollection', 6],
   ['writeVectors', 25],
   ['putAlias', 6],
 ] as const;
-/** Of requests to an operation that are to succeed, or to be refused. */
+/** Attempts per operation to get a success and a refusal. */
 const ATTEMPTS_MAX = 60;
 
-/** Finished requests that are kept to explain slow probes. */
+/** Finished requests kept to explain slow probes. */
 const KEPT_MAX = 2_000;
 
 class Run {
@@ -120,7 +120,9 @@ class Run {
     for (const { id } of document.operations) this.coverage.set(id, new Map());
   }
 
-  /** One client: requests to each operation until one succeeded and one was refused, but not for ever. */
+  /**
+   * One client: requests to each operation until one succeeded and one was refused, for a limited number of attempts.
+   */
   async tour(): Promise<void> {
     const random = new Random(this.#options.seed);
     const maker = new DraftMaker(this.#document, this.#world, random);
@@ -133,7 +135,7 @@ class Run {
         await this.#sendDraft(connection, maker.makeFor(operation), false, random);
       }
     }
-    // What deletes comes last, and finds what the others have made.
+    // Deletions come last, so that they find what the others created.
     const isDeletion = ({ method }: Operation) => Number(method === 'DELETE');
     const operations = [...this.#document.operations].sort((a, b) => isDeletion(a) - isDeletion(b));
     for (const operation of operations) {
@@ -148,7 +150,7 @@ class Run {
     connection.close();
   }
 
-  /** All clients, for so long, or until the server has ended. */
+  /** Runs all clients for this time, or until the server has ended. */
   async work(durationMs: number): Promise<void> {
     const { seed, clientCount, requestsMin = 0 } = this.#options;
     const startMs = performance.now();
@@ -225,7 +227,7 @@ class Run {
       const { etag } = reply.headers;
       this.#world.learn({ operationId, pathValues, body }, { status: reply.status, json, etag });
     }
-    // One wrong reply breaks several rules: the first one names the fault.
+    // A wrong reply breaks several rules; the first one names the fault.
     const [complaint, ...others] = complaints;
     if (complaint === undefined) return;
     const example = () =>
@@ -276,7 +278,7 @@ function isSuccess(status: number): boolean {
   return status === 200 || status === 304;
 }
 
-/** Operations that no request of the run succeeded at, although some could, or that refused none. */
+/** Operations without a success in the run, although one was possible, or without a refusal. */
 export function findGaps(coverage: Coverage): string[] {
   return [...coverage].flatMap(([id, counts]) => {
     const statuses = [...counts.keys()];

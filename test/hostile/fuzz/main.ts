@@ -9,12 +9,12 @@ const MEMORY_GROWTH_MAX = 1.1;
 const MINUTE_MS = 60_000;
 
 const { seed, durationMs, values } = readOptions(1, {
-  // In minutes; so long compiled code and the buffers of threads still grow.
+  // In minutes; compiled code and the buffers of threads grow that long.
   'warm-up': 3,
-  // A curve of the memory tells growth that ends from growth that goes on.
+  // Several measurements distinguish growth that ends from growth that continues.
   rounds: 1,
   clients: 4,
-  // A wait that no busy machine causes. Where nothing else runs, 200 finds requests that block the others.
+  // Longer than any wait on a busy machine. On an idle machine, 200 finds requests that block others.
   'probe-ms': 60_000,
 });
 const report = await runFuzz({

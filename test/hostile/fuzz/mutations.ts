@@ -1,5 +1,5 @@
-// Changes that make requests invalid, or unusual: of the members of bodies, of their text and bytes, of types,
-// parameters, paths, headers and methods, and of how they are delivered.
+// Changes that make requests invalid or unusual: members of bodies, their text and bytes, types, parameters, paths,
+// headers, methods, and how they are delivered.
 
 import { gzipSync } from 'node:zlib';
 import type { Json, JsonObject } from '../../../src/common/types.js';
@@ -10,7 +10,7 @@ import type { World } from './world.js';
 
 type Mutate = (draft: Draft, random: Random, world: World) => void;
 
-/** Changes the draft, mostly once. */
+/** Changes the draft, usually once. */
 export function mutateDraft(draft: Draft, random: Random, world: World): void {
   for (let count = random.chance(0.2) ? 2 : 1; count > 0; count--) {
     const hasBody = draft.json !== undefined || draft.bytes !== null;
@@ -155,7 +155,7 @@ const MUTATIONS: Readonly<Record<string, Mutate>> = {
       'TRACE',
     ]);
   },
-  /** Headers about the length of the body that are wrong, or not valid. */
+  /** Wrong or invalid headers about the length of the body. */
   framing(draft, random) {
     const length = bodyOf(draft).length;
     const odd: readonly (readonly [string, string])[] = [
@@ -244,7 +244,7 @@ function tamper(token: string, random: Random): string {
   ]);
 }
 
-/** A place in a value: the container and the name or index in it. */
+/** A location in a value: the container, and the name or index in it. */
 interface Place {
   readonly container: JsonObject | Json[];
   readonly name: string | number;
@@ -294,7 +294,7 @@ function changeMember(value: Json, random: Random): Json {
   return changed;
 }
 
-/** A value of the same type that is at or beyond a bound. */
+/** A value of the same type at or beyond a bound. */
 function nearValue(found: Json, random: Random): Json {
   if (typeof found === 'number') {
     return random.pick([
@@ -371,7 +371,7 @@ function changeText(text: string, random: Random): string {
     () => replaceNumber('9'.repeat(random.pick([20, 400, 5_000]))),
     () => replaceNumber(`0.${'0'.repeat(400)}1`),
     () => text.replace('{', '{"__proto__":{"a":1},'),
-    // A name twice.
+    // Repeats a name.
     () => text.replace(/"(\w+)":/, (found) => `${found}null,${found}`),
     () => text.replaceAll('"', "'"),
     () => text.replace(/"(\w)/, '"\\ud800$1'),

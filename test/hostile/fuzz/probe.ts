@@ -1,6 +1,6 @@
-// A thread that asks `/livez` again and again over one connection, and reports each wait that is longer than a
-// bound, with the time when it began. It has a thread of its own, so that work of the fuzzer delays it little. On a
-// busy machine both sides also wait for a processor: where the system tells how long, this is taken off.
+// A thread that continuously requests `/livez` over one connection and reports each wait longer than a bound, with its
+// start time. The separate thread keeps the fuzzer's own work from delaying it. On a busy machine both sides also wait
+// for a processor; this time is subtracted where the system reports it.
 
 import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
@@ -30,7 +30,7 @@ function ask(agent: Agent, url: string): Promise<number> {
   });
 }
 
-/** Milliseconds that this thread and the main thread of the server were ready to run, and did not; 0 if unknown. */
+/** Milliseconds that this thread and the server's main thread were ready to run but waited; 0 if unknown. */
 function waitedForProcessor(processId: number): number {
   let nanoseconds = 0;
   for (const place of ['thread-self', `${processId}/task/${processId}`]) {

@@ -1,10 +1,10 @@
-// Choices from a seeded source, and the values that programs tend to get wrong, which fast-check makes: numbers at the
-// bounds of their types, and texts of unusual characters.
+// Choices from a seeded source, and values that programs tend to get wrong, from fast-check: numbers at the bounds of
+// their types, and texts of unusual characters.
 
 import fc from 'fast-check';
 import { createRandom } from '../../database/harness.js';
 
-/** Besides what fast-check tends to: the bounds of types and of limits of the service, and their neighbours. */
+/** In addition to those of fast-check: the bounds of types and of limits of the service, and their neighbours. */
 const NUMBERS = [
   ...[127, 128, 255, 256, 1_000, 1_001, 10_000, 10_001, 65_535, 65_536],
   ...[2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53, 2 ** 63, 1e19, -1e19, 3.5e38, 1e-45],
@@ -15,7 +15,7 @@ const ODD_NUMBER = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
-/** What paths, filters and numbers are made of, controls, and halves of characters, which fast-check leaves out. */
+/** Parts of paths, filters and numbers, control characters, and surrogates, which fast-check leaves out. */
 const TEXTS = [
   ...['.', '..', '/', '%', '%2e', 'null', 'true', '1e999', '$id', '$text', '$where', 'a.b', 'a..b'],
   ...[
@@ -34,7 +34,7 @@ const TEXTS = [
   ],
   ...['\uffff', '\ud800', '\udc00', 'a\ud83d', 'ﬀ', 'İ', 'e\u0301', '\r\n', '\t'],
 ];
-/** Around the limits of names, ids and texts. */
+/** Lengths around the limits of names, ids and texts. */
 const LENGTHS = [64, 128, 256, 512, 2_000, 9_000];
 const ODD_TEXT = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...TEXTS) },
@@ -62,7 +62,7 @@ export class Random {
     return Math.floor(this.next() * bound);
   }
 
-  /** Both included. */
+  /** Both bounds are inclusive. */
   between(low: number, high: number): number {
     return low + this.below(high - low + 1);
   }
@@ -78,12 +78,12 @@ export class Random {
     return value as Value;
   }
 
-  /** Undefined where there is none. */
+  /** Undefined if the list is empty. */
   pickAny<Value>(values: readonly Value[]): Value | undefined {
     return values[this.below(values.length)];
   }
 
-  /** A key, with a probability in proportion to its weight. */
+  /** A key, with a probability proportional to its weight. */
   weighted<Key extends string>(weights: Readonly<Record<Key, number>>): Key {
     const entries = Object.entries<number>(weights) as [Key, number][];
     const total = entries.reduce((sum, [, weight]) => sum + weight, 0);

@@ -6,7 +6,7 @@ import type { Random } from './random.js';
 import type { KnownCollection, World } from './world.js';
 
 const YEAR_MS = 31_536_000_000;
-/** Ids are among so many, so that writes replace, conflict and delete. */
+/** Number of distinct ids, small enough that writes replace, conflict and delete. */
 const ID_COUNT = 400;
 
 /** What a value is made for. */
@@ -16,7 +16,7 @@ export interface Target {
   readonly collection: KnownCollection | undefined;
 }
 
-/** A known id, mostly. */
+/** Usually a known id. */
 export function makeId({ random, collection }: Target): string {
   const known = random.chance(0.9) ? random.pickAny(collection?.ids ?? []) : undefined;
   return known ?? `v${random.below(ID_COUNT)}`;
@@ -61,7 +61,7 @@ export function makeExpiry({ random }: Target): Json {
   return random.chance(0.2) ? null : new Date(atMs).toISOString();
 }
 
-/** Values, or a text to embed, or neither, as the collection has them. */
+/** Values, a text to embed, or neither, depending on the collection. */
 export function makeVector(target: Target): JsonObject {
   const { random, collection } = target;
   if (collection?.dimension === null) return {};
@@ -86,7 +86,7 @@ function example(target: Target): Json {
   return target.random.chance(0.7) ? makeId(target) : makeNumbers(target);
 }
 
-/** By kind, what a query ranks by; undefined where the collection lacks what it needs. */
+/** What a query ranks by, by kind; undefined if the collection lacks what it needs. */
 const RANKINGS: Readonly<Record<string, (target: Target) => JsonObject | undefined>> = {
   vector: (target) =>
     target.collection?.dimension === null ? undefined : { vector: makeValues(target) },

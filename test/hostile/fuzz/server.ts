@@ -1,5 +1,5 @@
-// The server under test: a process of its own with small segments, a folder for backups, an endpoint for embeddings
-// and an administrator's key; with what its log and the system say about it.
+// The server under test: a separate process with small segments, a folder for backups, an endpoint for embeddings and
+// an administrator's key, and what its log and the system report about it.
 
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,27 +11,27 @@ import { createCaller, startServerProcess } from '../../support/server-process.j
 export interface FuzzedServer {
   readonly url: string;
   readonly processId: number;
-  /** The value of the header of an administrator. */
+  /** The value of an administrator's Authorization header. */
   readonly authorization: string;
-  /** Null while it runs. */
+  /** Null while it is running. */
   readonly exit: string | null;
   memory(): Promise<Memory>;
-  /** Deletes all aliases and collections, and waits until the service has given their memory back. */
+  /** Deletes all aliases and collections, and waits until the service has released their memory. */
   empty(): Promise<void>;
-  /** Lines of the log that a healthy service does not write. */
+  /** Log lines that a healthy service does not write. */
   alarms(): string[];
   close(): Promise<void>;
 }
 
 export interface Memory {
-  /** Resident memory that is no copy of files; NaN where the system does not tell. */
+  /** Resident memory except copies of files; NaN if the system does not report it. */
   readonly anonymousBytes: number;
-  /** Of the main thread: its JavaScript heap, and buffers outside it. */
+  /** The JavaScript heap of the main thread, and buffers outside it. */
   readonly heapBytes: number;
   readonly externalBytes: number;
 }
 
-/** Lists, their members, and what items of them are deleted by. */
+/** Lists, their members, and the member by which items are deleted. */
 const DELETED = [
   ['aliases', 'aliases', 'name'],
   ['collections', 'collections', 'id'],
@@ -43,10 +43,10 @@ const SETTINGS = {
   SAGITTA_READ_RATE_MAX: '0',
   SAGITTA_WRITE_RATE_MAX: '0',
   SAGITTA_SEGMENT_ROWS_MAX: '128',
-  // What is kept for longer than a collection is kept within bounds that a run reaches soon.
+  // What outlives collections is limited so that a run soon reaches the limits.
   SAGITTA_AUDIT_EVENTS_MAX: '200',
   SAGITTA_IDEMPOTENCY_MS: '10000',
-  // A query that asks for a sequence of the future waits as long.
+  // Also the time that a query for a future sequence waits.
   SAGITTA_REQUEST_MS_MAX: '5000',
   SAGITTA_STALLED_MS_MAX: '5000',
 };
@@ -94,7 +94,7 @@ export async function startFuzzedServer(): Promise<FuzzedServer> {
       };
     },
     async empty() {
-      // An alias keeps its collection from being deleted.
+      // A collection with an alias cannot be deleted, so aliases come first.
       for (const [list, member, key] of DELETED) {
         const found = await caller.call('GET', `/v1/${list}?limit=1000`, undefined, headers);
         for (const item of found.json<Record<string, Record<string, string>[]>>()[member]!) {
@@ -114,12 +114,12 @@ export async function startFuzzedServer(): Promise<FuzzedServer> {
   };
 }
 
-/** Errors, and what Node writes about leaks and rejections that nobody handled. */
+/** Errors, and Node's messages about leaks and unhandled rejections. */
 function isAlarm(line: string): boolean {
   return /"level":"?(error|fatal|50|60)\b|MaxListeners|[Uu]nhandled|ERROR/.test(line);
 }
 
-/** The service gives memory back some seconds after it was released; then it no longer shrinks. */
+/** The service releases memory some seconds after it was freed; after this time it no longer shrinks. */
 const RELEASE_MS = 6_000;
 const STEP_MS = 1_000;
 const STEPS_MAX = 20;
@@ -135,7 +135,7 @@ async function settle(memoryBytes: () => number): Promise<void> {
   }
 }
 
-/** NaN where the system does not tell. */
+/** NaN if the system does not report it. */
 function anonymousBytes(processId: number): number {
   try {
     const status = readFileSync(`/proc/${processId}/status`, 'utf8');

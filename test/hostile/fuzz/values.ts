@@ -1,5 +1,5 @@
-// Values for the schemas of the document. What a schema leaves open (the dimension of a vector, which ids exist)
-// comes from what is known of the service, so that most requests get past the validation.
+// Values for the schemas of the document. What a schema leaves open (the dimension of a vector, existing ids) comes
+// from the known state of the service, so that most requests pass validation.
 
 import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../src/common/types.js';
@@ -22,12 +22,12 @@ import {
 
 type Schemas = Readonly<Record<string, Schema>>;
 
-/** Of the optional members of an object. */
+/** Share of the optional members of an object that are sent. */
 const OPTIONAL_SHARE = 0.25;
-/** Lists have at most so many elements, whatever the schema allows. */
+/** Maximum length of lists, whatever the schema allows. */
 const ITEMS_MAX = 3;
 const DEPTH_MAX = 6;
-/** Characters of a text that is not a word. */
+/** Length of texts that are not words. */
 const SHORT = 40;
 const KEYS_REMEMBERED_MAX = 32;
 
@@ -44,7 +44,7 @@ class Maker {
     this.#target = target;
   }
 
-  /** `place`: the name of an object and its member. */
+  /** `place` is the name of an object and of its member. */
   make(schema: Schema, place: string, depth: number): Json {
     const name = schema.$ref?.split('/').at(-1) ?? '';
     const member = place.replace(/^.*\./, '.');
@@ -97,7 +97,7 @@ class Maker {
   }
 }
 
-/** Any value of a type that has no parts, within the bounds of its schema; small ones mostly, as they cost less. */
+/** Any value of a type without parts, within the bounds of its schema; mostly small ones, because they cost less. */
 function leafOf(schema: Schema, type: string): fc.Arbitrary<Json> {
   const { minimum, exclusiveMinimum, maximum, minLength = 0, maxLength = SHORT } = schema;
   switch (type) {
@@ -150,17 +150,17 @@ const SCOPES = [
 
 const batchOf = (target: Target): Json[] => {
   const records = target.random.list(target.random.between(1, 40), () => makeRecord(target));
-  // An id occurs once in a batch.
+  // An id occurs only once in a batch.
   return [...new Map(records.map((record, index) => [record.id ?? index, record])).values()];
 };
 
-/** A model of the endpoint beside the server, whose name tells the dimension of its vectors. */
+/** A model of the test endpoint, whose name contains the dimension of its vectors. */
 const embeddingOf = (dimension: number): JsonObject => ({
   endpoint: 'local',
   model: `d${dimension}`,
 });
 
-/** By the name of a schema, of an object and its member, or of a member with a dot before it. */
+/** By the name of a schema, of an object and its member, or of a member with a leading dot. */
 const KNOWN_VALUES: Readonly<Record<string, (target: Target) => Json>> = {
   CollectionId: own,
   AliasName: aliasOrFresh,
@@ -223,7 +223,7 @@ function putOf(target: Target): JsonObject {
   return record;
 }
 
-/** The object with one of the members alone. */
+/** The object with only one of the members. */
 function withOne(value: JsonObject, names: readonly string[], made: JsonObject): JsonObject {
   const others = Object.entries(value).filter(([name]) => !names.includes(name));
   return { ...Object.fromEntries(others), ...made };
@@ -234,7 +234,7 @@ const RANKING_MEMBERS = [
   ...['fusion', 'prefetch', 'cursor', 'offset'],
 ];
 
-/** With a single ranking, a position in the list of pages, or a cursor of a query before. */
+/** Uses a single ranking, an offset in the list of pages, or a cursor of an earlier query. */
 function fitQuery(query: JsonObject, target: Target): JsonObject {
   const { random, collection } = target;
   if (random.chance(0.15)) {
@@ -272,7 +272,7 @@ function fitSelection(value: JsonObject, target: Target): JsonObject {
   });
 }
 
-/** What members exclude or require of one another, which schemas describe in words only. */
+/** How members exclude or require one another, which schemas describe only in words. */
 const FITS: Readonly<Record<string, (value: JsonObject, target: Target) => JsonObject>> = {
   Query: fitQuery,
   QueryAnywhere: (query, target) => ({ ...fitQuery(query, target), collection: own(target) }),

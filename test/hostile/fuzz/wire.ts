@@ -1,5 +1,5 @@
-// Sends one HTTP/1.1 request byte by byte as it is, valid or not, and reads the reply. Node's own client refuses to
-// send much of what a service must survive. A connection is kept as long as both sides may go on using it.
+// Sends an HTTP/1.1 request exactly as given, valid or not, and reads the reply. Node's own client refuses to send much
+// of what a service must survive. A connection is kept as long as both sides can continue using it.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,16 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** How the bytes of a body are sent. */
 export type Delivery =
   | { readonly kind: 'whole' }
-  /** In chunks of so many bytes, without Content-Length. */
+  /** In chunks of this size, without Content-Length. */
   | { readonly kind: 'chunked'; readonly chunkBytes: number }
-  /** In so many parts with pauses between them. */
+  /** In this many parts with pauses between them. */
   | { readonly kind: 'slow'; readonly partCount: number }
-  /** Only so many bytes of the whole request, and then the connection is closed. */
+  /** Only this many bytes of the whole request; then the connection is closed. */
   | { readonly kind: 'cut'; readonly byteCount: number };
 
 export interface WireRequest {
   readonly method: string;
-  /** The path with the query, as it is sent. */
+  /** The path with the query, exactly as sent. */
   readonly target: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Buffer | null;
@@ -25,12 +25,12 @@ export interface WireRequest {
 
 export interface WireReply {
   readonly status: number;
-  /** Lower-case names. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** The connection ended before a whole reply had arrived. */
+/** The connection ended before a complete reply arrived. */
 export class ConnectionLost extends Error {}
 
 /** Longer than any deadline of the service. */
@@ -51,7 +51,7 @@ export class Connection {
     this.#port = Number(port);
   }
 
-  /** Null for a request that is cut. Throws `ConnectionLost`. */
+  /** Returns null for a request that is cut. Throws `ConnectionLost`. */
   async send(request: WireRequest): Promise<WireReply | null> {
     const socket = this.#open();
     const isKept = await this.#write(socket, request);
@@ -60,7 +60,7 @@ export class Connection {
       return null;
     }
     const reply = await this.#read(request.method);
-    // What a refused body leaves behind would be read as the next request.
+    // The rest of a refused body would be read as the next request.
     if (!isKept || reply.status >= 400 || reply.headers.connection === 'close') this.close();
     return reply;
   }
@@ -94,7 +94,7 @@ export class Connection {
     return socket;
   }
 
-  /** Whether the connection can take another request after it. */
+  /** Returns whether the connection can be used for another request. */
   async #write(socket: Socket, request: WireRequest): Promise<boolean> {
     const { method, target, body, delivery } = request;
     const names = new Set(request.headers.map(([name]) => name.toLowerCase()));
@@ -175,7 +175,7 @@ interface Parsed {
   readonly byteCount: number;
 }
 
-/** Null while bytes are missing. */
+/** Returns null while bytes are missing. */
 function parseReply(bytes: Buffer, method: string, hasEnded: boolean): Parsed | null {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
@@ -224,7 +224,7 @@ function readChunks(bytes: Buffer, start: number): { body: Buffer; end: number }
   }
 }
 
-/** The request as a command, for people. The body is cut beyond some kilobytes. */
+/** The request as a readable command. The body is truncated after some kilobytes. */
 export function asCurl(
   url: string,
   { method, target, headers, body, delivery }: WireRequest,

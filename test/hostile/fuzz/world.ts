@@ -1,15 +1,15 @@
-// What the fuzzer knows of the state of the service: collections with ids, cursors and sequences, aliases, keys and
-// so on, learned from replies. Other clients change the same state, so all of it may be out of date.
+// The state of the service as far as the fuzzer knows it from replies: collections with ids, cursors and sequences,
+// aliases, keys and so on. Other clients change the same state, so all of it may be outdated.
 
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { Random } from './random.js';
 
-/** Of each list so many are remembered. */
+/** Number of remembered entries of each list. */
 const REMEMBERED_MAX = 64;
 
 export interface KnownCollection {
   readonly id: string;
-  /** Null without an unnamed vector. */
+  /** Null if there is no unnamed vector. */
   readonly dimension: number | null;
   /** Dimensions by name. */
   readonly named: ReadonlyMap<string, { readonly dimension: number; readonly isMulti: boolean }>;
@@ -18,12 +18,12 @@ export interface KnownCollection {
   readonly embeds: boolean;
   readonly ids: string[];
   sequence: number;
-  /** Cursors with the operations that gave them. */
+  /** Cursors with the operations that returned them. */
   readonly cursors: { readonly operation: string; readonly cursor: string }[];
   readonly etags: string[];
 }
 
-/** The draft's facts that decide what its reply tells. */
+/** Facts about the draft that determine what its reply reveals. */
 export interface Sent {
   readonly operationId: string;
   readonly pathValues: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export class World {
     return random.pickAny([...this.collections.values()]);
   }
 
-  /** Takes over what a successful reply says. */
+  /** Updates the state from a successful reply. */
   learn(sent: Sent, reply: { status: number; json: Json | undefined; etag: string | undefined }) {
     const { operationId, pathValues } = sent;
     const named = this.collections.get(pathValues.id ?? '');

@@ -1,12 +1,12 @@
-// What happens to processes under test: they are killed while they start, and halted.
+// Disturbances of processes under test: they are killed while they start, and paused.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Starts a process, which is killed after so long unless it is ready by then; null: not killed. Resolves to null when it
- * was killed and has ended, and rejects when it ended otherwise.
+ * Starts a process and kills it after this time unless it is ready; null to never kill it. Resolves to null if it was
+ * killed and has ended, and rejects if it ended otherwise.
  */
 export async function startOrKill<Started>(
   killAfterMs: number | null,
@@ -33,7 +33,7 @@ export async function startOrKill<Started>(
   }
 }
 
-/** Halts a process for so long, and then lets it go on. */
+/** Pauses a process for this time and then resumes it. */
 export async function halt(
   signal: (name: 'SIGSTOP' | 'SIGCONT') => unknown,
   lastsMs: number,

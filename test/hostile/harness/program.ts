@@ -1,11 +1,11 @@
-// What programs for long runs have in common: options with `--minutes` and `--seed`, rounds that end with the time, and
-// the summary of what is wrong, which makes the exit code.
+// Common parts of programs for long runs: options with `--minutes` and `--seed`, rounds until the time is over, and the
+// summary of faults, which determines the exit code.
 
 import { parseArgs } from 'node:util';
 
 const MINUTE_MS = 60_000;
 
-/** By the name of an option, its default: a number, a text, or a switch that is off. Undefined: there is none. */
+/** Defaults by option name: a number, a text, or a switch that is off. Undefined for no default. */
 type Defaults = Readonly<Record<string, number | string | false | undefined>>;
 
 type Values<Own extends Defaults> = {
@@ -20,19 +20,19 @@ type Values<Own extends Defaults> = {
 
 export interface ProgramOptions<Own extends Defaults> {
   readonly seed: number;
-  /** Infinity without a default and an option. */
+  /** Infinity if there is neither a default nor an option. */
   readonly durationMs: number;
   readonly values: Values<Own>;
 }
 
-/** Reads the options of this program and prints the seed with which it can be repeated. */
+/** Reads the options of this program and prints the seed that reproduces the run. */
 export function readOptions<const Own extends Defaults>(
   minutes: number,
   own: Own,
 ): ProgramOptions<Own> {
   const defaults: Defaults = {
     minutes,
-    // libFuzzer takes 0 for none.
+    // libFuzzer treats 0 as no seed.
     seed: Number(process.env.SAGITTA_TEST_SEED ?? 1 + (Date.now() % 1_000_000)),
     ...own,
   };
@@ -49,12 +49,12 @@ export function readOptions<const Own extends Defaults>(
   });
   const all = Object.fromEntries(read) as Values<Own> & { seed: number; minutes: number };
   console.log(`seed ${all.seed}`);
-  // A program that starts itself again, in namespaces of its own, keeps it.
+  // A program that restarts itself in separate namespaces keeps the seed.
   process.env.SAGITTA_TEST_SEED = `${all.seed}`;
   return { seed: all.seed, durationMs: all.minutes * MINUTE_MS, values: all };
 }
 
-/** The names in a list that is separated by commas, each of which must be known. */
+/** The names in a comma-separated list, each of which must be known. */
 export function namesOf<Name extends string>(
   option: string,
   list: string,
@@ -70,7 +70,7 @@ export function namesOf<Name extends string>(
     });
 }
 
-/** Numbers of rounds, until there were so many or the time is over. */
+/** The numbers of rounds, up to a count or until the time is over. */
 export function* roundsOf(limits: {
   readonly count: number;
   readonly first?: number;
@@ -81,14 +81,14 @@ export function* roundsOf(limits: {
   for (let round = first; round < first + count && performance.now() < endMs; round++) yield round;
 }
 
-/** Prints what is wrong; if anything is, the program fails. */
+/** Prints the faults; if there are any, the program fails. */
 export function summarize(faults: readonly string[]): void {
   for (const fault of faults) console.log(`fault: ${fault}`);
   console.log(faults.length === 0 ? 'no faults' : `${faults.length} faults`);
   if (faults.length > 0) process.exitCode = 1;
 }
 
-/** The value below which the share of the ascending values is. */
+/** The quantile of ascending values at this share. */
 export function quantile(ascending: readonly number[], share: number): number {
   return (
     ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN

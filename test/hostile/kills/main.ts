@@ -11,7 +11,7 @@ import { type Call, compileFaults } from '../disk/faults.js';
 import { readOptions, roundsOf, summarize } from '../harness/program.js';
 import { type KillRow, StoreKills } from './store-kills.js';
 
-/** Of the processes that are killed, so many are starting. */
+/** Share of processes that are killed while they start. */
 const STARTS_SHARE = 0.2;
 const CALLS: readonly Call[] = [
   'dsync',
@@ -24,7 +24,7 @@ const CALLS: readonly Call[] = [
 ];
 
 const { seed, durationMs, values } = readOptions(Infinity, { store: 400, server: 100 });
-/** For each of both. */
+/** Time for each of the two parts. */
 const partMs = durationMs / 2;
 const random = createRandom(seed);
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));

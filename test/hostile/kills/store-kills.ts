@@ -1,5 +1,5 @@
-// Kills a process that commits to a store with short logs: at a random moment, or at the n-th system call of a kind, so
-// that each step of a commit, of a new log, of a base and of the removal of files is the last one.
+// Kills a process that commits to a store with short logs, at a random moment or at the n-th system call of a kind, so
+// that each step of a commit, of a new log, of a base and of the removal of files is the last one at some point.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,13 +12,13 @@ import { requireCommitted } from '../../storage/committed.js';
 import { type Call, FaultyDisk } from '../disk/faults.js';
 
 const COMMITTER = fileURLToPath(new URL('../../storage/committer.js', import.meta.url));
-/** Of some dozen commits, so that there is a base every tenth of a second. */
+/** Holds a few dozen commits, so that a base is written every tenth of a second. */
 const LOG_BYTES_MAX = 60_000;
-/** A process that does not come to the call is killed then. */
+/** A process that does not reach the call is killed after this time. */
 const LASTS_MS_MAX = 1_500;
 const RANDOM_MS_MAX = 600;
 
-/** Steps of the store; the calls of Node's own are not below the folder. */
+/** Steps of the store; Node's own calls are not on files below the folder. */
 const STEPS = {
   dsync: 300,
   create: 20,
@@ -33,7 +33,7 @@ type Step = keyof typeof STEPS;
 
 export interface KillRow {
   kills: number;
-  /** Those at the call, and not because it did not come. */
+  /** Kills at the intended call. */
   met: number;
   violations: number;
 }
@@ -115,7 +115,7 @@ export class StoreKills {
   }
 }
 
-/** Of the files that a call was about: `base`, `log`, `mark`, or a folder. */
+/** The kind of file that a call was about: `base`, `log`, `mark`, or a folder. */
 function kindOf(path: string): string {
   return extname(path.replace('.unfinished', '')).slice(1) || 'folder';
 }

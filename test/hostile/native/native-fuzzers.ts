@@ -1,4 +1,4 @@
-// libFuzzer programs of the kernels: builds them with clang, and runs each from a copy of its corpus.
+// The libFuzzer programs of the kernels: builds them with clang, and runs each on a copy of its corpus.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 const CORPUS = join(ROOT, 'test', 'hostile', 'native', 'corpus');
 const INPUT_BYTES_MAX = 2_000;
-/** Of one input, after which libFuzzer calls it a hang. */
+/** Time for one input after which libFuzzer reports a hang. */
 const INPUT_SECONDS_MAX = 60;
 
 export const NATIVE_FUZZERS = ['json', 'search', 'crc32'] as const;
@@ -20,11 +20,11 @@ export interface NativeReport {
   readonly runCount: number;
   readonly exitCode: number | null;
   readonly output: string;
-  /** The input of a failure, as base64. */
+  /** The failing input as base64. */
   readonly input: string | null;
 }
 
-/** Null if they are built; otherwise why not. */
+/** Returns null if they are built; otherwise the reason. */
 export function buildNativeFuzzers(names: readonly NativeFuzzer[]): string | null {
   const script = join(ROOT, 'scripts', 'build-kernels.mjs');
   const targets = names.map((name) => `fuzz-${name}`);
@@ -34,7 +34,7 @@ export function buildNativeFuzzers(names: readonly NativeFuzzer[]): string | nul
   return status === 0 ? null : stderr.trim();
 }
 
-/** `seed` is above 0. */
+/** `seed` must be greater than 0. */
 export async function runNativeFuzzer(
   name: NativeFuzzer,
   options: { readonly seed: number; readonly seconds: number },

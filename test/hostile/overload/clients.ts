@@ -1,5 +1,5 @@
-// Many clients that do heavy work at once, each one request after the other, in a thread of their own. They
-// read replies as fast as they can, and wait as long as a refusal says.
+// Many clients that do heavy work concurrently in a separate thread, each one request at a time. They read replies as
+// fast as they can, and wait as long as a refusal says.
 
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,11 +11,11 @@ export interface ClientsInput {
   readonly clientCount: number;
   readonly dimension: number;
   readonly seed: number;
-  /** Shared: how many requests were answered with 200. */
+  /** Shared counter of the requests answered with 200. */
   readonly answered: Int32Array;
 }
 
-/** By kind of request, by outcome: a status, or what was wrong. */
+/** Outcomes by kind of request: a status, or what was wrong. */
 export type Outcomes = Record<string, Record<string, number>>;
 
 interface HeavyRequest {
@@ -28,7 +28,7 @@ interface HeavyRequest {
 
 type Random = () => number;
 
-/** `dimension`: of the collection `c`, which has metadata `{n, text}`. */
+/** `dimension` is that of the collection `c`, which has metadata `{n, text}`. */
 function heavyRequests(dimension: number): readonly ((random: Random) => HeavyRequest)[] {
   const vector = (random: Random) => Array.from({ length: dimension }, () => random() - 0.5);
   const post = (kind: string, path: string, body: object, accept?: string): HeavyRequest => {
@@ -90,7 +90,7 @@ function heavyRequests(dimension: number): readonly ((random: Random) => HeavyRe
 
 const SECOND_MS = 1_000;
 
-/** The outcome, and the milliseconds to wait. */
+/** Returns the outcome, and the milliseconds to wait. */
 function send(agent: Agent, url: string, heavy: HeavyRequest): Promise<readonly [string, number]> {
   const { method, path, body, accept } = heavy;
   const payload = body === undefined ? undefined : JSON.stringify(body);
@@ -140,7 +140,7 @@ async function run({ url, clientCount, dimension, seed, answered }: ClientsInput
       const counts = outcomes[heavy.kind];
       counts[outcome] = (counts[outcome] ?? 0) + 1;
       if (outcome === '200') Atomics.add(answered, 0, 1);
-      // Not all at the same moment again.
+      // Random pauses keep clients from retrying all at the same moment.
       if (waitMs > 0) await sleep(waitMs * (1 + random()));
     }
   };

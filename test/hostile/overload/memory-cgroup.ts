@@ -1,4 +1,4 @@
-// A group of processes with a limit of memory (cgroup of version 1 or 2), and what the kernel counts in it.
+// A group of processes with a memory limit (cgroup version 1 or 2), and the kernel's counters for it.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import { join } from 'node:path';
 interface Version {
   readonly folder: string;
   readonly limit: string;
-  /** Swap in addition to the limit; in version 1 the sum of the two. */
+  /** Swap in addition to the limit; in version 1, the sum of the two. */
   readonly swap: string;
   readonly kills: { readonly file: string; readonly counter: string };
-  /** Of memory that is no copy of a file. */
+  /** Memory that is not a copy of a file. */
   readonly anonymous: string;
 }
 
@@ -40,7 +40,7 @@ export class MemoryCgroup {
     this.#folder = folder;
   }
 
-  /** Null where the process may not create one. Swap is not used beyond the limit. */
+  /** Returns null if the process may not create a cgroup. No swap is used beyond the limit. */
   static create(name: string, bytesMax: number): MemoryCgroup | null {
     for (const version of VERSIONS) {
       const folder = join(version.folder, name);
@@ -64,24 +64,24 @@ export class MemoryCgroup {
     return null;
   }
 
-  /** A command that runs the command after it in the group. */
+  /** A command prefix that runs a command in the group. */
   get prefix(): readonly string[] {
     const processes = join(this.#folder, 'cgroup.procs');
     return ['sh', '-c', `echo $$ > ${processes} && exec "$@"`, 'sh'];
   }
 
-  /** How often the kernel has ended a process of the group for lack of memory. */
+  /** How often the kernel has killed a process of the group for lack of memory. */
   get killCount(): number {
     const { file, counter } = this.#version.kills;
     return this.#read(file, counter);
   }
 
-  /** Bytes of memory that are no copies of files. */
+  /** Bytes of memory that are not copies of files. */
   get anonymousBytes(): number {
     return this.#read('memory.stat', this.#version.anonymous);
   }
 
-  /** When its processes have ended. */
+  /** Must be called after its processes have ended. */
   remove(): void {
     rmdirSync(this.#folder);
   }

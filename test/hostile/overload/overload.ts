@@ -1,5 +1,5 @@
-// Heavy clients on a server with little memory, and a client beside them that sends small requests, one at a
-// time. Reports what each of them got, how long the small ones took, and the memory of the server.
+// Heavy clients on a server with little memory, and one client that sends small requests one at a time. Reports the
+// replies to both, the latencies of the small requests, and the memory of the server.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,15 +15,15 @@ import type { MemoryCgroup } from './memory-cgroup.js';
 const DIMENSION = 128;
 const ROW_COUNT = 50_000;
 const BATCH_ROWS = 2_500;
-/** Between two small requests. */
+/** Pause between two small requests. */
 const PAUSE_MS = 20;
-/** Between two measurements of the memory. */
+/** Interval of memory measurements. */
 const MEASURE_MS = 100;
 
 export interface OverloadOptions {
   readonly cgroup: MemoryCgroup;
   readonly clientCount: number;
-  /** At least, and until a heavy request was answered: on a busy machine, that takes longer. */
+  /** Minimum duration; it is extended until a heavy request was answered, which takes longer on a busy machine. */
   readonly durationMs: number;
   readonly seed: number;
   readonly settings?: Readonly<Record<string, string>>;
@@ -32,12 +32,12 @@ export interface OverloadOptions {
 export interface OverloadReport {
   readonly heavy: Outcomes;
   readonly small: Outcomes;
-  /** Milliseconds of small requests that were answered, ascending. */
+  /** Latencies of answered small requests in milliseconds, ascending. */
   readonly smallMs: readonly number[];
-  /** Anonymous memory of the server, in bytes. */
+  /** Peak of the server's anonymous memory in bytes. */
   readonly bytesMax: number;
   readonly killCount: number;
-  /** Null while the server runs: it must not have ended. */
+  /** Null while the server is running, as it must be. */
   readonly exit: string | null;
 }
 
@@ -52,7 +52,7 @@ export async function runOverload({
   const server = await startServerProcess({
     dataDirectory,
     prefix: cgroup.prefix,
-    // The delay at which requests are refused is part of what is tested.
+    // The delay at which requests are refused is part of the test.
     settings: {
       SAGITTA_EVENT_LOOP_DELAY_MS_MAX: '1000',
       SAGITTA_LOG_LEVEL: 'error',
@@ -160,7 +160,7 @@ async function stopClients(worker: Worker): Promise<Outcomes> {
   return await outcomes.finally(() => worker.terminate());
 }
 
-/** What must not be: outcomes that no client should see, and the end of the server. */
+/** What must not happen: outcomes that no client should see, and the end of the server. */
 export function findFaults({ heavy, small, exit, killCount }: OverloadReport): string[] {
   const faults: string[] = [];
   if (exit !== null) faults.push(`the server ended: ${exit}`);
@@ -174,5 +174,5 @@ export function findFaults({ heavy, small, exit, killCount }: OverloadReport): s
   return faults;
 }
 
-/** 504: a request that has waited longer than its deadline. */
+/** 504 is for a request that waited beyond its deadline. */
 const EXPECTED = new Set(['200', '429', '503', '504']);

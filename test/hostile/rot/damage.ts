@@ -1,5 +1,5 @@
-// Damages a directory: a place is drawn from the regions of a file, then what happens there, or what happens to the whole
-// file. Every choice comes from `random`, so that the seed of a case repeats it.
+// Damages a directory: draws a location from the regions of a file and what happens there, or what happens to the whole
+// file. Every choice comes from `random`, so the seed of a case reproduces it.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -18,13 +18,13 @@ export type FileKind = 'log' | 'base' | 'mark' | 'segment' | 'marker';
 
 export interface FileToDamage {
   readonly kind: FileKind;
-  /** In the directory that is examined. */
+  /** Relative to the examined directory. */
   readonly path: string;
   /** The directory at an earlier time. */
   readonly olderFolder: string;
-  /** The same file in it; undefined where there was none. */
+  /** The same file at that time; undefined if it did not exist. */
   readonly older: string | undefined;
-  /** Others of its kind in the directory. */
+  /** Other files of its kind in the directory. */
   readonly siblings: readonly string[];
   /** Files of its kind that belong to another store. */
   readonly strangers: readonly string[];
@@ -32,7 +32,7 @@ export interface FileToDamage {
 
 export interface Damage {
   readonly what: string;
-  /** Names of files or folders, one of which a message about the damage has to have. */
+  /** Names of files or folders, one of which a message about the damage must contain. */
   readonly suspects: readonly string[];
   /** Whether most files are older copies, which can be an intact earlier state. */
   readonly isEarlierState: boolean;
@@ -50,7 +50,7 @@ export function kindOf(name: string): FileKind {
   return name.endsWith('.log') ? 'log' : 'base';
 }
 
-/** The files of a directory, as paths in it. */
+/** The files of a directory, as relative paths. */
 export function filesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -58,7 +58,7 @@ export function filesIn(folder: string): string[] {
     .sort();
 }
 
-/** Does one damage. */
+/** Inflicts one kind of damage. */
 export function damage(directory: string, file: FileToDamage, random: Random): Damage {
   const bytes = readFileSync(join(directory, file.path));
   const isOfJournal = file.kind === 'log' || file.kind === 'base';
@@ -82,20 +82,20 @@ export function damage(directory: string, file: FileToDamage, random: Random): D
   return { what: `${file.path}: ${what}`, suspects, isEarlierState };
 }
 
-/** What a file of the journal lacks shows in other ones, with which it is compared, or which it names. */
+/** Data missing from a journal file shows in other files that are compared with it, or that it names. */
 function suspectsOf(file: FileToDamage, changed: Changed): string[] {
   const names = [...changed.keys()].map((path) => basename(path));
   const isCompared = ['log', 'base', 'mark'].includes(file.kind) || changed.size > 1;
   return isCompared ? [...names, JOURNAL_FOLDER, MARK_FILE] : names;
 }
 
-/** What files have now; undefined for a file that is removed. */
+/** The new contents of files; undefined for a file that is removed. */
 type Changed = ReadonlyMap<string, Buffer | undefined>;
 
 interface Change {
   readonly directory: string;
   readonly bytes: Buffer;
-  /** Of a file of the journal. */
+  /** The frames of a journal file. */
   readonly frames: readonly FrameRange[];
   readonly file: FileToDamage;
   readonly random: Random;
@@ -109,7 +109,7 @@ interface Changes {
 
 interface DamageKind {
   readonly weight: number;
-  /** Whether the bytes around it are still there, so that a message has to name this file. */
+  /** Whether the surrounding bytes still exist, so that a message must name this file. */
   readonly isInPlace?: true;
   readonly isPossible?: (change: Change) => boolean;
   readonly make: (change: Change) => Changes;
@@ -147,7 +147,7 @@ const DAMAGES: readonly DamageKind[] = [
   },
 ];
 
-/** What the bytes of a file are, so that rare parts are hit as often as common ones. */
+/** The regions of a file, so that rare ones are hit as often as common ones. */
 function regionsOf({ bytes, file, frames }: Change): Region[] {
   if (frames.length > 0) return frameRegions(bytes, frames);
   if (file.kind === 'mark') {
@@ -161,7 +161,7 @@ function regionsOf({ bytes, file, frames }: Change): Region[] {
   }
   const { length } = bytes;
   if (file.kind !== 'segment' || length < 1_000) return [{ name: 'bytes', from: 0, to: length }];
-  // The footer of an Arrow file has its length before the last six bytes.
+  // The length of an Arrow file's footer is before its last six bytes.
   const footer = bytes.readInt32LE(length - 10);
   const parts = Array.from({ length: 16 }, (_, i) => ({
     name: `part ${i} of 16`,
@@ -176,7 +176,7 @@ function regionsOf({ bytes, file, frames }: Change): Region[] {
   ];
 }
 
-/** The parts of frames, those of the last frame, and what is behind it. */
+/** The parts of frames, those of the last frame, and what follows it. */
 function frameRegions(bytes: Buffer, frames: readonly FrameRange[]): Region[] {
   const byName = new Map<string, Region[]>();
   const add = (name: string, from: number, to: number) => {
@@ -192,7 +192,7 @@ function frameRegions(bytes: Buffer, frames: readonly FrameRange[]): Region[] {
   const { end } = frames.at(-1)!;
   add('next header', end, Math.min(end + 48, bytes.length));
   add('behind the frames', end, bytes.length);
-  // One region of each name is as likely as one of another.
+  // Makes one region of each name as likely as one of another.
   const countMax = Math.max(...[...byName.values()].map(({ length }) => length));
   return [...byName.values()].flatMap((regions) =>
     Array.from({ length: countMax }, (_, i) => regions[i % regions.length]!),
@@ -277,7 +277,7 @@ function replaceByStranger({ file, random }: Change): Changes {
   return replaced(file, readFileSync(stranger), what);
 }
 
-/** All files but this one are as they were at an earlier time. */
+/** Replaces all other files by older copies. */
 function olderButOne({ directory, file }: Change): Changes {
   const changed = new Map<string, Buffer | undefined>();
   for (const path of new Set([...filesIn(directory), ...filesIn(file.olderFolder)])) {
@@ -291,7 +291,7 @@ function olderButOne({ directory, file }: Change): Changes {
 const pageOf = (bytes: Buffer, page: number) =>
   bytes.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
 
-/** A write that went to the wrong place. */
+/** A write to the wrong location. */
 function foreignPage(change: Change): Changes {
   const { directory, file, random } = change;
   const { at, name } = placeIn(change);
@@ -306,7 +306,7 @@ function foreignPage(change: Change): Changes {
   return replaced(file, result, `page ${page} is page ${fromPage} of ${source} (${name})`);
 }
 
-/** A write of which sectors never reached the disk. */
+/** A write whose sectors partly never reached the disk. */
 function lostWrite(change: Change): Changes {
   const { at, name } = placeIn(change);
   const from = at - (at % SECTOR_BYTES);
@@ -320,7 +320,7 @@ function lostWrite(change: Change): Changes {
   return replaced(change.file, result, `bytes ${from} to ${to} are older ones (${name})`);
 }
 
-/** The frames of the file in another order; what is behind them stays. */
+/** Reorders the frames of the file; what follows them stays. */
 function reordered(
   { bytes, frames, file }: Change,
   order: readonly number[],
@@ -349,7 +349,7 @@ function removeFrame(change: Change): Changes {
   return reordered(change, order, `frame ${removed} of ${frames.length} cut out`);
 }
 
-/** Writes a frame over what is behind the last one. */
+/** Writes a frame after the last one. */
 function followedBy({ bytes, frames, file }: Change, frame: Buffer, what: string): Changes {
   const { end } = frames.at(-1)!;
   const rest = bytes.subarray(end + frame.length);

@@ -1,9 +1,9 @@
-// What is found in a damaged directory.
+// The results of examining a damaged directory.
 
 import { SagittaError } from '../../../src/common/errors.js';
 import type { Answer } from './sample.js';
 
-/** An error with the code that clients see; null for one that is not ours. */
+/** An error with the code that clients see; null if it is not one of ours. */
 export interface Failure {
   readonly code: string | null;
   readonly message: string;
@@ -18,12 +18,12 @@ export interface Verdict {
 
 export interface Examination {
   readonly verdict: Verdict;
-  /** Of a start or a restore that failed. */
+  /** The failure of a start or a restore. */
   readonly failure: Failure | null;
-  /** What was repaired. */
+  /** Warnings about repairs. */
   readonly warnings: readonly string[];
   readonly answers: readonly Answer[];
-  /** After further writes and another start; null when they were not tried. */
+  /** After further writes and another start; null if these were not tried. */
   readonly later: {
     readonly failure: Failure | null;
     readonly answers: readonly Answer[];

@@ -1,5 +1,5 @@
-// Examines a data directory below the service: the values and the logs of its store. It takes a fraction of the
-// time, so that many thousands of damages of the journal can be tried.
+// Examines a data directory below the service: the values and logs of its store. It takes a fraction of the time, so
+// many thousands of cases of damage can be tried.
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../../../src/common/errors.js';
@@ -86,7 +86,7 @@ function readAll(store: DiskStore): Answer[] {
   return [values, ...logs];
 }
 
-/** Replaces and removes values, and adds so many records that logs and bases follow, and files are removed. */
+/** Replaces and removes values, and adds enough records that new logs and bases follow and files are removed. */
 async function goOn(store: DiskStore, directory: string): Promise<Examination['later']> {
   try {
     for (let round = 0; round < ROUNDS; round++) await writeRound(store, round);

@@ -1,5 +1,5 @@
-// A process that examines directories, one after another: what `sagitta verify` finds, whether the service starts,
-// what it answers, and how it goes on after further writes. Damage may end the process, which its parent notices.
+// A process that examines directories one after another: the findings of `sagitta verify`, whether the service starts,
+// its answers, and how it continues after further writes. Damage may crash the process, which its parent notices.
 
 import { rmSync } from 'node:fs';
 import { verifyDirectory } from '../../../src/offline.js';
@@ -10,11 +10,11 @@ import { ask, type OpenSample, openSample, writeMore } from './sample.js';
 
 export interface ExaminerInput {
   readonly directory: string;
-  /** Whether it is a backup, which is restored after it was verified. */
+  /** Whether it is a backup, which is verified and then restored. */
   readonly isBackup: boolean;
   /** Whether further writes could make overlooked damage worse. */
   readonly mayGetWorse: boolean;
-  /** Whether the store is examined without the service. */
+  /** Whether only the store is examined, without the service. */
   readonly isStoreOnly: boolean;
 }
 
@@ -34,7 +34,7 @@ async function examine({ directory, isBackup, mayGetWorse }: ExaminerInput): Pro
   const nothing = { verdict, warnings, answers: [], later: null };
   let used = directory;
   if (isBackup) {
-    // As the command does, which verifies the backup before it restores it.
+    // Like the command, which verifies a backup before it restores it.
     if (verdict.failure !== null || verdict.errorCount > 0) return { ...nothing, failure: null };
     used = `${directory}-restored`;
     rmSync(used, { recursive: true, force: true });
@@ -77,7 +77,7 @@ process.on('message', (input: ExaminerInput) => {
   const examining = input.isStoreOnly ? examineStore(input.directory) : examine(input);
   examining.then(
     (examination) => process.send!(examination),
-    // What is not expected ends the process, like a crash.
+    // Anything unexpected ends the process, like a crash.
     (error: unknown) => {
       console.error(error);
       process.exit(70);

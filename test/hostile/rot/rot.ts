@@ -1,7 +1,7 @@
-// Damages files of a data directory or a backup, has a process examine it, and judges what happened: the service
-// refuses, saying which file is damaged and what to do; or it repairs, and says so; or nothing has changed. A wrong
-// answer, a crash, an unclear message, and damage that `verify` does not find are faults. The stores were closed
-// properly, so that every commit of theirs is known to have been acknowledged.
+// Damages files of a data directory or a backup, has a process examine it, and judges the result: the service must
+// refuse, naming the damaged file and what to do; or repair, and say so; or nothing has changed. A wrong answer, a
+// crash, an unclear message, and damage that `verify` does not find are faults. The stores were closed properly, so
+// each of their commits is known to have been acknowledged.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -56,7 +56,7 @@ interface Judged {
 
 export interface RotReport {
   readonly seed: number;
-  /** By kind of file, by outcome. */
+  /** By kind of file and by outcome. */
   readonly outcomes: Readonly<Record<string, Record<string, number>>>;
   readonly faults: readonly string[];
 }
@@ -64,11 +64,11 @@ export interface RotReport {
 export interface RotOptions {
   readonly caseCount: number;
   readonly seed: number;
-  /** Of the files that are damaged; all of them by default. */
+  /** The kind of files to damage; all kinds by default. */
   readonly kind?: FileKind | undefined;
-  /** The number of the first case, to repeat one. */
+  /** Number of the first case, to repeat one. */
   readonly first?: number;
-  /** Files of data directories other than segment files, without the service: many times as many cases. */
+  /** Examines only data directories, not their segment files, and without the service, which allows many more cases. */
   readonly isStoreOnly?: boolean;
   /** No case begins later than this after the start. */
   readonly durationMs?: number;
@@ -97,7 +97,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
     const faults: string[] = [];
     for (const number of roundsOf({ first, count: caseCount, durationMs })) {
       const random = createRandom(seed * 1_000_003 + number);
-      // Logs have most of what can go wrong.
+      // Most faults concern logs.
       const drawn = random() < 0.3 && kinds.includes('log') ? 'log' : pick(kinds, random);
       const target = drawTarget(
         targets.filter(({ file }) => file.kind === drawn),
@@ -136,7 +136,7 @@ function pick<T>(items: readonly T[], random: () => number): T {
   return items[Math.floor(random() * items.length)]!;
 }
 
-/** Of a journal, what is from the newest base on is read by every start; of older files, records only. */
+/** Every start reads a journal from its newest base on; of older files, only records are read. */
 function drawTarget(targets: readonly Target[], random: () => number): Target {
   const newest = targets.filter(({ isNewest }) => isNewest);
   return pick(newest.length > 0 && random() < 0.6 ? newest : targets, random);
@@ -187,7 +187,7 @@ async function copyForCase(from: string, to: string): Promise<void> {
   }
 }
 
-/** What is found in the intact sample, and in its older copy, by whether it is a backup. */
+/** The examination of the intact sample and of its older copy, by whether it is a backup. */
 type Expected = ReadonlyMap<boolean, { readonly newer: Examination; readonly older: Examination }>;
 
 async function examineIntact(
@@ -251,7 +251,7 @@ function judge(found: Examination | 'crashed', done: Done, expectations: Expecte
   const judged = judgeAnswers(found, newer, done);
   if (judged.outcome !== 'fault' || !done.isEarlierState) return judged;
   if (judgeAnswers(found, older, done).outcome !== 'fault') return { outcome: 'an earlier state' };
-  // Between both. Whoever put the files together is told that commits were not marked.
+  // The result is between both states. A warning says that commits were not marked.
   const isSaid = found.warnings.some((warning) => /commits? behind the store/.test(warning));
   return isSaid ? { outcome: 'an earlier state' } : judged;
 }
@@ -290,11 +290,11 @@ function judgeLater(
 const ADVICE = /restore|verify|another (directory|backup)|start the version|delete/i;
 const SAYS_WHERE = /at offset \d+|it is missing|store\.mark was written for/;
 
-/** What is missing in the message; undefined when it names a file and an offset, and says what to do. */
+/** What is missing in the message; undefined if it names a file and an offset and says what to do. */
 function unclearIn({ code, message }: Failure, { suspects }: Done): string | undefined {
   if (code === null) return `an error without code: ${message}`;
   if (!ADVICE.test(message)) return `a message that does not say what to do: ${message}`;
-  // Clients are not shown paths.
+  // Messages to clients contain no paths.
   if (message.includes('The log of the service has the cause')) return undefined;
   if (!suspects.some((name) => message.includes(name))) {
     return `a message that does not name ${suspects.join(' or ')}: ${message}`;
@@ -334,9 +334,9 @@ interface CollectionRecord {
   readonly status?: string;
 }
 
-/** Records of collections that are not loaded say so, and lack what only their data tells. */
+/** Records of collections that are not loaded say so, and lack what only their data contains. */
 function saysThatCollectionsFailed(text: string, intact: string): boolean {
-  // Digests of what a store has.
+  // Digests of a store are not JSON.
   if (!text.startsWith('{')) return false;
   const recordsIn = (json: string): readonly CollectionRecord[] => {
     const reply = JSON.parse(json) as CollectionRecord & { collections?: CollectionRecord[] };

@@ -1,6 +1,6 @@
-// A data directory with every kind of file, made twice: as it was at an earlier time, and as it is now. It has
-// collections of every type, with segment files, stored deletions, logs and all kinds of small entries, and beside it
-// two backups. Also the questions whose answers must not change, and writes after them.
+// A data directory with every kind of file, in an earlier and a current version. It has collections of every type, with
+// segment files, stored deletions, logs and all kinds of small entries, and two backups. Also the requests whose
+// answers must not change, and writes after them.
 
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { DiskStore } from '../../../src/storage/store.js';
 import { createRandom, createTestClock, openDatabase } from '../../database/harness.js';
 import { createService, type Service } from '../../server/harness.js';
 
-/** What is in the folder of a sample. */
+/** The contents of a sample's folder. */
 export const OLDER = 'older';
 export const NEWER = 'newer';
 export const BACKUPS = 'backups';
@@ -34,7 +34,7 @@ interface CollectionType {
 const floats = (random: () => number, count: number) =>
   Array.from({ length: count }, () => Math.fround(random() - 0.5));
 
-/** Of these, segment files have different formats and sections. */
+/** Segment files of these collections differ in format and sections. */
 const TYPES: readonly CollectionType[] = [
   {
     id: 'plain',
@@ -104,12 +104,12 @@ export interface OpenSample {
   readonly store: DiskStore;
   readonly database: Database;
   readonly service: Service;
-  /** What the service has logged of requests that failed. */
+  /** What the service has logged about failed requests. */
   readonly logged: readonly unknown[];
   close(): Promise<void>;
 }
 
-/** Opens a data directory with the time and the small segments of all samples. */
+/** Opens a data directory with the clock and the small segments of all samples. */
 export async function openSample(
   directory: string,
   warn: (message: string) => void,
@@ -131,7 +131,7 @@ export async function openSample(
   }
 }
 
-/** Fills a new folder. The states depend on the seed only. */
+/** Fills a new folder. The states depend only on the seed. */
 export async function makeSample(folder: string, seed: number): Promise<void> {
   const random = createRandom(seed);
   const directory = join(folder, 'live');
@@ -148,7 +148,7 @@ export async function makeSample(folder: string, seed: number): Promise<void> {
     if (from === 0) await createCollections(sample);
     for (let round = from; round < to; round++) await writeRound(sample, random, round);
     await sample.close();
-    // Checkpoints are behind the last writes.
+    // Checkpoints lag behind the last writes.
     const again = await openSample(directory, noWarning);
     await writeRound(again, random, to * 10);
     await makeBackup(again.store, join(folder, BACKUPS, backup));
@@ -158,7 +158,7 @@ export async function makeSample(folder: string, seed: number): Promise<void> {
   await makeOtherStore(join(folder, OTHER_STORE));
 }
 
-/** A store of logs and values that has nothing to do with the sample. */
+/** A store of logs and values that is unrelated to the sample. */
 async function makeOtherStore(directory: string): Promise<void> {
   const store = await openStore({ directory, logBytesMax: LOG_BYTES_MAX });
   for (let sequence = 1; sequence <= 60; sequence++) {
@@ -176,7 +176,7 @@ async function makeBackup(store: DiskStore, folder: string): Promise<void> {
   await new Backups({ store, directory: null, logger: silentLogger }).createAt(folder);
 }
 
-/** Without the sockets. */
+/** Copies everything but the sockets. */
 function copyDirectory(from: string, to: string): Promise<void> {
   return cp(from, to, { recursive: true, filter: (path) => !path.endsWith('/lock') });
 }
@@ -260,21 +260,21 @@ function questions(): Question[] {
       post('query', { ...query, top_k: 30, include_metadata: true }),
       post('query', { ...query, top_k: 5, filter: { half: true, tags: 't3' } }),
       post('count', { filter: { n: { $gte: 90 } } }),
-      // A repeated request: the stored reply is returned.
+      // A repeated request, to which the stored reply is returned.
       post('vectors/delete', deletionOf(id, 4)),
     ];
   });
   return [...general, ...ofTypes];
 }
 
-/** A question and its answer, or why there is none. */
+/** A question and its answer, or the reason why there is none. */
 export interface Answer {
   readonly question: string;
   readonly status: number;
   readonly text: string;
 }
 
-/** Members that depend on the process or on the moment. */
+/** Members that depend on the process or the time. */
 const VOLATILE = /"(?:memory|next_cursor|request_id|instance)":(?:"[^"]*"|\{[^{}]*\}),?/g;
 
 export async function ask({ service, logged }: OpenSample): Promise<Answer[]> {
@@ -292,7 +292,7 @@ export async function ask({ service, logged }: OpenSample): Promise<Answer[]> {
   return answers;
 }
 
-/** Clients are told that the log has the details of an error, so these are judged. */
+/** Clients are referred to the log for details of an error, so the log is judged. */
 function causeOf(logged: unknown): string {
   const { message, stack } = logged as Error;
   return logged instanceof SagittaError
@@ -300,7 +300,7 @@ function causeOf(logged: unknown): string {
     : JSON.stringify({ code: null, detail: stack });
 }
 
-/** Replaces values of every kind and writes checkpoints: damage that was overlooked gets worse. */
+/** Replaces values of every kind and writes checkpoints, so that overlooked damage gets worse. */
 export async function writeMore(sample: OpenSample): Promise<void> {
   const random = createRandom(7);
   for (const round of [60, 61]) await writeRound(sample, random, round, FEW_ROWS);

@@ -1,4 +1,4 @@
-// Draws the samples of a soak as an SVG of small charts over one time axis, with a line where the server was restarted.
+// Draws the samples of a soak as an SVG of small charts over one time axis, with a line at each restart.
 
 import type { Sample } from './samples.js';
 import { byProcess } from './trend.js';

@@ -1,16 +1,16 @@
-// What a server process uses, from outside: memory, descriptors and threads from /proc, its heap from its metrics, and
-// the bytes of its data directory, as they are named and as they are allocated.
+// The resources of a server process seen from outside: memory, descriptors and threads from /proc, its heap from its
+// metrics, and the size of its data directory by file length and by allocated bytes.
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Call } from './workload.js';
 
 export interface Sample {
-  /** Since the soak began. */
+  /** Seconds since the soak began. */
   readonly seconds: number;
-  /** Counts the processes, from 0. */
+  /** Number of the process, from 0. */
   readonly process: number;
-  /** Since the process was ready. */
+  /** Seconds since the process was ready. */
   readonly processSeconds: number;
   readonly residentBytes: number;
   readonly anonymousBytes: number;
@@ -20,9 +20,9 @@ export interface Sample {
   readonly diskBytes: number;
   readonly allocatedBytes: number;
   readonly requestCount: number;
-  /** Of the requests that ended since the last sample, by kind. */
+  /** Latencies of the requests that ended since the last sample, by kind. */
   readonly latencies: Readonly<Record<string, { readonly p50: number; readonly p99: number }>>;
-  /** Of all of them. */
+  /** Quantile over all requests. */
   readonly p50: number;
   readonly p99: number;
 }

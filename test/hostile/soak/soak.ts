@@ -1,5 +1,5 @@
-// Mixed work on one server for a long time, at a share of what it can do, with restarts: memory, descriptors, disk and
-// latencies must stay flat, replies right, and acknowledged writes there after each restart.
+// Mixed work on one server for a long time, at a share of its capacity, with restarts: memory, descriptors, disk usage
+// and latencies must not grow, replies must be right, and acknowledged writes must exist after each restart.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ export interface SoakOptions {
   readonly restartMs: number;
   readonly sampleMs: number;
   readonly calibrationMs: number;
-  /** Of the measured capacity. */
+  /** Share of the measured capacity. */
   readonly load: number;
   readonly rowCount: number;
   readonly seed: number;
@@ -31,10 +31,10 @@ export interface SoakOptions {
 export interface SoakReport {
   readonly seed: number;
   readonly load: number;
-  /** Requests per second that could be done: after each start, and whenever requests fell behind. */
+  /** Capacity in requests per second: after each start, and whenever requests fell behind. */
   readonly capacities: readonly number[];
   readonly samples: readonly Sample[];
-  /** How often requests fell behind, since the machine or the server became slower. */
+  /** How often requests fell behind, because the machine or the server became slower. */
   readonly behindCount: number;
   readonly faults: readonly string[];
 }
@@ -42,7 +42,7 @@ export interface SoakReport {
 const CALIBRATION_CLIENTS = 8;
 const CONNECTIONS = 32;
 /**
- * When a request has waited this long for its reply, all are behind: the machine gives less than it did, and the
+ * If a request has waited this long for its reply, all are behind: the machine provides less than before, and the
  * capacity is measured again. A queue that only grows would say nothing about the server.
  */
 const BEHIND_MS = 10_000;
@@ -67,7 +67,7 @@ class Soak {
   readonly #random: () => number;
   readonly #samples: Sample[] = [];
   readonly #faults: string[] = [];
-  /** Milliseconds of the requests that ended since the last sample, by kind. */
+  /** Durations in milliseconds of the requests that ended since the last sample, by kind. */
   #tookMs = new Map<string, number[]>();
   #server: ServerProcess | undefined;
   #caller: ReturnType<typeof createCaller> | undefined;
@@ -76,7 +76,7 @@ class Soak {
   #startedAtMs = 0;
   #requestCount = 0;
   #behindCount = 0;
-  /** Acknowledged last. */
+  /** The last acknowledged number. */
   #acknowledged = 0;
 
   constructor(folder: string, options: SoakOptions) {
@@ -138,7 +138,7 @@ class Soak {
       dataDirectory: this.#dataDirectory,
       settings: {
         SAGITTA_BACKUP_DIR: this.#backupDirectory,
-        // Small and short, so that segments, log and what is kept settle within minutes.
+        // Small and short, so that segments, log and retained data settle within minutes.
         SAGITTA_SEGMENT_ROWS_MAX: '4096',
         SAGITTA_RETENTION_MS: '60000',
         SAGITTA_IDEMPOTENCY_MS: '60000',
@@ -151,7 +151,7 @@ class Soak {
     this.#readyAtMs = performance.now();
   }
 
-  /** Requests per second of clients that send one request after the other. */
+  /** Requests per second of clients that send one request after another. */
   async #calibrate(): Promise<number> {
     const startMs = performance.now();
     const endMs = startMs + this.#options.calibrationMs;
@@ -167,7 +167,7 @@ class Soak {
     return count / ((performance.now() - startMs) / 1000);
   }
 
-  /** Sends at the rate, whether replies come or not, until the time or until requests are behind. */
+  /** Sends at this rate, whether or not replies arrive, until the time is over or requests are behind. */
   async #work(rate: number, endMs: number): Promise<void> {
     const sampleCount = this.#samples.length;
     let isEnding = false;
@@ -180,7 +180,7 @@ class Soak {
     const acknowledging = (async () => {
       while (!isEnding) await this.#acknowledge();
     })();
-    /** Requests under way, with the times when they were due, which ascend. */
+    /** Running requests with the times when they were due, ascending. */
     const under = new Map<Promise<void>, number>();
     let dueMs = performance.now();
     while (dueMs < endMs) {
@@ -201,7 +201,7 @@ class Soak {
     if (this.#samples.length === sampleCount) await this.#sample();
   }
 
-  /** Latency counts from the time when the request was due. */
+  /** The latency is counted from the time when the request was due. */
   async #send(dueMs = performance.now()): Promise<void> {
     const { kind, run } = this.#workload.next();
     this.#requestCount++;
@@ -215,7 +215,7 @@ class Soak {
     }
   }
 
-  /** One more write, whose number must be found after a restart. */
+  /** Makes one more write, whose number must be found after a restart. */
   async #acknowledge(): Promise<void> {
     const number = this.#acknowledged + 1;
     const values = Array.from({ length: 64 }, () => 1);

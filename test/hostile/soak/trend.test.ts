@@ -35,14 +35,14 @@ it('the trend of samples finds what grows within a process, or over all of them'
     growing((i) => ({ allocatedBytes: 100e6 + i * 1e6 })),
     ['allocatedBytes'],
   );
-  // It is freed by each restart, and grows again.
+  // Each restart frees it, and it grows again.
   assert.deepEqual(
     growing((i) => ({ diskBytes: 100e6 + (i % 30) * 4e6 })),
     [],
   );
 });
 
-/** Three processes of 30 samples each. */
+/** Three processes with 30 samples each. */
 function sampleAt(i: number, change: Partial<Sample>): Sample {
   return {
     seconds: i * 5,

@@ -1,5 +1,6 @@
-// Whether a quantity stays flat: the medians of the thirds of its samples are compared, which single peaks do not move.
-// What a process holds is compared within each process; what is on disk, and how long requests take, over all of them.
+// Decides whether a quantity grows by comparing the medians of the first and the last third of its samples, which
+// single peaks do not move. What a process holds is compared within each process; disk usage and latencies over all of
+// them.
 
 import type { Sample } from './samples.js';
 
@@ -16,17 +17,17 @@ type Quantity =
 
 interface FlatRule {
   readonly over: 'process' | 'run';
-  /** The last third may be greater than the first by this share of it, */
+  /** Allowed growth from the first to the last third, as a share of the first, */
   readonly growthMax: number;
-  /** and by this much: what is small varies more. */
+  /** or as an absolute amount, because small values vary more. */
   readonly allowance: number;
 }
 
 const MB = 1e6;
 
 /**
- * Memory settles within minutes of a start, since heap and caches fill. Latencies also depend on what else the machine
- * does, hence their wide bounds: a queue that grows or an index that decays makes them many times longer.
+ * Memory settles within minutes of a start, since heap and caches fill. Latencies also depend on other work of the
+ * machine, hence their wide bounds: a growing queue or a decaying index makes them many times longer.
  */
 const FLAT: Readonly<Record<Quantity, FlatRule>> = {
   residentBytes: { over: 'process', growthMax: 0.15, allowance: 20 * MB },
@@ -48,7 +49,7 @@ export interface Trend {
   readonly isFlat: boolean;
 }
 
-/** @param settleSeconds after each start, of which samples do not count. */
+/** @param settleSeconds time after each start whose samples do not count. */
 export function trendsOf(samples: readonly Sample[], settleSeconds: number): Trend[] {
   const settled = samples.filter(({ processSeconds }) => processSeconds >= settleSeconds);
   return (Object.keys(FLAT) as Quantity[]).map((quantity) => trendOf(quantity, settled));
@@ -60,7 +61,7 @@ function trendOf(quantity: Quantity, samples: readonly Sample[]): Trend {
   const thirds = groups
     .filter(({ length }) => length >= 3)
     .map((group) => thirdsOf(group.map((sample) => sample[quantity])));
-  // Of several processes, the one in the middle: a leak is in each of them.
+  // The median process decides, because a leak affects all of them.
   const [first, middle, last] = [0, 1, 2].map((i) => median(thirds.map((third) => third[i]!)));
   const growth = median(thirds.map(([start, , end]) => end! - start!));
   // Without samples nothing is known.
@@ -83,7 +84,7 @@ function thirdsOf(values: readonly number[]): number[] {
   return [0, 1, 2].map((i) => median(values.slice(at(i), at(i + 1))));
 }
 
-/** NaN of no values. */
+/** NaN for an empty list. */
 function median(values: readonly number[]): number {
   const sorted = values.filter((value) => !Number.isNaN(value)).sort((a, b) => a - b);
   const half = sorted.length >> 1;

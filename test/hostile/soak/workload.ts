@@ -1,5 +1,6 @@
 // The mixed work of the soak: a fixed set of ids that is written, read, searched and deleted again and again, so that
-// nothing has a reason to grow. Each request is drawn by weight; a walk or a life of a collection is several requests.
+// nothing has a reason to grow. Each request is drawn by weight; a walk or the life of a collection takes several
+// requests.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ type Random = () => number;
 
 export interface Work {
   readonly kind: string;
-  /** Throws when a reply is not the expected one. */
+  /** Throws if a reply is not the expected one. */
   readonly run: (call: Call) => Promise<unknown>;
 }
 
@@ -58,7 +59,7 @@ export class Workload {
     this.#options = options;
   }
 
-  /** Makes the collection and its rows. */
+  /** Creates the collection and its rows. */
   async load(call: Call): Promise<void> {
     await must(call, 'POST', '/v1/collections', {
       id: 'c',
@@ -161,7 +162,7 @@ export class Workload {
     let cursor: string | undefined;
     for (let page = 0; page < 4; page++) {
       const reply = await call('POST', `${path}/query`, cursor ? { cursor } : body);
-      // On a machine that is too busy, the pages come too slowly.
+      // On a machine that is too busy, pages are read too slowly.
       if (cursor !== undefined && reply.text.includes('"cursor_expired"')) return;
       requireSuccess(reply, 'a page of a walk');
       const { matches, next_cursor } = reply.json<{
@@ -186,7 +187,7 @@ export class Workload {
 
   async #backUp(call: Call, name: string): Promise<void> {
     const reply = await call('POST', '/v1/backups', { name });
-    // One at a time.
+    // Only one backup runs at a time.
     if (reply.status !== 503) requireSuccess(reply, 'POST /v1/backups');
     await rm(join(this.#options.backupDirectory, name), { recursive: true, force: true });
   }
