@@ -18,9 +18,9 @@ import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
-import { buildSparsePartTask, mergeSparsePartsTask } from './inverted/sparse-index.js';
+import { buildSparseRunTask, mergeSparseRunsTask } from './inverted/sparse-index.js';
 import { countSparseTask, matchSparseTask, rankSparseTask } from './inverted/sparse-search.js';
-import { buildPartTask, mergePartsTask } from './inverted/text-index.js';
+import { buildTextRunTask, mergeTextRunsTask } from './inverted/text-index.js';
 import { countTextTask, matchTextTask, rankTextTask } from './inverted/text-search.js';
 import { collectGarbageTask, trimMemoryTask } from './platform/memory-release.js';
 import { createTaskHandler } from './platform/pool.js';
@@ -38,8 +38,8 @@ import { writeLinesTask } from './server/replies/ndjson-table.js';
 export default createTaskHandler([
   addProductsTask,
   aggregateSegmentsTask,
-  buildPartTask,
-  buildSparsePartTask,
+  buildTextRunTask,
+  buildSparseRunTask,
   centerRowsTask,
   collectGarbageTask,
   compactSegmentsTask,
@@ -58,8 +58,8 @@ export default createTaskHandler([
   makeTypedColumnsTask,
   matchSparseTask,
   matchTextTask,
-  mergePartsTask,
-  mergeSparsePartsTask,
+  mergeTextRunsTask,
+  mergeSparseRunsTask,
   mergeValuesTask,
   orderRowsTask,
   parseRecordBatchTask,

@@ -1,22 +1,22 @@
-// Turns text into terms: NFKC, words by the rules of Unicode (UAX 29), case folding, stop words, and
-// stems. Documents and queries go through the same analyzer. A term is a byte string: its UTF-8 bytes as
-// the characters 0 to 255, so that comparing two of them compares their bytes.
+// Turns text into terms: NFKC, word boundaries as in Unicode (UAX 29), case folding, stop words and stemming.
+// Documents and queries go through the same analyzer. A term is a byte string: its UTF-8 bytes stored as
+// the characters 0 to 255, so that comparing two terms compares their bytes.
 
 import { foldCase } from '../common/fold-case.js';
 import { latePackage } from '../common/late-package.js';
 import type { TextLanguage, TextSettings } from '../common/text-settings.js';
 
-/** What decides the terms of a text. */
+/** The settings that determine the terms of a text. */
 type Analysis = Pick<TextSettings, 'language' | 'stopWords'>;
 
-/** Natural text repeats its words: 65 536 pieces are a large vocabulary in a few megabytes. */
+/** Natural text repeats its words: 65,536 pieces are a large vocabulary and fit in a few megabytes. */
 const PIECES_KEPT_MAX = 65_536;
-/** Collections whose analyzers a thread keeps. */
+/** Analyzers that a thread caches, one per combination of settings. */
 const ANALYZERS_KEPT_MAX = 16;
 
 const analyzers = new Map<string, Analyzer>();
 
-/** The analyzer of these settings; a thread makes it once. */
+/** Returns the analyzer for these settings. Each thread creates it once. */
 export function analyzerOf({ language, stopWords }: Analysis): Analyzer {
   const key = JSON.stringify([language, stopWords]);
   let analyzer = analyzers.get(key);
@@ -31,7 +31,7 @@ export function analyzerOf({ language, stopWords }: Analysis): Analyzer {
 class Analyzer {
   readonly #stopWords: ReadonlySet<string>;
   readonly #stem: (word: string) => string;
-  /** The terms of pieces that were analysed before. */
+  /** Terms of the pieces analysed so far. */
   readonly #termsOfPiece = new Map<string, readonly string[]>();
 
   constructor({ language, stopWords }: Analysis) {
@@ -39,9 +39,9 @@ class Analyzer {
     this.#stem = language === null ? (word) => word : stemmerOf(language);
   }
 
-  /** Calls `visit` for every term of the text, in order. */
+  /** Calls `visit` with every term of the text, in order. */
   visitTerms(text: string, visit: (term: string) => void): void {
-    // White space separates words by the rules of Unicode too; a word is never longer than its piece.
+    // By the rules of Unicode, white space always separates words, so no word spans two pieces.
     for (const piece of text.normalize('NFKC').split(WHITE_SPACE)) {
       if (piece === '') continue;
       for (const term of this.#analyze(piece)) visit(term);
@@ -65,18 +65,18 @@ const WHITE_SPACE = /\s+/;
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** Made for the first text that is not ASCII: its rules take 30 ms to load. */
+/** Created for the first text that is not ASCII, because its rules take 30 ms to load. */
 function segmenterOfWords(): Intl.Segmenter {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'word' });
   return segmenter;
 }
 
-/** The words of text without white space, folded. */
+/** Splits a piece without white space into case-folded words. */
 function wordsOf(piece: string): string[] {
   return splitWords(piece).map(foldCase);
 }
 
-/** The words of text without white space. The rules for ASCII are written out: they take a fortieth of the time. */
+/** Splits a piece without white space into words. ASCII has its own regular expression, which is 40 times as fast. */
 export function splitWords(piece: string): string[] {
   if (NOT_ASCII.test(piece)) {
     return Array.from(segmenterOfWords().segment(piece)).flatMap(({ segment, isWordLike }) =>
@@ -90,7 +90,7 @@ const ONLY_JOINERS = /^_+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
 const NOT_ASCII = /[^\x00-\x7f]/;
 /**
- * Letters, digits and "_", of which at least one is no "_". A single ".", ":" or "'" joins letters, and a
+ * Letters, digits and "_", at least one of them not "_". A single ".", ":" or "'" joins letters, and a
  * single ".", ",", ";" or "'" joins digits.
  */
 const ASCII_WORDS =
@@ -100,7 +100,7 @@ function toByteString(word: string): string {
   return NOT_ASCII.test(word) ? Buffer.from(word).toString('latin1') : word;
 }
 
-/** Takes 10 ms and some megabytes in each thread. */
+/** Loaded on first use, because it takes 10 ms and some megabytes in each thread. */
 const snowball = latePackage<typeof import('snowball-stemmers')>('snowball-stemmers');
 
 function stemmerOf(language: TextLanguage): (word: string) => string {

@@ -1,20 +1,21 @@
-// BM25 as Lucene defines it, in float64. With N documents of the mean length L, of which n contain a
-// term, a document of the length l that contains it c times gets, for each time that the query has it,
+// BM25 as Lucene defines it, in float64. Let N be the number of documents, L their mean length, and n the
+// number that contain a term. Each occurrence of the term in the query adds to a document of length l that
+// contains the term c times
 //
 //   idf · (k1 + 1) · c / (c + k1 · (1 − b + b · l / L))   with idf = ln(1 + (N − n + 0.5) / (n + 0.5))
 //
-// Scores of terms are added in the order of the terms' bytes.
+// The scores of terms are added in the order of the terms' bytes.
 //
-// `termScore` divides by 1 + norm / c, so that c and l are each used once. Rounding is monotone, hence so
-// is every step: a larger c and a smaller l never give a smaller score, in floating point as well. So the
-// score of the largest c and the smallest l of a window is an upper bound of the scores in it, and the sum
-// of such bounds in the same order is one of the sums. No tolerance is needed.
+// `termScore` divides by 1 + norm / c, so that c and l each occur once. Rounding is monotone, and so is
+// every step: a larger c or a smaller l never lowers the score, even in floating point. The score for the
+// largest c and the smallest l in a window is therefore an upper bound of the scores in the window, and
+// adding these bounds in the same order bounds the sums. No tolerance is needed.
 
 import type { TextSettings } from '../common/text-settings.js';
 
 type Constants = Pick<TextSettings, 'k1' | 'b'>;
 
-/** What a term counts for. V8 computes the logarithm itself, so that it is the same on all machines. */
+/** The weight of a query term. V8 computes the logarithm in software, so the weight is the same on all machines. */
 export function termWeight(
   { documentCount, containingCount }: { documentCount: number; containingCount: number },
   countInQuery: number,
@@ -25,7 +26,7 @@ export function termWeight(
   return countInQuery * (idf * (k1 + 1));
 }
 
-/** The norm of each length from 0 to `lengthMax`. */
+/** Returns the norm of each document length from 0 to `lengthMax`. */
 export function lengthNorms(
   lengthMax: number,
   averageLength: number,
@@ -38,7 +39,7 @@ export function lengthNorms(
   return norms;
 }
 
-/** @param count how often the document contains the term: at least 1. */
+/** @param count occurrences of the term in the document; at least 1. */
 export function termScore(weight: number, count: number, norm: number): number {
   return weight / (1 + norm / count);
 }

@@ -1,39 +1,40 @@
 // Posting lists of consecutive rows of a segment: for every key, such as a term of a text, the rows that
-// have it, and a weight for each. They are cut into windows of rows, which a search visits or skips. Lists
-// are immutable and in shared memory.
+// contain it and a weight for each. Lists are cut into windows of rows, which a search visits or skips.
+// They are immutable and live in shared memory.
 
 import { sharedInt32, sharedLike } from '../common/shared-array.js';
 
 /**
- * Rows of a window: the unit that a search skips when its bound is low. Bounds of smaller windows are
- * closer, but cost more.
+ * The size of a window, the unit that a search skips when its score bound is too low. Smaller windows have
+ * tighter bounds but cost more.
  */
 export const WINDOW_BITS = 9;
 export const WINDOW_ROWS = 1 << WINDOW_BITS;
 
-/** Rows of a segment: from..to. */
-export interface RowRange {
+/** The rows from..to of a segment that a run covers. */
+export interface RunRange {
   readonly from: number;
   readonly to: number;
 }
 
-export interface PostingLists extends RowRange {
-  /** List i has the postings `postingStarts[i]..postingStarts[i + 1]`. */
+export interface PostingLists extends RunRange {
+  /** List i holds the postings `postingStarts[i]..postingStarts[i + 1]`. */
   readonly postingStarts: Int32Array;
   /** The row of each posting, ascending within a list. */
   readonly rows: Int32Array;
-  /** List i has the windows `windowStarts[i]..windowStarts[i + 1]`: those with any of its postings. */
+  /** List i spans the entries `windowStarts[i]..windowStarts[i + 1]` of `windows`, one per window it has postings in. */
   readonly windowStarts: Int32Array;
-  /** Of each window: its number (row >>> WINDOW_BITS) and its first posting; one more posting ends the last. */
+  /** The number of each window (row >>> WINDOW_BITS). */
   readonly windows: Int32Array;
+  /** The first posting of each window, followed by the total number of postings. */
   readonly windowPostings: Int32Array;
 }
 
 type Weights = Int32Array | Float32Array;
 
-/** Postings in no particular order of lists, rows ascending within each list. */
+/** Postings of lists in any order; the rows of each list ascend. */
 export interface Postings<Type extends Weights> {
-  /** Numbers of lists, below the number of keys. */
+  /** The list of each posting, below the number of keys. */
   readonly lists: Int32Array;
   readonly rows: Int32Array;
   readonly weights: Type;
@@ -41,13 +42,13 @@ export interface Postings<Type extends Weights> {
 
 export interface WeightedLists<Type extends Weights> {
   readonly lists: PostingLists;
-  /** Of each posting, in the order of `lists.rows`. */
+  /** The weight of each posting, in the order of `lists.rows`. */
   readonly weights: Type;
 }
 
-/** @param ranks the position that each list gets, by its number. */
+/** @param ranks the index in the result of each list. */
 export function sortPostings<Type extends Weights>(
-  { from, to }: RowRange,
+  { from, to }: RunRange,
   postings: Postings<Type>,
   ranks: Int32Array,
 ): WeightedLists<Type> {
@@ -55,7 +56,7 @@ export function sortPostings<Type extends Weights>(
   return { lists: { from, to, postingStarts, rows, ...cutWindows(postingStarts, rows) }, weights };
 }
 
-/** A counting sort, which keeps the order of the rows. */
+/** A counting sort, which is stable: rows stay in order. */
 function sortByRank<Type extends Weights>(
   { lists, rows, weights }: Postings<Type>,
   ranks: Int32Array,
@@ -92,44 +93,57 @@ function cutWindows(postingStarts: Int32Array, rows: Int32Array) {
   return { windowStarts, windows: sharedFrom(windows), windowPostings: sharedFrom(windowPostings) };
 }
 
-/** The postings of neighbouring parts, in their order, with lists numbered by the first appearance of their keys. */
-export function joinPostings<Part extends PostingLists, Key, Type extends Weights>(
-  parts: readonly Part[],
-  keyAt: (part: Part, list: number) => Key,
-  weightsOf: (part: Part) => Type,
-): { readonly keys: readonly Key[]; readonly postings: Postings<Type> } {
-  const numberOf = new Map<Key, number>();
-  const postingCount = parts.reduce((sum, { rows }) => sum + rows.length, 0);
-  const lists = new Int32Array(postingCount);
-  const rows = new Int32Array(postingCount);
-  const weights = sharedLike(weightsOf(parts[0]!), postingCount);
-  let next = 0;
-  for (const part of parts) {
-    rows.set(part.rows, next);
-    weights.set(weightsOf(part), next);
-    for (let list = 0; list < part.postingStarts.length - 1; list++) {
-      const key = keyAt(part, list);
-      let number = numberOf.get(key);
-      if (number === undefined) {
-        number = numberOf.size;
-        numberOf.set(key, number);
-      }
-      const [start, end] = [part.postingStarts[list]!, part.postingStarts[list + 1]!];
-      lists.fill(number, next + start, next + end);
+/** Numbers keys in the order of their first appearance. */
+export class KeyNumbers<Key> {
+  readonly #numbers = new Map<Key, number>();
+
+  numberOf(key: Key): number {
+    let number = this.#numbers.get(key);
+    if (number === undefined) {
+      number = this.#numbers.size;
+      this.#numbers.set(key, number);
     }
-    next += part.rows.length;
+    return number;
   }
-  return { keys: [...numberOf.keys()], postings: { lists, rows, weights } };
+
+  /** The key of each number. */
+  keys(): Key[] {
+    return [...this.#numbers.keys()];
+  }
 }
 
-/** The number of postings of a list; 0 for -1. */
+/** Concatenates the postings of neighbouring runs and numbers the lists by the first appearance of their keys. */
+export function joinPostings<Run extends PostingLists, Key, Type extends Weights>(
+  runs: readonly Run[],
+  keyAt: (run: Run, list: number) => Key,
+  weightsOf: (run: Run) => Type,
+): { readonly keys: readonly Key[]; readonly postings: Postings<Type> } {
+  const numbers = new KeyNumbers<Key>();
+  const postingCount = runs.reduce((sum, { rows }) => sum + rows.length, 0);
+  const lists = new Int32Array(postingCount);
+  const rows = new Int32Array(postingCount);
+  const weights = sharedLike(weightsOf(runs[0]!), postingCount);
+  let next = 0;
+  for (const run of runs) {
+    rows.set(run.rows, next);
+    weights.set(weightsOf(run), next);
+    for (let list = 0; list < run.postingStarts.length - 1; list++) {
+      const [start, end] = [run.postingStarts[list]!, run.postingStarts[list + 1]!];
+      lists.fill(numbers.numberOf(keyAt(run, list)), next + start, next + end);
+    }
+    next += run.rows.length;
+  }
+  return { keys: numbers.keys(), postings: { lists, rows, weights } };
+}
+
+/** Returns the number of postings in a list; 0 for list -1. */
 export function countPostings({ postingStarts }: PostingLists, list: number): number {
   return list < 0 ? 0 : postingStarts[list + 1]! - postingStarts[list]!;
 }
 
-/** Bytes of the arrays that are members of the object. */
-export function arrayBytes(part: object): number {
-  return Object.values(part).reduce(
+/** Returns the total bytes of the arrays that are members of the object. */
+export function arrayBytes(run: object): number {
+  return Object.values(run).reduce(
     (sum: number, member: unknown) => sum + (ArrayBuffer.isView(member) ? member.byteLength : 0),
     0,
   );

@@ -1,26 +1,25 @@
-// The inverted indexes of segments, made when a query first needs them, and extended by the rows that have
-// come since. They are in memory only. Parts are merged as they come, so that a segment has a few of them,
-// the large ones first.
+// The inverted indexes of segments, in memory only. A query that needs an index builds it or extends it by the rows
+// that were added since. New runs are merged with small ones, so that a segment has few runs, the largest first.
 
 import { unlessAborted } from '../common/when-aborted.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
-import type { PostingLists, RowRange } from './posting-lists.js';
+import type { PostingLists, RunRange } from './posting-lists.js';
 
-/** Rows of one task: 20 to 50 ms for short texts. */
+/** Rows per task: 20 to 50 ms for short texts. */
 const TASK_ROWS_MAX = 4_096;
-/** What is indexed on the calling thread: a fraction of a millisecond. */
+/** Sources up to this size are indexed on the calling thread, in a fraction of a millisecond. */
 const INLINE_BYTES_MAX = 4_096;
-/** Postings that are merged on the calling thread. */
+/** Up to this many postings are merged on the calling thread. */
 const INLINE_POSTINGS_MAX = 4_096;
 
-/** What indexes are made of, and how. */
-export interface IndexKind<Source extends IndexSource, Part extends PostingLists> {
-  readonly buildTask: Task<PartInput<Source>, Part>;
-  /** Of neighbouring parts, in their order; gives the part that is built from all of their rows. */
-  readonly mergeTask: Task<readonly Part[], Part>;
-  /** Bytes that building a part reads. */
-  sourceBytes(source: Source, range: RowRange): number;
-  partBytes(part: Part): number;
+/** How indexes of one kind are built and merged. */
+export interface IndexKind<Source extends IndexSource, Run extends PostingLists> {
+  readonly buildTask: Task<RunInput<Source>, Run>;
+  /** Merges neighbouring runs, in order, into the run that building all of their rows would give. */
+  readonly mergeTask: Task<readonly Run[], Run>;
+  /** Bytes to read to build a run. */
+  sourceBytes(source: Source, range: RunRange): number;
+  runBytes(run: Run): number;
 }
 
 /** The rows 0..rowCount of a segment. */
@@ -28,40 +27,40 @@ export interface IndexSource {
   readonly rowCount: number;
 }
 
-export interface PartInput<Source> extends RowRange {
+export interface RunInput<Source> extends RunRange {
   readonly source: Source;
 }
 
-interface SegmentIndex<Part> {
-  /** Of neighbouring rows, from row 0. */
-  parts: readonly Part[];
-  /** The extension under way, shared by everyone who waits for it. */
+interface SegmentIndex<Run> {
+  /** Runs of consecutive rows, starting at row 0. */
+  runs: readonly Run[];
+  /** The extension in progress, shared by all that wait for it. */
   growing: Promise<void> | null;
 }
 
-export class SegmentIndexes<Source extends IndexSource, Part extends PostingLists> {
-  readonly #kind: IndexKind<Source, Part>;
+export class SegmentIndexes<Source extends IndexSource, Run extends PostingLists> {
+  readonly #kind: IndexKind<Source, Run>;
   readonly #pool: WorkerPool;
-  /** An index lives as long as its owner, which readers may hold after a compaction. */
-  readonly #indexes = new WeakMap<object, SegmentIndex<Part>>();
+  /** An index lives as long as its owner, which readers may still hold after a compaction. */
+  readonly #indexes = new WeakMap<object, SegmentIndex<Run>>();
 
-  constructor(kind: IndexKind<Source, Part>, pool: WorkerPool) {
+  constructor(kind: IndexKind<Source, Run>, pool: WorkerPool) {
     this.#kind = kind;
     this.#pool = pool;
   }
 
   /**
-   * Of what the owner has, in the order of its rows; they cover the first `rowCount` rows, and maybe more.
-   * The source has at least as many.
+   * Returns runs over the rows of the owner, in order. They cover the first `rowCount` rows and maybe more.
+   * The source must hold at least that many.
    */
-  async partsOf(
+  async runsOf(
     owner: object,
     { source, rowCount }: { readonly source: Source; readonly rowCount: number },
     signal?: AbortSignal,
-  ): Promise<readonly Part[]> {
+  ): Promise<readonly Run[]> {
     let index = this.#indexes.get(owner);
     if (index === undefined) {
-      index = { parts: [], growing: null };
+      index = { runs: [], growing: null };
       this.#indexes.set(owner, index);
     }
     while (endOf(index) < rowCount) {
@@ -69,60 +68,59 @@ export class SegmentIndexes<Source extends IndexSource, Part extends PostingList
       index.growing ??= this.#grow(index, source);
       await unlessAborted(index.growing, signal);
     }
-    return index.parts;
+    return index.runs;
   }
 
-  /** Bytes of the index of an owner. */
   bytesUsed(owner: object): number {
-    const parts = this.#indexes.get(owner)?.parts ?? [];
-    return parts.reduce((sum, part) => sum + this.#kind.partBytes(part), 0);
+    const runs = this.#indexes.get(owner)?.runs ?? [];
+    return runs.reduce((sum, run) => sum + this.#kind.runBytes(run), 0);
   }
 
-  /** Indexes all rows of the source that are not indexed yet. */
-  async #grow(index: SegmentIndex<Part>, source: Source): Promise<void> {
+  /** Indexes the rows of the source that are not indexed yet. */
+  async #grow(index: SegmentIndex<Run>, source: Source): Promise<void> {
     try {
-      const added: Part[] = [];
+      const added: Run[] = [];
       for (let from = endOf(index); from < source.rowCount; from += TASK_ROWS_MAX) {
         const to = Math.min(source.rowCount, from + TASK_ROWS_MAX);
-        // One after another: the tasks of other requests run in between.
+        // One at a time, so that tasks of other requests run in between.
         added.push(await this.#build({ source, from, to }));
       }
-      index.parts = await this.#merge(index.parts, added);
+      index.runs = await this.#merge(index.runs, added);
     } finally {
       index.growing = null;
     }
   }
 
-  async #build(input: PartInput<Source>): Promise<Part> {
+  async #build(input: RunInput<Source>): Promise<Run> {
     const { buildTask, sourceBytes } = this.#kind;
     if (sourceBytes(input.source, input) <= INLINE_BYTES_MAX) return buildTask.run(input);
     return this.#pool.run(buildTask, input);
   }
 
-  /** Merges new parts with those before them that are not much larger: each row is merged a few times only. */
-  async #merge(parts: readonly Part[], added: readonly Part[]): Promise<readonly Part[]> {
-    let keptCount = parts.length;
-    let mergedRows = added.reduce((sum, part) => sum + rowsOf(part), 0);
-    while (keptCount > 0 && rowsOf(parts[keptCount - 1]!) <= 2 * mergedRows) {
+  /** Merges new runs with preceding runs that are not much larger, so that each row is merged only a few times. */
+  async #merge(runs: readonly Run[], added: readonly Run[]): Promise<readonly Run[]> {
+    let keptCount = runs.length;
+    let mergedRows = added.reduce((sum, run) => sum + rowsOf(run), 0);
+    while (keptCount > 0 && rowsOf(runs[keptCount - 1]!) <= 2 * mergedRows) {
       keptCount--;
-      mergedRows += rowsOf(parts[keptCount]!);
+      mergedRows += rowsOf(runs[keptCount]!);
     }
-    const merged = [...parts.slice(keptCount), ...added];
-    if (merged.length === 1) return [...parts, ...added];
+    const merged = [...runs.slice(keptCount), ...added];
+    if (merged.length === 1) return [...runs, ...added];
     const { mergeTask } = this.#kind;
     const postingCount = merged.reduce((sum, { rows }) => sum + rows.length, 0);
     const last =
       postingCount <= INLINE_POSTINGS_MAX
         ? await mergeTask.run(merged)
         : await this.#pool.run(mergeTask, merged);
-    return [...parts.slice(0, keptCount), last];
+    return [...runs.slice(0, keptCount), last];
   }
 }
 
-function endOf({ parts }: SegmentIndex<PostingLists>): number {
-  return parts.at(-1)?.to ?? 0;
+function endOf({ runs }: SegmentIndex<PostingLists>): number {
+  return runs.at(-1)?.to ?? 0;
 }
 
-function rowsOf({ from, to }: RowRange): number {
+function rowsOf({ from, to }: RunRange): number {
   return to - from;
 }

@@ -1,4 +1,4 @@
-// The parts of the package snowball-stemmers that are used; it has no types of its own.
+// Types for the part of the package snowball-stemmers that we use; the package ships none.
 
 declare module 'snowball-stemmers' {
   export function newStemmer(algorithm: string): { stem(word: string): string };

@@ -1,6 +1,6 @@
-// The rows of segments that have an index in common with a sparse vector, and the best of them by the dot
-// product: in float64, the products added in the order of ascending indices. A product of two float32 is
-// exact in float64, so that a score depends on this order only.
+// Finds the rows that share an index with a sparse vector, and the best of them by dot product. Products
+// are added in float64, in the order of ascending indices. A product of two float32 values is exact in
+// float64, so a score depends on this order only.
 
 import { type Bitmap, createBitmap } from '../common/bitmap.js';
 import type { RankKey, SortedRankKeys } from '../common/rank-key.js';
@@ -8,29 +8,28 @@ import type { SparseVector } from '../common/vectors.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { addRows, type MatchedRows, narrowTo } from './containing-rows.js';
 import { countPostings, WINDOW_ROWS } from './posting-lists.js';
-import { findIndex, type SparsePart } from './sparse-part.js';
+import { findIndex, type SparseRun } from './sparse-run.js';
 import { countInGroups, rankInGroups, runInGroups, type ViewsInput } from './view-groups.js';
 import {
   countInBuckets,
-  type PartScores,
   type RankedHits,
   type RankedRange,
   type RankedView,
+  type RunScorer,
   searchWindows,
 } from './window-search.js';
 
-/** A segment at a sequence, its index, and the rows of it that pass the filter of a query. */
+/** A segment at a sequence: its index and the rows that pass the filter of a query. */
 export interface SearchedSparse {
-  /** In the order of their rows; together they cover 0..rowCount, and maybe more. */
-  readonly parts: readonly SparsePart[];
+  /** In the order of their rows; together they cover 0..rowCount and maybe more. */
+  readonly runs: readonly SparseRun[];
   readonly rowCount: number;
-  /** Visible ones; null for all of the segment's rows. */
+  /** The visible rows that pass; null for all rows of the segment. */
   readonly passing: Bitmap | null;
 }
 
-export type RankedSparse = RankedView<SparsePart>;
+export type RankedSparse = RankedView<SparseRun>;
 
-/** How rows are scored. */
 interface SparseScoring {
   readonly vector: SparseVector;
 }
@@ -40,10 +39,10 @@ interface SparseRanking extends RankedRange, SparseScoring {}
 export const matchSparseTask: Task<ViewsInput<SearchedSparse, SparseVector>, MatchedRows[]> = {
   name: 'sparse.match',
   run: ({ views, work: { indices } }) =>
-    views.map(({ parts, rowCount, passing }) => {
+    views.map(({ runs, rowCount, passing }) => {
       const matching = createBitmap(rowCount);
-      for (const part of parts) {
-        for (const index of indices) addRows(matching, part, findIndex(part, index));
+      for (const run of runs) {
+        for (const index of indices) addRows(matching, run, findIndex(run, index));
       }
       return narrowTo(matching, passing);
     }),
@@ -51,7 +50,7 @@ export const matchSparseTask: Task<ViewsInput<SearchedSparse, SparseVector>, Mat
 
 export const rankSparseTask: Task<ViewsInput<RankedSparse, SparseRanking>, RankedHits> = {
   name: 'sparse.rank',
-  run: ({ views, work }) => searchWindows(views, work, (part) => scoresOf(part, work.vector)),
+  run: ({ views, work }) => searchWindows(views, work, (run) => scorerOf(run, work.vector)),
 };
 
 type CountWork = SparseScoring & { readonly rankKeys: SortedRankKeys };
@@ -59,10 +58,10 @@ type CountWork = SparseScoring & { readonly rankKeys: SortedRankKeys };
 export const countSparseTask: Task<ViewsInput<RankedSparse, CountWork>, Float64Array> = {
   name: 'sparse.count',
   run: ({ views, work: { vector, rankKeys } }) =>
-    countInBuckets(views, rankKeys, (part) => scoresOf(part, vector)),
+    countInBuckets(views, rankKeys, (run) => scorerOf(run, vector)),
 };
 
-/** Of each view, in order, the rows that match and pass. Rejects with `overloaded`. */
+/** Returns the rows of each view that match and pass, in the order of the views. Rejects with `overloaded`. */
 export async function matchSparse(
   pool: WorkerPool,
   views: readonly SearchedSparse[],
@@ -73,7 +72,7 @@ export async function matchSparse(
   return groups.flat();
 }
 
-/** The best rows of all views. Rejects with `overloaded`. */
+/** Returns the best rows of all views. Rejects with `overloaded`. */
 export function rankSparse(
   pool: WorkerPool,
   views: readonly RankedSparse[],
@@ -83,7 +82,7 @@ export function rankSparse(
   return rankInGroups(pool, rankSparseTask, input, itemsIn(ranking.vector));
 }
 
-/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
+/** Counts the rows of all views before each rank key. Rejects with `overloaded`. */
 export function countSparseBefore(
   pool: WorkerPool,
   views: readonly RankedSparse[],
@@ -95,22 +94,22 @@ export function countSparseBefore(
 }
 
 function itemsIn({ indices }: SparseVector) {
-  return ({ parts }: { readonly parts: readonly SparsePart[] }) => {
+  return ({ runs }: { readonly runs: readonly SparseRun[] }) => {
     let count = 0;
-    for (const part of parts) {
-      for (const index of indices) count += countPostings(part, findIndex(part, index));
+    for (const run of runs) {
+      for (const index of indices) count += countPostings(run, findIndex(run, index));
     }
     return count;
   };
 }
 
-function scoresOf(part: SparsePart, { indices, values: weights }: SparseVector): PartScores {
-  const { rows, values, windowMins, windowMaxs } = part;
+function scorerOf(run: SparseRun, { indices, values: weights }: SparseVector): RunScorer {
+  const { rows, values, windowMins, windowMaxs } = run;
   return {
-    lists: Array.from(indices, (index) => findIndex(part, index)),
+    lists: Array.from(indices, (index) => findIndex(run, index)),
     boundOf(key, at) {
       const weight = weights[key]!;
-      // A row of the window may lack the index, which adds nothing.
+      // A row of the window may lack the index and then adds nothing.
       return Math.max(0, weight * (weight > 0 ? windowMaxs[at]! : windowMins[at]!));
     },
     addScores(key, from, to, scores) {

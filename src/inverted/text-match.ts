@@ -1,34 +1,34 @@
-// Finds the rows of a segment that contain the terms of a query, and counts what BM25 needs to know of
-// the segment: of all rows that are visible, whether or not they pass a filter.
+// Finds the rows of a segment that contain the terms of a query, and counts what BM25 needs to know about
+// the segment. The counts are over all visible rows, whether or not they pass a filter.
 
 import { type Bitmap, createBitmap, hasBit, intersectInto } from '../common/bitmap.js';
 import { addRows } from './containing-rows.js';
-import { findTerm, type TextPart } from './text-part.js';
+import { findTerm, type TextRun } from './text-run.js';
 
 /** The terms of a query. */
 export interface TextTerms {
   /** Distinct byte strings in the order of their bytes. */
   readonly terms: readonly string[];
-  /** How often the query has each of them. */
+  /** Occurrences of each term in the query. */
   readonly counts: readonly number[];
-  /** Whether a row must contain all of them; else any. */
+  /** Whether a row must contain all terms to match; otherwise one is enough. */
   readonly needsAll: boolean;
 }
 
-/** A segment at a sequence, and its index. */
+/** A segment at a sequence, with its index. */
 export interface TextView {
-  /** In the order of their rows; together they cover 0..rowCount, and maybe more. */
-  readonly parts: readonly TextPart[];
+  /** In the order of their rows; together they cover 0..rowCount and maybe more. */
+  readonly runs: readonly TextRun[];
   readonly rowCount: number;
   /** The visible rows; null for all. */
   readonly visible: Bitmap | null;
 }
 
-/** Of the visible rows of a segment, or of several. */
+/** Counts over the visible rows of one or more segments. */
 export interface TextStatistics {
-  /** Rows with any term. */
+  /** Rows with at least one term. */
   readonly documentCount: number;
-  /** Terms of all rows, repetitions included. */
+  /** Terms in all rows, repetitions included. */
   readonly totalLength: number;
   /** The number of rows that contain each term of the query. */
   readonly containingCounts: Float64Array;
@@ -39,15 +39,15 @@ export function countDocuments(
 ): Pick<TextStatistics, 'documentCount' | 'totalLength'> {
   let documentCount = 0;
   let totalLength = 0;
-  for (const part of view.parts) {
-    if (view.visible === null && part.to <= view.rowCount) {
-      documentCount += part.documentCount;
-      totalLength += part.totalLength;
+  for (const run of view.runs) {
+    if (view.visible === null && run.to <= view.rowCount) {
+      documentCount += run.documentCount;
+      totalLength += run.totalLength;
       continue;
     }
-    const end = Math.min(part.to, view.rowCount);
-    for (let row = part.from; row < end; row++) {
-      const length = part.lengths[row - part.from]!;
+    const end = Math.min(run.to, view.rowCount);
+    for (let row = run.from; row < end; row++) {
+      const length = run.lengths[row - run.from]!;
       if (length === 0 || (view.visible !== null && !hasBit(view.visible, row))) continue;
       documentCount++;
       totalLength += length;
@@ -56,35 +56,35 @@ export function countDocuments(
   return { documentCount, totalLength };
 }
 
-/** The number of visible rows that contain each term. */
+/** Counts the visible rows that contain each term. */
 export function countContaining(view: TextView, terms: readonly string[]): Float64Array {
   return Float64Array.from(terms, (term) => {
     let count = 0;
-    for (const part of view.parts) {
-      const index = findTerm(part, term);
+    for (const run of view.runs) {
+      const index = findTerm(run, term);
       if (index < 0) continue;
-      const [start, end] = [part.postingStarts[index]!, part.postingStarts[index + 1]!];
-      if (view.visible === null && part.to <= view.rowCount) {
+      const [start, end] = [run.postingStarts[index]!, run.postingStarts[index + 1]!];
+      if (view.visible === null && run.to <= view.rowCount) {
         count += end - start;
         continue;
       }
-      for (let i = start; i < end && part.rows[i]! < view.rowCount; i++) {
-        if (view.visible === null || hasBit(view.visible, part.rows[i]!)) count++;
+      for (let i = start; i < end && run.rows[i]! < view.rowCount; i++) {
+        if (view.visible === null || hasBit(view.visible, run.rows[i]!)) count++;
       }
     }
     return count;
   });
 }
 
-/** The rows that match, visible or not; at most 0..rowCount. The caller owns the bitmap. */
+/** Returns the matching rows below `rowCount`, visible or not. The caller owns the bitmap. */
 export function matchTerms(
-  { parts, rowCount }: Pick<TextView, 'parts' | 'rowCount'>,
+  { runs, rowCount }: Pick<TextView, 'runs' | 'rowCount'>,
   { terms, needsAll }: Pick<TextTerms, 'terms' | 'needsAll'>,
 ): Bitmap {
   let matching: Bitmap | null = null;
   for (const term of terms) {
     const containing: Bitmap = needsAll || matching === null ? createBitmap(rowCount) : matching;
-    for (const part of parts) addRows(containing, part, findTerm(part, term));
+    for (const run of runs) addRows(containing, run, findTerm(run, term));
     if (matching !== null && needsAll) intersectInto(containing, matching);
     matching = containing;
   }

@@ -1,62 +1,40 @@
-// The best rows of some segments by BM25. See bm25.ts for why the bounds hold to the last bit.
+// Scores rows by BM25 for the search of windows. See bm25.ts for why the bounds hold to the last bit.
 
-import type { SortedRankKeys } from '../common/rank-key.js';
 import type { TextSettings } from '../common/text-settings.js';
 import { lengthNorms, termScore } from './bm25.js';
 import { WINDOW_ROWS } from './posting-lists.js';
-import { findTerm, type TextPart } from './text-part.js';
-import {
-  countInBuckets,
-  type PartScores,
-  type RankedHits,
-  type RankedRange,
-  type RankedView,
-  searchWindows,
-} from './window-search.js';
+import { findTerm, type TextRun } from './text-run.js';
+import type { RankedView, RunScorer } from './window-search.js';
 
-/** How rows are scored, in every segment. */
+/** The parameters of scores, the same in every segment. */
 export interface TextScoring extends Pick<TextSettings, 'k1' | 'b'> {
-  /** Distinct byte strings in the order of their bytes, and the weight of each. */
+  /** Distinct byte strings in the order of their bytes. */
   readonly terms: readonly string[];
+  /** The weight of each term. */
   readonly weights: readonly number[];
-  /** Of the documents of the whole snapshot; above 0 if there are any. */
+  /** Mean length of the documents of the whole snapshot; above 0 if it has any. */
   readonly averageLength: number;
 }
 
-export type RankedText = RankedView<TextPart>;
+export type RankedText = RankedView<TextRun>;
 
-/** What a search is for, in every segment. */
-export interface TextRanking extends RankedRange, TextScoring {}
-
-export function rankRows(views: readonly RankedText[], ranking: TextRanking): RankedHits {
-  return searchWindows(views, ranking, partOpener(views, ranking));
-}
-
-/** Counts the rows in each bucket of the keys; see `countInBuckets`. */
-export function countRows(
+/** Returns a function that makes the scorer of each run of the views. */
+export function textScorers(
   views: readonly RankedText[],
-  { rankKeys, ...scoring }: TextScoring & { readonly rankKeys: SortedRankKeys },
-): Float64Array {
-  return countInBuckets(views, rankKeys, partOpener(views, scoring));
-}
-
-function partOpener(views: readonly RankedText[], scoring: TextScoring) {
+  scoring: TextScoring,
+): (run: TextRun) => RunScorer {
   const lengthMax = views.reduce(
-    (max, { parts }) => parts.reduce((most, part) => Math.max(most, part.lengthMax), max),
+    (max, { runs }) => runs.reduce((most, run) => Math.max(most, run.lengthMax), max),
     0,
   );
   const norms = lengthNorms(lengthMax, scoring.averageLength, scoring);
-  return (part: TextPart) => scoresOf(part, scoring, norms);
+  return (run) => scorerOf(run, scoring, norms);
 }
 
-function scoresOf(
-  part: TextPart,
-  { terms, weights }: TextScoring,
-  norms: Float64Array,
-): PartScores {
-  const { rows, counts, lengths, from: firstRow, windowCounts, windowLengths } = part;
+function scorerOf(run: TextRun, { terms, weights }: TextScoring, norms: Float64Array): RunScorer {
+  const { rows, counts, lengths, from: firstRow, windowCounts, windowLengths } = run;
   return {
-    lists: terms.map((term) => findTerm(part, term)),
+    lists: terms.map((term) => findTerm(run, term)),
     boundOf: (term, at) => termScore(weights[term]!, windowCounts[at]!, norms[windowLengths[at]!]!),
     addScores(term, from, to, scores) {
       const weight = weights[term]!;

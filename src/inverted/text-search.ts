@@ -1,4 +1,4 @@
-// Matches and ranks the rows of many segments, in the worker pool where there is much to do.
+// Matches and ranks the rows of many segments by BM25, in the worker pool if there is much to do.
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { RankKey, SortedRankKeys } from '../common/rank-key.js';
@@ -15,33 +15,34 @@ import {
   type TextTerms,
   type TextView,
 } from './text-match.js';
-import { findTerm, type TextPart } from './text-part.js';
-import {
-  countRows,
-  type RankedText,
-  rankRows,
-  type TextRanking,
-  type TextScoring,
-} from './text-rank.js';
+import { type RankedText, type TextScoring, textScorers } from './text-rank.js';
+import { findTerm, type TextRun } from './text-run.js';
 import { countInGroups, rankInGroups, runInGroups, type ViewsInput } from './view-groups.js';
-import type { RankedHits } from './window-search.js';
+import {
+  countInBuckets,
+  type RankedHits,
+  type RankedRange,
+  searchWindows,
+} from './window-search.js';
 
-/** A segment at a sequence, its index, and the rows of it that pass the filter of a query. */
-export interface SearchedView extends TextView {
-  /** Visible ones; null for all of the segment's rows. */
+/** A segment at a sequence: its index and the rows that pass the filter of a query. */
+export interface SearchedText extends TextView {
+  /** The visible rows that pass; null for all rows of the segment. */
   readonly passing: Bitmap | null;
 }
 
 interface MatchedView extends TextStatistics, MatchedRows {}
 
+interface TextRanking extends RankedRange, TextScoring {}
+
 export interface TextMatches {
-  /** Of each view, in order, the rows that match and pass. */
+  /** The rows of each view that match and pass. */
   readonly views: readonly MatchedRows[];
-  /** Of all views together. */
+  /** Over all views together. */
   readonly statistics: TextStatistics;
 }
 
-export const matchTextTask: Task<ViewsInput<SearchedView, TextTerms>, MatchedView[]> = {
+export const matchTextTask: Task<ViewsInput<SearchedText, TextTerms>, MatchedView[]> = {
   name: 'text.match',
   run: ({ views, work }) =>
     views.map((view) => ({
@@ -53,17 +54,17 @@ export const matchTextTask: Task<ViewsInput<SearchedView, TextTerms>, MatchedVie
 
 export const rankTextTask: Task<ViewsInput<RankedText, TextRanking>, RankedHits> = {
   name: 'text.rank',
-  run: ({ views, work }) => rankRows(views, work),
+  run: ({ views, work }) => searchWindows(views, work, textScorers(views, work)),
 };
 
 type CountWork = TextScoring & { readonly rankKeys: SortedRankKeys };
 
 export const countTextTask: Task<ViewsInput<RankedText, CountWork>, Float64Array> = {
   name: 'text.count',
-  run: ({ views, work }) => countRows(views, work),
+  run: ({ views, work }) => countInBuckets(views, work.rankKeys, textScorers(views, work)),
 };
 
-/** The distinct terms of a query; none if it has only stop words or no words. */
+/** Returns the distinct terms of a query; none if it consists of stop words or has no words. */
 export function termsOf(
   query: string,
   needsAll: boolean,
@@ -78,42 +79,42 @@ export function termsOf(
 /** Rejects with `overloaded`. */
 export async function matchText(
   pool: WorkerPool,
-  views: readonly SearchedView[],
+  views: readonly SearchedText[],
   terms: TextTerms,
 ): Promise<TextMatches> {
-  const itemsOf = (view: SearchedView) =>
-    countAll(view.parts, terms.terms) + (view.visible === null ? 0 : view.rowCount);
+  const itemsOf = (view: SearchedText) =>
+    countAll(view.runs, terms.terms) + (view.visible === null ? 0 : view.rowCount);
   const matched = (await runInGroups(pool, matchTextTask, { views, work: terms }, itemsOf)).flat();
   return { views: matched, statistics: addStatistics(matched, terms.terms.length) };
 }
 
-/** The best rows of all views. Rejects with `overloaded`. */
+/** Returns the best rows of all views. Rejects with `overloaded`. */
 export async function rankText(
   pool: WorkerPool,
   views: readonly RankedText[],
   ranking: TextRanking,
 ): Promise<RankedHits> {
-  return rankInGroups(pool, rankTextTask, { views, work: ranking }, ({ parts }) =>
-    countAll(parts, ranking.terms),
+  return rankInGroups(pool, rankTextTask, { views, work: ranking }, ({ runs }) =>
+    countAll(runs, ranking.terms),
   );
 }
 
-/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
+/** Counts the rows of all views before each rank key. Rejects with `overloaded`. */
 export async function countTextBefore(
   pool: WorkerPool,
   views: readonly RankedText[],
   scoring: TextScoring,
   rankKeys: readonly RankKey[],
 ): Promise<Float64Array> {
-  return countInGroups(pool, countTextTask, { views, work: scoring, rankKeys }, ({ parts }) =>
-    countAll(parts, scoring.terms),
+  return countInGroups(pool, countTextTask, { views, work: scoring, rankKeys }, ({ runs }) =>
+    countAll(runs, scoring.terms),
   );
 }
 
-function countAll(parts: readonly TextPart[], terms: readonly string[]): number {
+function countAll(runs: readonly TextRun[], terms: readonly string[]): number {
   let count = 0;
-  for (const part of parts) {
-    for (const term of terms) count += countPostings(part, findTerm(part, term));
+  for (const run of runs) {
+    for (const term of terms) count += countPostings(run, findTerm(run, term));
   }
   return count;
 }

@@ -1,5 +1,5 @@
-// Shares the views of a search out to the worker pool where there is much to do. The results do not depend
-// on how views are shared out.
+// Spreads the views of a search over the worker pool if there is much to do. The results do not depend on how
+// the views are grouped.
 
 import { cutByWeight } from '../common/cut-by-weight.js';
 import {
@@ -10,21 +10,24 @@ import {
 } from '../common/rank-key.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
-import { TopRows } from './top-rows.js';
+import { RankedHeap } from './ranked-heap.js';
 import type { RankedHits } from './window-search.js';
 
-/** Postings, or rows whose visibility is tested: 2 to 10 ns each; a message to a worker takes 50 µs. */
+/**
+ * Work on the calling thread is limited to this many items: postings, or rows to test for visibility, at 2 to 10 ns
+ * each. A message to a worker takes 50 µs.
+ */
 const INLINE_ITEMS_MAX = 65_536;
-/** About 20 ms: more would delay other tasks of the pool. A single view may have more. */
+/** About 20 ms, since longer tasks would delay others in the pool. A single view may exceed it. */
 const TASK_ITEMS_MAX = 4_194_304;
 
-/** The input of a task: neighbouring views, and what to do with all of them. */
+/** The input of a task: neighbouring views and the work to do on each. */
 export interface ViewsInput<View, Work> {
   readonly views: readonly View[];
   readonly work: Work;
 }
 
-/** The results of groups of neighbouring views, in order; one if there is little to do. Rejects with `overloaded`. */
+/** Runs a task on groups of neighbouring views and returns the results in order. Rejects with `overloaded`. */
 export async function runInGroups<View, Work, Result>(
   pool: WorkerPool,
   task: Task<ViewsInput<View, Work>, Result>,
@@ -33,7 +36,7 @@ export async function runInGroups<View, Work, Result>(
 ): Promise<readonly Result[]> {
   const itemCount = views.reduce((sum, view) => sum + itemsOf(view), 0);
   if (itemCount <= INLINE_ITEMS_MAX) {
-    // Queries of a batch follow each other: other requests come in between.
+    // Lets other requests run between the queries of a batch.
     await new Promise((resolve) => setImmediate(resolve));
     return [task.run({ views, work })];
   }
@@ -46,7 +49,7 @@ export async function runInGroups<View, Work, Result>(
   );
 }
 
-/** The best rows of all views. Rejects with `overloaded`. */
+/** Returns the best rows of all views. Rejects with `overloaded`. */
 export async function rankInGroups<
   View extends { readonly ids: Utf8Column },
   Work extends { readonly k: number },
@@ -58,7 +61,7 @@ export async function rankInGroups<
 ): Promise<RankedHits> {
   const groups = await runInGroups(pool, task, input, itemsOf);
   if (groups.length === 1) return groups[0]!;
-  const top = new TopRows(
+  const top = new RankedHeap(
     input.work.k,
     input.views.map(({ ids }) => ids),
   );
@@ -74,10 +77,9 @@ export async function rankInGroups<
   return { ...top.ranked(), viewCount: input.views.length, scoredCount };
 }
 
-/** What a task needs to count rows before rank keys. */
 type WithRankKeys<Work> = Work & { readonly rankKeys: SortedRankKeys };
 
-/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
+/** Counts the rows of all views before each rank key. Rejects with `overloaded`. */
 export async function countInGroups<View, Work extends object>(
   pool: WorkerPool,
   task: Task<ViewsInput<View, WithRankKeys<Work>>, Float64Array>,

@@ -1,4 +1,4 @@
-// Words and terms: the fast rules for ASCII are those of Intl.Segmenter, and every step has its example.
+// Words and terms: the fast path for ASCII agrees with Intl.Segmenter, and there is an example for every step.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// A pool whose tasks get and give copies, as between threads, and that tells which tasks ran.
+// A pool that copies the inputs and results of its tasks, as threads do, and records which tasks ran.
 
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
 

@@ -1,10 +1,10 @@
-// The search of sparse vectors agrees with the dot product of every row, whatever the parts and the threads.
+// Sparse search agrees with the dot product of every row, for any division into runs and threads.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../src/common/bitmap.js';
 import type { SparseVector } from '../../src/common/vectors.js';
-import { buildPart, findIndex, mergeParts } from '../../src/inverted/sparse-part.js';
+import { buildSparseRun, findIndex, mergeSparseRuns } from '../../src/inverted/sparse-run.js';
 import { countSparseBefore, matchSparse, rankSparse } from '../../src/inverted/sparse-search.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
@@ -16,7 +16,7 @@ const SEED = testSeed();
 
 type Random = () => number;
 
-/** Of at most `lengthMax` elements; undefined for none. Signs and sizes vary, so that sums cancel. */
+/** At most `lengthMax` elements; undefined for none. Signs and magnitudes vary, so that sums cancel. */
 function randomVector(random: Random, indexCount: number, lengthMax: number) {
   const length = Math.floor(random() * (lengthMax + 1));
   const distinct = new Set(
@@ -28,7 +28,7 @@ function randomVector(random: Random, indexCount: number, lengthMax: number) {
   return { indices, values };
 }
 
-/** Null for vectors without a common index. */
+/** Returns null for vectors without a common index. */
 function dot(a: SparseVector, b: SparseVector): number | null {
   let score: number | null = null;
   for (const [i, index] of a.indices.entries()) {
@@ -38,15 +38,15 @@ function dot(a: SparseVector, b: SparseVector): number | null {
   return score;
 }
 
-test(`merged parts are the part that is built from all of their rows (seed ${SEED})`, () => {
+test(`merging runs gives the same run as building all of their rows (seed ${SEED})`, () => {
   const random = createRandom(SEED);
   const vectors = Array.from({ length: 1_500 }, () => randomVector(random, 60, 5));
   const column = vectorColumnOf('', sparse, vectors);
-  const whole = buildPart(column, { from: 0, to: 1_500 });
+  const whole = buildSparseRun(column, { from: 0, to: 1_500 });
   const cuts = [0, 1, 700, 700, 1_100, 1_500];
-  const parts = cuts.slice(1).map((to, i) => buildPart(column, { from: cuts[i]!, to }));
-  assert.deepEqual(mergeParts(parts), whole);
-  assert.deepEqual(mergeParts([mergeParts(parts.slice(0, 3)), ...parts.slice(3)]), whole);
+  const runs = cuts.slice(1).map((to, i) => buildSparseRun(column, { from: cuts[i]!, to }));
+  assert.deepEqual(mergeSparseRuns(runs), whole);
+  assert.deepEqual(mergeSparseRuns([mergeSparseRuns(runs.slice(0, 3)), ...runs.slice(3)]), whole);
   assert.deepEqual(
     [...whole.indices],
     [...whole.indices].sort((a, b) => a - b),
@@ -57,18 +57,18 @@ test(`merged parts are the part that is built from all of their rows (seed ${SEE
   }
 });
 
-test(`every page has the rows of brute force, with the same bits of their scores (seed ${SEED})`, async () => {
+test(`every page holds the rows and the score bits of a brute-force search (seed ${SEED})`, async () => {
   const random = createRandom(SEED + 1);
   for (let round = 0; round < (IS_NIGHTLY ? 60 : 12); round++) {
     const rowCount = 1 + Math.floor(random() * 3_000);
     const vectors = Array.from({ length: rowCount }, () => randomVector(random, 40, 6));
     const column = vectorColumnOf('', sparse, vectors);
     const cut = Math.floor(random() * rowCount);
-    const parts = [
-      buildPart(column, { from: 0, to: cut }),
-      buildPart(column, { from: cut, to: rowCount }),
+    const runs = [
+      buildSparseRun(column, { from: 0, to: cut }),
+      buildSparseRun(column, { from: cut, to: rowCount }),
     ];
-    // Some rows of the index came after the snapshot.
+    // Some rows of the index were added after the snapshot.
     const visibleCount = Math.ceil(rowCount * (0.5 + random() / 2));
     const passing = createBitmap(visibleCount);
     for (let row = 0; row < visibleCount; row++) if (random() < 0.7) setBit(passing, row);
@@ -76,7 +76,7 @@ test(`every page has the rows of brute force, with the same bits of their scores
     const query = randomVector(random, 40, 12);
     if (query === undefined) continue;
     const pool = createInlinePool();
-    const matches = await matchSparse(pool, [{ parts, rowCount: visibleCount, passing }], query);
+    const matches = await matchSparse(pool, [{ runs, rowCount: visibleCount, passing }], query);
     const expected = vectors
       .flatMap((vector, row) => {
         if (row >= visibleCount || !hasBit(passing, row) || vector === undefined) return [];
@@ -86,7 +86,7 @@ test(`every page has the rows of brute force, with the same bits of their scores
       .sort((a, b) => b.score - a.score || compareIds(a.row, b.row, rowCount));
     assert.equal(matches[0]!.visibleCount, expected.length, `round ${round}`);
     const k = 1 + Math.floor(random() * 20);
-    const views = [{ parts, rows: matches[0]!.rows, ids }];
+    const views = [{ runs, rows: matches[0]!.rows, ids }];
     const found: { row: number; score: number }[] = [];
     let after: { score: number; id: Uint8Array } | null = null;
     for (let page = 0; page < 3; page++) {
@@ -125,7 +125,7 @@ function compareIds(a: number, b: number, rowCount: number): number {
   return Buffer.compare(idOf(a, rowCount), idOf(b, rowCount));
 }
 
-test(`windows that cannot have one of the best rows are not scored (seed ${SEED})`, async () => {
+test(`windows that cannot hold one of the best rows are not scored (seed ${SEED})`, async () => {
   const random = createRandom(SEED + 2);
   const rowCount = 20_000;
   const vectors = Array.from({ length: rowCount }, (_, row) => ({
@@ -133,14 +133,14 @@ test(`windows that cannot have one of the best rows are not scored (seed ${SEED}
     values: Float32Array.of(row === 12_345 ? 5 : random(), -random()),
   }));
   const column = vectorColumnOf('', sparse, vectors);
-  const parts = [buildPart(column, { from: 0, to: rowCount })];
+  const runs = [buildSparseRun(column, { from: 0, to: rowCount })];
   const rows = createBitmap(rowCount);
   for (let row = 0; row < rowCount; row++) setBit(rows, row);
   const ids = columnOf(vectors.map((_, row) => `${row}`));
   const vector = { indices: Uint32Array.of(3, 9), values: Float32Array.of(1, 0.01) };
   const ranking = { vector, k: 1, after: null, scoreMin: null };
   const pool = createInlinePool();
-  const hits = await rankSparse(pool, [{ parts, rows, ids }], ranking);
+  const hits = await rankSparse(pool, [{ runs, rows, ids }], ranking);
   assert.deepEqual([...hits.rows], [12_345]);
   assert.ok(hits.scoredCount <= 512, String(hits.scoredCount));
 });
@@ -152,7 +152,12 @@ test(`the result does not depend on the number of threads (seed ${SEED})`, async
     const vectors = Array.from({ length: rowCount }, () => randomVector(random, 9, 4));
     const column = vectorColumnOf('', sparse, vectors);
     const ids = columnOf(vectors.map((_, row) => `${(row * 7919) % rowCount}-${view}`));
-    return { parts: [buildPart(column, { from: 0, to: rowCount })], rowCount, ids, passing: null };
+    return {
+      runs: [buildSparseRun(column, { from: 0, to: rowCount })],
+      rowCount,
+      ids,
+      passing: null,
+    };
   });
   const indices = Uint32Array.from({ length: 9 }, (_, i) => i * 0x0101_0101);
   const vector = { indices, values: Float32Array.from(indices, (_, i) => i - 3.5) };

@@ -1,10 +1,10 @@
-// The index of a segment: it follows the rows, is built once for all readers, and outlives an abort.
+// The index of a segment grows with its rows, is built once for all readers, and survives an abort.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MetadataView } from '../../src/common/columns.js';
 import { TextIndexes } from '../../src/inverted/text-index.js';
-import { buildPart, mergeParts } from '../../src/inverted/text-part.js';
+import { buildTextRun, mergeTextRuns } from '../../src/inverted/text-run.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
 import { columnOf } from '../database/harness.js';
 
@@ -16,7 +16,7 @@ function viewOf(rowCount: number): MetadataView {
   return { rowCount, columns: new Map(), isComplete: true, ids, json: columnOf(rows) };
 }
 
-/** Tasks wait until `release`. */
+/** A pool whose tasks wait until `release` is called. */
 function createHeldPool() {
   const inline = createInlinePool();
   let release = () => {};
@@ -35,42 +35,42 @@ function createHeldPool() {
   return { pool, names, release };
 }
 
-test('rows that come one by one are in few parts, which together are one build', async () => {
+test('rows that are added one by one form few runs, which merge into the run of a single build', async () => {
   const indexes = new TextIndexes(createInlinePool());
   const segment = {};
   const { json } = viewOf(300);
   for (let rowCount = 1; rowCount <= 300; rowCount++) {
     const metadata = { ...viewOf(rowCount), json };
-    const parts = await indexes.partsOf({ segment, metadata, rowCount }, SETTINGS);
-    assert.ok(parts.length <= 2 + Math.log2(rowCount), `${parts.length} parts of ${rowCount} rows`);
-    const bounds = parts.flatMap(({ from, to }) => [from, to]);
+    const runs = await indexes.runsOf({ segment, metadata, rowCount }, SETTINGS);
+    assert.ok(runs.length <= 2 + Math.log2(rowCount), `${runs.length} runs of ${rowCount} rows`);
+    const bounds = runs.flatMap(({ from, to }) => [from, to]);
     assert.deepEqual([bounds[0], bounds.at(-1)], [0, rowCount]);
     if (rowCount % 100 > 0) continue;
-    const whole = buildPart(json, { from: 0, to: rowCount }, SETTINGS);
-    assert.deepEqual(mergeParts(parts), whole);
+    const whole = buildTextRun(json, { from: 0, to: rowCount }, SETTINGS);
+    assert.deepEqual(mergeTextRuns(runs), whole);
   }
   assert.ok(indexes.bytesUsed(segment) > 300 * 4);
   assert.equal(indexes.bytesUsed({}), 0);
 });
 
-test('readers that arrive while an index is built share it, and an abort ends the wait only', async () => {
+test('readers that arrive while an index is built share it, and an abort ends only the wait', async () => {
   const { pool, names, release } = createHeldPool();
   const indexes = new TextIndexes(pool);
   const view = { segment: {}, metadata: viewOf(5_000), rowCount: 5_000 };
   const controller = new AbortController();
-  const aborted = indexes.partsOf(view, SETTINGS, controller.signal);
-  const waiting = [1, 2].map(() => indexes.partsOf(view, SETTINGS));
+  const aborted = indexes.runsOf(view, SETTINGS, controller.signal);
+  const waiting = [1, 2].map(() => indexes.runsOf(view, SETTINGS));
   controller.abort(new Error('gone'));
   await assert.rejects(aborted, /gone/);
   release();
   const [first, second] = await Promise.all(waiting);
   assert.equal(first, second);
-  assert.deepEqual(names, ['text.buildPart', 'text.buildPart', 'text.mergeParts']);
-  assert.equal(await indexes.partsOf({ ...view, rowCount: 10 }, SETTINGS), first);
+  assert.deepEqual(names, ['text.buildRun', 'text.buildRun', 'text.mergeRuns']);
+  assert.equal(await indexes.runsOf({ ...view, rowCount: 10 }, SETTINGS), first);
   assert.equal(names.length, 3);
 });
 
-test('a failure reaches everyone who waits, and the next reader tries again', async () => {
+test('a failure reaches every waiting reader, and the next reader tries again', async () => {
   const inline = createInlinePool();
   let failures = 1;
   const pool: WorkerPool = {
@@ -82,8 +82,8 @@ test('a failure reaches everyone who waits, and the next reader tries again', as
   };
   const indexes = new TextIndexes(pool);
   const view = { segment: {}, metadata: viewOf(1_000), rowCount: 1_000 };
-  const waiting = [1, 2].map(() => indexes.partsOf(view, SETTINGS));
+  const waiting = [1, 2].map(() => indexes.runsOf(view, SETTINGS));
   for (const one of waiting) await assert.rejects(one, /no thread/);
-  const [part] = await indexes.partsOf(view, SETTINGS);
-  assert.deepEqual([part!.from, part!.to], [0, 1_000]);
+  const [run] = await indexes.runsOf(view, SETTINGS);
+  assert.deepEqual([run!.from, run!.to], [0, 1_000]);
 });

@@ -1,10 +1,10 @@
-// Searches that are shared out to threads find what one thread finds.
+// Searches on several threads find what a search on one thread finds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, setBit } from '../../src/common/bitmap.js';
-import { buildPart } from '../../src/inverted/text-part.js';
-import { matchText, rankText, type SearchedView, termsOf } from '../../src/inverted/text-search.js';
+import { buildTextRun } from '../../src/inverted/text-run.js';
+import { matchText, rankText, type SearchedText, termsOf } from '../../src/inverted/text-search.js';
 import type { WorkerPool } from '../../src/platform/pool.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
 import { createCopyingPool } from './copying-pool.js';
@@ -26,8 +26,8 @@ function createViews() {
     const visible = createBitmap(ROWS);
     for (let row = 0; row < ROWS; row++) if (random() < 0.9) setBit(visible, row);
     const ids = columnOf(texts.map((_text, row) => `${(row * 7919) % ROWS}-${view}`));
-    const part = buildPart(columnOf(texts), { from: 0, to: ROWS }, SETTINGS);
-    const searched: SearchedView = { parts: [part], rowCount: ROWS, visible, passing: visible };
+    const run = buildTextRun(columnOf(texts), { from: 0, to: ROWS }, SETTINGS);
+    const searched: SearchedText = { runs: [run], rowCount: ROWS, visible, passing: visible };
     return { searched, ids };
   });
 }
@@ -40,7 +40,7 @@ test(`matches, statistics and the best rows do not depend on the number of threa
     const { views: matched, statistics } = await matchText(pool, searched, terms);
     const ranked = await rankText(
       pool,
-      views.map(({ searched: { parts }, ids }, i) => ({ parts, ids, rows: matched[i]!.rows })),
+      views.map(({ searched: { runs }, ids }, i) => ({ runs, ids, rows: matched[i]!.rows })),
       {
         terms: terms.terms,
         weights: [1e-9, 1, 2],

@@ -24,10 +24,10 @@ export function createWordsColumns(
       if (settings === undefined) throw deletedMeanwhile();
       const { rowCount } = view;
       const indexed = { segment, metadata: view, rowCount };
-      const parts = await textIndexes.partsOf(indexed, settings);
+      const runs = await textIndexes.runsOf(indexed, settings);
       const columns = new Map(view.columns);
       for (const [path, words] of wordsOf(node)) {
-        const matching = matchTerms({ parts, rowCount }, termsOf(words, true, settings));
+        const matching = matchTerms({ runs, rowCount }, termsOf(words, true, settings));
         columns.set(path, columnOf(matching));
       }
       return { ...view, columns };

@@ -8,41 +8,41 @@ import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import { type SegmentView, withRows } from '../collection/snapshot.js';
 import type { OpenRanking } from './ranking.js';
 
-/** The rows of a segment that are ranked, and the index of it. */
-interface IndexedRows<Part> {
-  readonly parts: readonly Part[];
+/** The rows of a segment to rank, with its index. */
+interface IndexedRows<Run> {
+  readonly runs: readonly Run[];
   readonly rows: Bitmap;
   readonly ids: Utf8Column;
 }
 
 /** How the rows are ranked. */
-interface InvertedRanking<Part> {
+interface InvertedRanking<Run> {
   rank(
-    views: readonly IndexedRows<Part>[],
+    views: readonly IndexedRows<Run>[],
     range: Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>,
   ): Promise<
     Pick<SearchHits, 'viewIndexes' | 'rows' | 'scores'> & { readonly scoredCount: number }
   >;
   countBefore(
-    views: readonly IndexedRows<Part>[],
+    views: readonly IndexedRows<Run>[],
     rankKeys: readonly RankKey[],
   ): Promise<Float64Array>;
 }
 
 /**
- * @param parts of the index of each view.
+ * @param runs the runs of the index of each view.
  * @param matches the rows of each view that match and pass.
  */
-export function openInverted<Part>(
+export function openInverted<Run>(
   views: readonly SegmentView[],
-  parts: readonly (readonly Part[])[],
+  runs: readonly (readonly Run[])[],
   matches: readonly Pick<SegmentView, 'rows' | 'visibleCount'>[],
-  { rank, countBefore }: InvertedRanking<Part>,
+  { rank, countBefore }: InvertedRanking<Run>,
 ): OpenRanking {
-  const partsOf = new Map(views.map(({ segment }, i) => [segment, parts[i]!]));
+  const runsOf = new Map(views.map(({ segment }, i) => [segment, runs[i]!]));
   const rowsOf = (searched: readonly SegmentView[]) =>
-    searched.map(({ segment, metadata: { ids }, rowCount, rows }): IndexedRows<Part> => {
-      return { parts: partsOf.get(segment)!, rows: rows ?? createFullBitmap(rowCount), ids };
+    searched.map(({ segment, metadata: { ids }, rowCount, rows }): IndexedRows<Run> => {
+      return { runs: runsOf.get(segment)!, rows: rows ?? createFullBitmap(rowCount), ids };
     });
   return {
     views: withRows(views.map((view, i) => ({ ...view, ...matches[i]! }))),

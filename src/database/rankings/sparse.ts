@@ -50,18 +50,18 @@ class SparseRanking extends Ranking {
       return column?.kind === 'sparse' ? { owner: owner!, column, view } : [];
     });
     const views = having.map(({ view }) => view);
-    const parts = await Promise.all(
+    const runs = await Promise.all(
       having.map(({ owner, column, view: { segment, rowCount } }) => {
         const source = { ...column, rowCount: segment.rowCount };
-        return sparseIndexes.partsOf(owner, { source, rowCount }, signal);
+        return sparseIndexes.runsOf(owner, { source, rowCount }, signal);
       }),
     );
     const searched = views.map(({ rowCount, rows: passing }, i) => {
-      return { parts: parts[i]!, rowCount, passing };
+      return { runs: runs[i]!, rowCount, passing };
     });
     const matches = await matchSparse(pool, searched, vector);
     signal?.throwIfAborted();
-    return openInverted(views, parts, matches, {
+    return openInverted(views, runs, matches, {
       rank: (some, range) => rankSparse(pool, some, { vector, ...range }),
       countBefore: (some, rankKeys) => countSparseBefore(pool, some, vector, rankKeys),
     });

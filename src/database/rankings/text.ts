@@ -48,16 +48,16 @@ class TextRanking extends Ranking {
     const { snapshot, signal, services } = rows.searched;
     const { pool, textIndexes } = services;
     const passing = await rows.views();
-    const parts = await Promise.all(
-      snapshot.views.map((view) => textIndexes.partsOf(view, settings, signal)),
+    const runs = await Promise.all(
+      snapshot.views.map((view) => textIndexes.runsOf(view, settings, signal)),
     );
     const searched = snapshot.views.map(({ rowCount, rows: visible }, i) => {
-      return { parts: parts[i]!, rowCount, visible, passing: passing[i]!.rows };
+      return { runs: runs[i]!, rowCount, visible, passing: passing[i]!.rows };
     });
     const matches = await matchText(pool, searched, terms);
     signal?.throwIfAborted();
     const scoring = scoringOf(terms, settings, matches.statistics);
-    return openInverted(passing, parts, matches.views, {
+    return openInverted(passing, runs, matches.views, {
       rank: (views, range) => rankText(pool, views, { ...scoring, ...range }),
       countBefore: (views, rankKeys) => countTextBefore(pool, views, scoring, rankKeys),
     });

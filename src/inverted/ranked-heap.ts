@@ -1,10 +1,9 @@
-// The best rows of a search in the order (score descending, id bytes ascending): a heap with the worst of
-// them on top.
+// A heap of the best rows of a search by score descending, then id bytes ascending, with the worst row on top.
 
 import type { RankKey } from '../common/rank-key.js';
 import type { Utf8Column } from '../common/types.js';
 
-/** Rows of views, best first. */
+/** Rows of several views, best first. */
 export interface RankedRows {
   /** Indexes into the views that were searched. */
   readonly viewIndexes: Uint32Array;
@@ -12,21 +11,20 @@ export interface RankedRows {
   readonly scores: Float64Array;
 }
 
-export class TopRows {
+export class RankedHeap {
   readonly #k: number;
-  /** The id column of each view. */
   readonly #ids: readonly Utf8Column[];
   readonly #scores: number[] = [];
   readonly #views: number[] = [];
   readonly #rows: number[] = [];
 
-  /** @param ids of each view. */
+  /** @param ids the id column of each view. */
   constructor(k: number, ids: readonly Utf8Column[]) {
     this.#k = k;
     this.#ids = ids;
   }
 
-  /** A row with a lower score cannot be among the best any more. */
+  /** Rows with a lower score can no longer be among the best. */
   get scoreMin(): number {
     return this.#scores.length < this.#k ? Number.NEGATIVE_INFINITY : this.#scores[0]!;
   }
@@ -44,7 +42,6 @@ export class TopRows {
     this.#rise(length);
   }
 
-  /** Best first. */
   ranked(): RankedRows {
     const order = this.#scores.map((_, index) => index);
     order.sort((a, b) => (this.#isWorse(a, b) ? 1 : -1));
@@ -90,7 +87,7 @@ export class TopRows {
       : difference < 0;
   }
 
-  /** Compares the id of a row with that of an entry. */
+  /** Compares the id of a row with that of a heap entry. */
   #compareIds(view: number, row: number, entry: number): number {
     return Buffer.compare(
       idOf(this.#ids[view]!, row),
@@ -105,7 +102,7 @@ export class TopRows {
   }
 }
 
-/** Whether a row comes after a rank key. */
+/** Whether a row ranks after a rank key. */
 export function isAfter(
   { score: lastScore, id }: RankKey,
   score: number,

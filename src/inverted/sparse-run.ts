@@ -1,65 +1,60 @@
-// An inverted index of one sparse vector of consecutive rows of a segment: for every index the rows that
-// have it, with their values. Parts are immutable and in shared memory; merging neighbouring parts gives
-// the same part as building it from all of their rows.
+// A run of an inverted index of sparse vectors: over consecutive rows of a segment, it maps every vector index to the
+// rows that contain it, with their values. Runs are immutable and live in shared memory. Merging neighbouring runs
+// gives the same run as building all of their rows.
 
 import { sharedFloat32, sharedUint32 } from '../common/shared-array.js';
 import type { SparseColumn } from '../common/vectors.js';
 import {
   joinPostings,
+  KeyNumbers,
   type PostingLists,
   type Postings,
-  type RowRange,
+  type RunRange,
   sortPostings,
 } from './posting-lists.js';
 
-/** Its lists are those of the indices, in their order. */
-export interface SparsePart extends PostingLists {
+/** List i belongs to `indices[i]`. */
+export interface SparseRun extends PostingLists {
   /** Ascending. */
   readonly indices: Uint32Array;
-  /** Of each posting: finite, not 0. */
+  /** The value of each posting: finite, not 0. */
   readonly values: Float32Array;
-  /** Of the postings in each window: the least and the largest value. */
+  /** The least and the largest value in each window. */
   readonly windowMins: Float32Array;
   readonly windowMaxs: Float32Array;
 }
 
-export function buildPart(
+export function buildSparseRun(
   { starts, indices, values }: SparseColumn,
-  { from, to }: RowRange,
-): SparsePart {
+  { from, to }: RunRange,
+): SparseRun {
   const [first, end] = [starts[from]!, starts[to]!];
-  const numberOf = new Map<number, number>();
+  const numbers = new KeyNumbers<number>();
   const lists = new Int32Array(end - first);
   const rows = new Int32Array(end - first);
   for (let row = from; row < to; row++) {
     for (let i = starts[row]!; i < starts[row + 1]!; i++) {
-      const index = indices[i]!;
-      let number = numberOf.get(index);
-      if (number === undefined) {
-        number = numberOf.size;
-        numberOf.set(index, number);
-      }
-      lists[i - first] = number;
+      lists[i - first] = numbers.numberOf(indices[i]!);
       rows[i - first] = row;
     }
   }
   const weights = values.subarray(first, end);
-  return assemble({ from, to }, [...numberOf.keys()], { lists, rows, weights });
+  return assemble({ from, to }, numbers.keys(), { lists, rows, weights });
 }
 
-/** @param parts of neighbouring rows, in their order; at least one. */
-export function mergeParts(parts: readonly SparsePart[]): SparsePart {
-  const range = { from: parts[0]!.from, to: parts.at(-1)!.to };
+/** @param runs at least one, over neighbouring rows, in order. */
+export function mergeSparseRuns(runs: readonly SparseRun[]): SparseRun {
+  const range = { from: runs[0]!.from, to: runs.at(-1)!.to };
   const { keys, postings } = joinPostings(
-    parts,
+    runs,
     ({ indices }, list) => indices[list]!,
     ({ values }) => values,
   );
   return assemble(range, keys, postings);
 }
 
-/** The list of an index; -1 if no row has it. */
-export function findIndex({ indices }: SparsePart, index: number): number {
+/** Returns the list of a vector index; -1 if no row contains it. */
+export function findIndex({ indices }: SparseRun, index: number): number {
   let low = 0;
   let high = indices.length - 1;
   while (low <= high) {
@@ -72,12 +67,12 @@ export function findIndex({ indices }: SparsePart, index: number): number {
   return -1;
 }
 
-/** `keys` has an index for each number in the postings. */
+/** @param keys the vector index of each list of the postings. */
 function assemble(
-  range: RowRange,
+  range: RunRange,
   keys: readonly number[],
   postings: Postings<Float32Array>,
-): SparsePart {
+): SparseRun {
   const order = Uint32Array.from(keys.keys()).sort((a, b) => keys[a]! - keys[b]!);
   const ranks = new Int32Array(keys.length);
   const indices = sharedUint32(keys.length);
@@ -89,7 +84,7 @@ function assemble(
   return { ...lists, indices, values, ...boundWindows(lists, values) };
 }
 
-/** What bounds the values of the postings of each window. */
+/** Computes the bounds of the values in each window. */
 function boundWindows({ windows, windowPostings }: PostingLists, values: Float32Array) {
   const windowMins = sharedFloat32(windows.length);
   const windowMaxs = sharedFloat32(windows.length);

@@ -1,6 +1,6 @@
-// An inverted index of consecutive rows of a segment: for every term the rows that contain it. Parts are
-// immutable and in shared memory. They are built from the metadata of the rows; neighbouring parts are
-// merged, which gives the same part as building it from all of their rows.
+// A run of an inverted index of text: over consecutive rows of a segment, it maps every term to the rows that contain
+// it. Runs are built from the metadata of the rows; they are immutable and live in shared memory. Merging neighbouring
+// runs gives the same run as building all of their rows.
 
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import { sharedBytes, sharedInt32 } from '../common/shared-array.js';
@@ -10,38 +10,39 @@ import { analyzerOf } from './analyzer.js';
 import {
   arrayBytes,
   joinPostings,
+  KeyNumbers,
   type PostingLists,
   type Postings,
-  type RowRange,
+  type RunRange,
   sortPostings,
 } from './posting-lists.js';
 
-/** Its lists are those of the terms, in their order. */
-export interface TextPart extends PostingLists {
-  /** In the order of their bytes, distinct. */
+/** List i belongs to term i. */
+export interface TextRun extends PostingLists {
+  /** Distinct, in the order of their bytes. */
   readonly terms: Utf8Column;
   readonly termCount: number;
-  /** Of each posting, how often its row contains the term. */
+  /** Occurrences of the term in the row of each posting. */
   readonly counts: Int32Array;
-  /** Of the postings in each window: the largest count, and the length of the shortest document. */
+  /** The largest count and the length of the shortest document in each window. */
   readonly windowCounts: Int32Array;
   readonly windowLengths: Int32Array;
   /** The number of terms in each row, repetitions included. */
   readonly lengths: Int32Array;
   readonly lengthMax: number;
-  /** Their sum, and the number of rows with any. */
   readonly totalLength: number;
+  /** Rows with at least one term. */
   readonly documentCount: number;
 }
 
-/** The rows from..to, whose metadata are objects. */
-export function buildPart(
+/** @param json the metadata of all rows, a JSON object each. */
+export function buildTextRun(
   json: Utf8Column,
-  { from, to }: RowRange,
+  { from, to }: RunRange,
   settings: Pick<TextSettings, 'fields' | 'language' | 'stopWords'>,
-): TextPart {
+): TextRun {
   const analyzer = analyzerOf(settings);
-  const numberOf = new Map<string, number>();
+  const numbers = new KeyNumbers<string>();
   /** The last posting of each term. */
   const lastPostings: number[] = [];
   const lists: number[] = [];
@@ -51,14 +52,9 @@ export function buildPart(
   for (let row = from; row < to; row++) {
     const addTerm = (term: string) => {
       lengths[row - from]!++;
-      let number = numberOf.get(term);
-      if (number === undefined) {
-        number = numberOf.size;
-        numberOf.set(term, number);
-        lastPostings.push(-1);
-      }
-      const last = lastPostings[number]!;
-      if (last >= 0 && rows[last] === row) {
+      const number = numbers.numberOf(term);
+      const last = lastPostings[number];
+      if (last !== undefined && rows[last] === row) {
         counts[last]!++;
         return;
       }
@@ -69,24 +65,24 @@ export function buildPart(
     };
     for (const text of textsOf(json, row, settings.fields)) analyzer.visitTerms(text, addTerm);
   }
-  return assemble(from, [...numberOf.keys()], lengths, {
+  return assemble(from, numbers.keys(), lengths, {
     lists: Int32Array.from(lists),
     rows: Int32Array.from(rows),
     weights: Int32Array.from(counts),
   });
 }
 
-/** @param parts of neighbouring rows, in their order; at least one. */
-export function mergeParts(parts: readonly TextPart[]): TextPart {
-  const { from } = parts[0]!;
-  const lengths = sharedInt32(parts.at(-1)!.to - from);
-  for (const part of parts) lengths.set(part.lengths, part.from - from);
-  const { keys, postings } = joinPostings(parts, termAt, ({ counts }) => counts);
+/** @param runs at least one, over neighbouring rows, in order. */
+export function mergeTextRuns(runs: readonly TextRun[]): TextRun {
+  const { from } = runs[0]!;
+  const lengths = sharedInt32(runs.at(-1)!.to - from);
+  for (const run of runs) lengths.set(run.lengths, run.from - from);
+  const { keys, postings } = joinPostings(runs, termAt, ({ counts }) => counts);
   return assemble(from, keys, lengths, postings);
 }
 
-/** The index of a term, a byte string; -1 if no row contains it. */
-export function findTerm({ terms: { offsets, bytes }, termCount }: TextPart, term: string): number {
+/** Returns the list of a term, a byte string; -1 if no row contains it. */
+export function findTerm({ terms: { offsets, bytes }, termCount }: TextRun, term: string): number {
   let low = 0;
   let high = termCount - 1;
   while (low <= high) {
@@ -99,12 +95,11 @@ export function findTerm({ terms: { offsets, bytes }, termCount }: TextPart, ter
   return -1;
 }
 
-/** The bytes of its arrays. */
-export function partBytes(part: TextPart): number {
-  return arrayBytes(part) + arrayBytes(part.terms);
+export function runBytes(run: TextRun): number {
+  return arrayBytes(run) + arrayBytes(run.terms);
 }
 
-/** The strings at the paths: strings, and those in arrays. */
+/** Returns the strings at the paths, and the strings in arrays there. */
 function textsOf({ offsets, bytes }: Utf8Column, row: number, fields: readonly string[]): string[] {
   const [start, end] = [offsets[row]!, offsets[row + 1]!];
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
@@ -119,13 +114,13 @@ function stringsIn(value: Json | undefined): string[] {
   return value.filter((element) => typeof element === 'string');
 }
 
-/** `terms` has a byte string for each number in the postings. */
+/** @param terms the term of each list of the postings, as a byte string. */
 function assemble(
   from: number,
   terms: readonly string[],
   lengths: Int32Array,
   postings: Postings<Int32Array>,
-): TextPart {
+): TextRun {
   const order = terms.map((_, number) => number);
   order.sort((a, b) => (terms[a]! < terms[b]! ? -1 : 1));
   const ranks = new Int32Array(terms.length);
@@ -153,7 +148,7 @@ function assemble(
   };
 }
 
-/** What bounds the scores of the postings of each window. */
+/** Computes what bounds the scores in each window. */
 function boundWindows(
   { from, rows, windows, windowPostings }: PostingLists,
   counts: Int32Array,
@@ -174,13 +169,13 @@ function boundWindows(
   return { windowCounts, windowLengths };
 }
 
-function termAt({ terms: { offsets, bytes } }: TextPart, index: number): string {
+function termAt({ terms: { offsets, bytes } }: TextRun, index: number): string {
   const start = offsets[index]!;
   const length = offsets[index + 1]! - start;
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, length).toString('latin1');
 }
 
-/** Below 0, 0 or above 0 as the bytes are below, equal to or above the byte string. */
+/** Returns a negative number, 0 or a positive number, as the bytes sort before, equal or after the byte string. */
 function compareBytes(bytes: Uint8Array, start: number, end: number, term: string): number {
   const length = Math.min(end - start, term.length);
   for (let i = 0; i < length; i++) {
