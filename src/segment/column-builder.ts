@@ -1,5 +1,5 @@
 // A growing column of one metadata path: kinds, numbers, dictionary codes and array elements. Cells are
-// written in ascending rows; only the last row written may be written again. Views taken earlier never
+// written in ascending order of rows; only the last row may be written again. Views taken earlier never
 // change.
 
 import { KIND, type MetadataColumn, residueOf } from '../common/columns.js';
@@ -35,7 +35,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** Like `set`, but for arrays only the kind is kept: elements of nested arrays match nothing. */
+  /** Like `set`, but keeps only the kind of an array, because elements of nested arrays match nothing. */
   #setScalar(row: number, value: Json): void {
     switch (typeof value) {
       case 'number':
@@ -55,7 +55,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** Copies the cells of `sourceRows`, which ascend, to the rows from `firstRow` on. */
+  /** Copies the cells of `sourceRows`, which ascend, to consecutive rows starting at `firstRow`. */
   copyRows(source: MetadataColumn, sourceRows: Uint32Array, firstRow: number): void {
     const codes = new Int32Array(source.dictionaryCount).fill(-1);
     const elementCodes = new Int32Array(source.items?.elements.dictionaryCount ?? 0).fill(-1);
@@ -77,7 +77,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** `codes` maps codes of the source to codes of this column; -1 for codes not copied yet. */
+  /** @param codes maps codes of the source to codes of this column; -1 for codes not copied yet. */
   #copyCell(row: number, source: MetadataColumn, sourceRow: number, codes: Int32Array): void {
     const kind = source.kinds[sourceRow]!;
     if (kind === KIND.number) {
@@ -97,7 +97,7 @@ export class ColumnBuilder {
     }
   }
 
-  /** The present cells. The same object until the next `set`. */
+  /** Returns the current cells; the same object until the next `set`. */
   view(): MetadataColumn {
     this.#lastView ??= {
       kinds: this.#kinds.subarray(0, this.#length),
@@ -117,7 +117,7 @@ export class ColumnBuilder {
     return this.#lastView;
   }
 
-  /** The final view, without room for growth. Nothing can be set afterwards. */
+  /** Returns the final view, without room for growth. Nothing can be set afterwards. */
   seal(): MetadataColumn {
     this.#kinds = trimmed(this.#kinds, this.#length);
     if (this.#numbers !== null) this.#numbers = trimmed(this.#numbers, this.#numberLength);
@@ -173,7 +173,7 @@ export class ColumnBuilder {
     this.#itemLength = row + 1;
   }
 
-  /** Removes the cell of the last row: a document may have a path twice, and the last value counts. */
+  /** Removes the cell of the last row: a document may contain a path twice, and the last value counts. */
   #forget(row: number): void {
     if (this.#items !== null && this.#itemLength > row) {
       this.#itemLength = row;
@@ -185,7 +185,7 @@ export class ColumnBuilder {
   #truncate(length: number): void {
     this.#length = length;
     this.#numberLength = Math.min(this.#numberLength, length);
-    // A number that is set here later may lack nothing.
+    // A number that is set here later may have no residue.
     this.#residues?.fill(0, length, this.#residueLength);
     this.#residueLength = Math.min(this.#residueLength, length);
     this.#codeLength = Math.min(this.#codeLength, length);

@@ -1,6 +1,6 @@
-// Compaction: merges neighbouring segments into one, without the rows that no snapshot can see. Order,
-// sequences and values stay; metadata columns are copied, not parsed again. The caller carries over
-// deletions that happen meanwhile, by the mapping of rows.
+// Compaction merges neighbouring segments into one and drops the rows that no snapshot can see. Order, sequences
+// and values stay; metadata columns are copied, not parsed again. The caller uses the mapping of rows to carry
+// over deletions that happen in the meantime.
 
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
@@ -30,7 +30,7 @@ interface CompactionInput {
 export interface Compaction {
   /** A sealed segment; null when no row remains. */
   readonly data: SegmentData | null;
-  /** Per input, the new row number of each of its rows, or -1. */
+  /** For each input, the new row number of each of its rows, or -1. */
   readonly mappings: readonly Int32Array[];
 }
 
@@ -68,7 +68,6 @@ function compactSegments(input: CompactionInput): Compaction {
   return { data, mappings };
 }
 
-/** Compacts on a worker. */
 export const compactSegmentsTask: Task<CompactionInput, Compaction> = {
   name: 'segment.compact',
   run: compactSegments,
@@ -103,7 +102,7 @@ function runsOf(inputs: readonly SegmentData[], kept: readonly Uint32Array[]): R
   });
 }
 
-/** The vectors that any of the segments has. */
+/** Copies every vector that at least one of the segments stores. */
 function copyVectors(inputs: readonly SegmentData[], runs: readonly Run[]): StoredVectors[] {
   const byName = new Map(inputs.flatMap(({ vectors }) => vectors).map((one) => [one.name, one]));
   return Array.from(byName.values(), (spec) => {
@@ -111,7 +110,7 @@ function copyVectors(inputs: readonly SegmentData[], runs: readonly Run[]): Stor
       inputs.map((segment) => [segment, segment.vectors.find(({ name }) => name === spec.name)]),
     );
     const parts = runs.map(({ segment, from, to }) => ({ column: columns.get(segment), from, to }));
-    // Panels of codes have other rows now, so the caller encodes them again.
+    // Codes are laid out in panels of rows, which have changed, so the caller encodes the rows again.
     return { name: spec.name, ...gatherRows(spec, parts, SHARED_MEMORY), codes: null };
   });
 }
@@ -151,7 +150,7 @@ function copyColumns(
     if (segment.isComplete) {
       metadata.copyRows(segment.columns, rows, target);
     } else {
-      // Some paths are in the JSON only and may get columns now.
+      // Paths that are only in the JSON may get columns now.
       rows.forEach((row, at) => {
         metadata.append(target + at, segment.json, row);
       });

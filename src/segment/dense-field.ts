@@ -1,6 +1,6 @@
-// A vector that rows have once: its values, the codes that engines scan, and which rows have it. A row without it
-// has zeros in its place, so that a row has one number in all blocks of its segment, and engines need not know of
-// absent vectors: views leave these rows out.
+// The dense vectors of one name in a segment: their values, the codes that engines scan, and the rows that have one.
+// A row without the vector holds zeros, so that a row has the same number in all blocks of its segment. Engines need
+// not know about absent vectors, because views leave these rows out.
 
 import {
   type Bitmap,
@@ -26,25 +26,25 @@ import { whenAllEnded } from '../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
 import { trimmedValues, withRoom, withValueRoom } from './shared-arrays.js';
-import type { NewRows, StagedRows, VectorField } from './vector-field.js';
+import type { NewRows, SegmentVectorField, StagedRows } from './vector-field.js';
 import { type VisibleRows, visibleAmong } from './visibility.js';
 
-export class DenseField implements VectorField {
+export class DenseField implements SegmentVectorField {
   readonly spec: DenseSpec;
   #values: Float32Array;
   #codes: RowCodes | null;
-  /** Null without codes, and when the segment is sealed. */
+  /** Null if there are no codes or the segment is sealed. */
   #growingCodes: GrowingCodes | null = null;
   /** The rows that have the vector; null while all have it. */
   #presence: Bitmap | null;
   #presentCount: number;
   #rowCount: number;
-  /** Rows before this one may have values of rows that were staged and did not come. */
+  /** Rows before this one may hold values that were staged but never appended. */
   #stagedRowCount = 0;
-  /** Rows before this one have codes. Those that lack the vector may have been there before it. */
+  /** Rows before this one have codes; this includes rows that lack the vector. */
   #encodedRowCount = 0;
 
-  /** One that the first `rowCount` rows lack. */
+  /** Creates a field whose first `rowCount` rows lack the vector. */
   static create(spec: DenseSpec, rowCount: number, encoder: RowEncoder | null): DenseField {
     const presence = rowCount === 0 ? null : createBitmap(rowCount);
     const column = { ...spec, values: sharedFloat32(0), presence, codes: null };
@@ -53,7 +53,7 @@ export class DenseField implements VectorField {
     return field;
   }
 
-  /** A sealed one over the arrays of a column of `rowCount` rows. */
+  /** Creates a sealed field over the arrays of a column of `rowCount` rows. */
   constructor(column: DenseColumn & { readonly codes: RowCodes | null }, rowCount: number) {
     const { values, presence, codes } = column;
     this.spec = specOf(column);
@@ -84,7 +84,7 @@ export class DenseField implements VectorField {
       parts.map(async ({ column, ...rows }) => {
         const isShared = column?.values.buffer instanceof SharedArrayBuffer;
         if (!isShared) return this.#copy(column, rows);
-        const source = this.#cut(column.values, rows);
+        const source = this.#valuesOf(column, rows);
         await pool.run(copyValuesTask, { source, target, offset: rows.first * this.#dimension });
       }),
     );
@@ -105,7 +105,7 @@ export class DenseField implements VectorField {
       this.#encodedRowCount = rowCount;
     }
     this.#codes = this.#growingCodes?.view(rowCount) ?? null;
-    this.#note(column, rows);
+    this.#addPresence(column, rows);
     this.#rowCount = rowCount;
   }
 
@@ -113,7 +113,7 @@ export class DenseField implements VectorField {
     return Math.min(this.#rowCount, this.#encodedRowCount);
   }
 
-  /** Makes room for values and codes. Views that were handed out keep their arrays. */
+  /** Makes room for values and codes. Views that were returned keep their arrays. */
   #reserve(rowCount: number, rowsMax: number): void {
     const dimension = this.#dimension;
     this.#values = withValueRoom(this.#values, rowCount * dimension, rowsMax * dimension);
@@ -123,28 +123,28 @@ export class DenseField implements VectorField {
   #copy(column: VectorColumn | undefined, rows: NewRows): void {
     const target = this.#values.subarray(rows.first * this.#dimension);
     if (column !== undefined) {
-      target.set(this.#cut(column.values, rows));
+      target.set(this.#valuesOf(column, rows));
     } else if (rows.first < this.#stagedRowCount) {
-      // What was staged here did not come.
+      // The values that were staged here were never appended.
       target.fill(0, 0, rows.count * this.#dimension);
     }
   }
 
-  #cut(values: Float32Array, { from, count }: NewRows): Float32Array {
+  #valuesOf({ values }: VectorColumn, { from, count }: NewRows): Float32Array {
     const cut = values.subarray(from * this.#dimension, (from + count) * this.#dimension);
     assert(cut.length === count * this.#dimension, 'the batch has values for every row');
     return cut;
   }
 
-  /** Notes which of the new rows have the vector. */
-  #note(column: VectorColumn | undefined, { from, count, first }: NewRows): void {
+  /** Records which of the new rows have the vector. */
+  #addPresence(column: VectorColumn | undefined, { from, count, first }: NewRows): void {
     const added = column?.kind === 'dense' ? column.presence : NO_ROWS;
     if (added === null && this.#presence === null && first === this.#rowCount) {
       this.#presentCount += count;
       return;
     }
     const length = first + count;
-    // Rows between those that it knows of and the new ones were appended before a row had the vector.
+    // Rows between the known ones and the new ones were appended before any row had the vector.
     const before = this.#presence ?? createFullBitmap(this.#rowCount);
     const presence = { length, words: withRoom(before.words, (length + 31) >>> 5) };
     for (let i = 0; added !== NO_ROWS && i < count; i++) {
@@ -162,13 +162,12 @@ export class DenseField implements VectorField {
     this.#growingCodes = null;
   }
 
-  moveTo(stored: DenseField): void {
+  switchTo(stored: DenseField): void {
     this.#values = stored.#values;
     this.#codes = stored.#codes;
     this.#presence = stored.#presence;
   }
 
-  /** Encodes the vectors of a sealed segment in the threads of the pool. */
   async encode(encoder: RowEncoder | null): Promise<void> {
     if (encoder !== null && this.#hasCodesOf(encoder)) return;
     const dimension = this.#dimension;
@@ -187,7 +186,7 @@ export class DenseField implements VectorField {
     return CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]);
   }
 
-  among(visible: VisibleRows): VisibleRows {
+  narrow(visible: VisibleRows): VisibleRows {
     const presence = this.#presence;
     if (presence === null || this.#presentCount === this.#rowCount) return visible;
     return visibleAmong(visible, presence);
@@ -220,7 +219,7 @@ export class DenseField implements VectorField {
 
   hostBytes(file: ArrayBufferLike): number {
     let bytes = 0;
-    // Reserved room for values that was never written takes no memory.
+    // Room that is reserved for values but was never written takes no memory.
     if (this.#values.buffer !== file) bytes += this.dataBytes;
     if (this.#presence !== null && this.#presence.words.buffer !== file) {
       bytes += this.#presence.words.buffer.byteLength;
@@ -233,12 +232,11 @@ export class DenseField implements VectorField {
 
 interface ValueCopy {
   readonly source: Float32Array;
-  /** Over shared memory. */
+  /** In shared memory. */
   readonly target: Float32Array;
   readonly offset: number;
 }
 
-/** Copies values between arrays over shared memory. */
 export const copyValuesTask: Task<ValueCopy, null> = {
   name: 'segment.copyValues',
   priority: 'write',

@@ -1,9 +1,9 @@
-// The codes of a segment's rows, which engines scan instead of values, made when rows arrive. Like the
-// values, they grow into new buffers, so that views of readers never change.
+// The codes of a segment's rows, which engines scan instead of values. Rows are encoded when they arrive. Like
+// values, codes grow into new buffers, so that the views of readers never change.
 
 import { CODE_NAMES, type RowCodes, type RowEncoder } from '../common/types.js';
 
-/** Above this size of the tiles all room for growth is allocated at once; see `withValueRoom`. */
+/** If the tiles are larger than this, all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
 
 export class GrowingCodes {
@@ -19,7 +19,7 @@ export class GrowingCodes {
     this.#codes = encoder.allocate(0, dimension);
   }
 
-  /** The codes of the first `rowCount` rows; later rows do not change them. */
+  /** Returns the codes of the first `rowCount` rows. Later rows do not change them. */
   view(rowCount: number): RowCodes {
     const lengths = this.#encoder.byteLengths(rowCount, this.#dimension);
     const { encoding, tiles, coarse, refinement } = this.#codes;
@@ -31,19 +31,22 @@ export class GrowingCodes {
     };
   }
 
-  /** Makes room for the codes of `rowCount` rows. `rowsMax` bounds later growth. */
+  /**
+   * Makes room for the codes of `rowCount` rows.
+   * @param rowsMax limits later growth.
+   */
   reserve(rowCount: number, rowsMax: number): void {
     if (rowCount <= this.#capacity) return;
     const room = this.#isSmall(rowCount) ? Math.min(2 * rowCount, rowsMax) : rowsMax;
     this.#resize(Math.max(rowCount, room));
   }
 
-  /** Encodes the rows from..to of `values` on the calling thread. There must be room. */
+  /** Encodes the rows from..to of `values` on the calling thread. Requires room for them. */
   encode(values: Float32Array, from: number, to: number): void {
     this.#encoder.encode(this.#rowsOf(values, from, to));
   }
 
-  /** The same in the threads of the pool. There must be no growth meanwhile. */
+  /** Like `encode`, on the threads of the pool. The codes must not grow in the meantime. */
   encodeInPool(values: Float32Array, from: number, to: number): Promise<void> {
     return this.#encoder.encodeAll(this.#rowsOf(values, from, to));
   }
@@ -52,7 +55,7 @@ export class GrowingCodes {
     return { values, dimension: this.#dimension, from, to, codes: this.#codes };
   }
 
-  /** Frees memory reserved for growth, if it has been touched. */
+  /** Frees memory reserved for growth. Large codes keep it, because memory that was never touched is free. */
   trim(rowCount: number): void {
     const isWasteful = (this.#capacity - rowCount) * 8 > rowCount;
     if (isWasteful && this.#isSmall(this.#capacity)) this.#resize(rowCount);

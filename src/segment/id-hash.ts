@@ -4,7 +4,7 @@
 /** Two random 32-bit words. */
 export type HashKey = readonly [number, number];
 
-/** An unsigned 32-bit hash. */
+/** Returns an unsigned 32-bit hash. */
 export function hashBytes(bytes: Uint8Array, key: HashKey): number {
   let v0 = key[0];
   let v1 = key[1];
@@ -12,7 +12,7 @@ export function hashBytes(bytes: Uint8Array, key: HashKey): number {
   let v3 = 0x74656462 ^ key[1];
   const { length } = bytes;
   const whole = length & ~3;
-  // One compression round per word of four bytes; the last word has the rest and the length.
+  // One compression round per word of four bytes; the last word holds the remaining bytes and the length.
   for (let i = 0; i <= whole; i += 4) {
     let word: number;
     if (i < whole) {

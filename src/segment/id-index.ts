@@ -1,20 +1,20 @@
-// The index from ids to live rows. It has no object per row and no Map, which is limited to 16.7 million
-// entries. It does not store ids: an entry has the hash, the segment number and the row, and the caller
-// compares the id there. It has one table for few ids and 256 tables for many, so that no insert has to
-// move millions of entries. It is used by one thread.
+// The index from ids to live rows. It allocates no object per row and uses no Map, which is limited to 16.7
+// million entries. It does not store ids: an entry consists of hash, segment number and row, and the caller
+// compares the id of that row. Few ids share one table and many are spread over 256, so that no insert has to
+// move millions of entries. Only one thread uses it.
 
 import { randomBytes } from 'node:crypto';
 import { type HashKey, hashBytes } from './id-hash.js';
-import { IdTable, type RowTest } from './id-table.js';
+import { IdTable, type RowMatcher } from './id-table.js';
 
 const SINGLE_TABLE_BITS_MIN = 4;
-/** About 25 000 ids: distributing them to 256 tables takes a millisecond. */
+/** About 25,000 ids: distributing them over 256 tables takes a millisecond. */
 const SINGLE_TABLE_BITS_MAX = 15;
-/** The load at which ids are distributed. */
+/** The number of ids at which they are distributed over many tables. */
 const SINGLE_TABLE_COUNT_MAX = 0.75 * 2 ** SINGLE_TABLE_BITS_MAX;
 const TABLE_COUNT = 256;
 const TABLE_BITS_MIN = 8;
-/** Slots of 256 tables then have 30 bits: 800 million ids. */
+/** Slots in 256 tables then take 30 bits: 800 million ids. */
 const TABLE_BITS_MAX = 22;
 
 export class IdIndex {
@@ -37,13 +37,13 @@ export class IdIndex {
   }
 
   /**
-   * The slot of the id, or -1. `isWanted` compares the id with that of a row of the same hash. The slot
-   * is valid until the next `insert`, `removeAt` or `clear`.
+   * Returns the slot of the id, or -1. It is valid until the next `insert`, `removeAt` or `clear`.
+   * @param matches is asked about rows with the same hash.
    */
-  find(id: Uint8Array, isWanted: RowTest): number {
+  find(id: Uint8Array, matches: RowMatcher): number {
     const hash = hashBytes(id, this.#key);
     const index = this.#tableIndex(hash);
-    const slot = this.#tables[index]!.find(hash, isWanted);
+    const slot = this.#tables[index]!.find(hash, matches);
     return slot < 0 ? -1 : (index << TABLE_BITS_MAX) | slot;
   }
 

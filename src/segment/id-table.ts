@@ -4,8 +4,8 @@
 
 import { assert } from '../common/errors.js';
 
-/** Whether this row has the wanted id. */
-export type RowTest = (segmentNumber: number, row: number) => boolean;
+/** Whether a row has the wanted id. */
+export type RowMatcher = (segmentNumber: number, row: number) => boolean;
 
 /** Words per slot: hash, segment number + 1 (0 for an empty slot), row. */
 const STRIDE = 3;
@@ -38,15 +38,15 @@ export class IdTable {
     return this.#slots[slot * STRIDE + 2]!;
   }
 
-  /** The slot, or -1. */
-  find(hash: number, isWanted: RowTest): number {
+  /** Returns the slot, or -1. */
+  find(hash: number, matches: RowMatcher): number {
     const slots = this.#slots;
     const mask = 2 ** this.#bits - 1;
     for (let slot = this.#homeOf(hash); ; slot = (slot + 1) & mask) {
       const at = slot * STRIDE;
       const segment = slots[at + 1]!;
       if (segment === 0) return -1;
-      if (slots[at] === hash && isWanted(segment - 1, slots[at + 2]!)) return slot;
+      if (slots[at] === hash && matches(segment - 1, slots[at + 2]!)) return slot;
     }
   }
 
@@ -86,8 +86,8 @@ export class IdTable {
   }
 
   /**
-   * The upper byte of a hash selects a table, the following bits the slot. Taking upper bits first makes
-   * growing read and write in order.
+   * The upper byte of a hash selects a table and the following bits select the slot. Because upper bits come
+   * first, growing reads and writes in order.
    */
   #homeOf(hash: number): number {
     return (hash << 8) >>> (32 - this.#bits);

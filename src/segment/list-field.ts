@@ -1,5 +1,5 @@
-// A multi-vector or sparse vector of the rows of a segment: the items of all rows one after another. A row without
-// the vector has none. There are no codes: MaxSim and the scores of sparse vectors read values.
+// The multi-vectors or sparse vectors of one name in a segment: the items of all rows in sequence. A row without the
+// vector has no items. There are no codes, because MaxSim and the search of sparse vectors read values.
 
 import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
 import { sharedFloat32, sharedInt32, sharedUint32 } from '../common/shared-array.js';
@@ -18,31 +18,31 @@ import {
   vectorAt,
 } from '../common/vectors.js';
 import { trimmed, withRoom } from './shared-arrays.js';
-import type { NewRows, VectorField } from './vector-field.js';
+import type { NewRows, SegmentVectorField } from './vector-field.js';
 import { type VisibleRows, visibleAmong } from './visibility.js';
 
 type ListColumn = MultiColumn | SparseColumn;
 type ListSpec = Exclude<ColumnSpec, { readonly kind: 'dense' }>;
 
-export class ListField implements VectorField {
+export class ListField implements SegmentVectorField {
   readonly spec: ListSpec;
-  /** Row i has the items `starts[i]..starts[i + 1]`; all arrays have room for more. */
+  /** Row i holds the items `starts[i]..starts[i + 1]`. All arrays have room for more. */
   #starts: Int32Array;
   #values: Float32Array;
   /** Null for multi-vectors. */
   #indices: Uint32Array | null;
   #rowCount: number;
-  /** The rows that have the vector; made when a search needs it. */
+  /** The rows that have the vector; computed when a search needs it. */
   #presence: Bitmap | null = null;
 
-  /** One that the first `rowCount` rows lack. */
+  /** Creates a field whose first `rowCount` rows lack the vector. */
   static create(spec: ListSpec, rowCount: number): ListField {
     const column = { ...spec, starts: sharedInt32(rowCount + 1), values: sharedFloat32(0) };
     const indices = sharedUint32(0);
     return new ListField(column.kind === 'sparse' ? { ...column, indices } : column, rowCount);
   }
 
-  /** @param column of shared arrays, whose items start at 0. */
+  /** @param column has shared arrays, and its first item is item 0. */
   constructor(column: ListColumn, rowCount: number) {
     this.spec =
       column.kind === 'sparse'
@@ -66,7 +66,7 @@ export class ListField implements VectorField {
     return this.#starts[this.#rowCount]!;
   }
 
-  /** Lists have no places of their own before they are appended. */
+  /** Does nothing: where a list goes is not known before it is appended. */
   stage(): Promise<void> {
     return Promise.resolve();
   }
@@ -75,7 +75,7 @@ export class ListField implements VectorField {
     const rowCount = first + count;
     const end = this.#itemCount;
     this.#starts = withRoom(this.#starts, rowCount + 1);
-    // Rows between those that it knows of and the new ones were appended before a row had the vector.
+    // Rows between the known ones and the new ones were appended before any row had the vector.
     this.#starts.fill(end, this.#rowCount + 1, rowCount + 1);
     if (added !== undefined && added.kind !== 'dense') {
       this.#appendItems(added, from, from + count);
@@ -104,7 +104,7 @@ export class ListField implements VectorField {
     this.#starts = trimmed(this.#starts, this.#rowCount + 1);
   }
 
-  moveTo(stored: ListField): void {
+  switchTo(stored: ListField): void {
     this.#starts = stored.#starts;
     this.#values = stored.#values;
     this.#indices = stored.#indices;
@@ -114,11 +114,11 @@ export class ListField implements VectorField {
     return Promise.resolve();
   }
 
-  among(visible: VisibleRows): VisibleRows {
+  narrow(visible: VisibleRows): VisibleRows {
     return visibleAmong(visible, this.#presentRows());
   }
 
-  /** The rows that have it; the same object until rows are appended. */
+  /** Returns the rows that have the vector; the same object until rows are appended. */
   #presentRows(): Bitmap {
     if (this.#presence?.length === this.#rowCount) return this.#presence;
     const column = this.column();

@@ -1,5 +1,5 @@
-// A log record: one write of a collection, which adds rows, deletes ids or deletes everything. A
-// decoded record is exactly what was encoded; otherwise decoding throws `data_corrupt`.
+// A log record: one write to a collection, which adds rows, deletes ids or deletes everything. Decoding gives
+// exactly what was encoded or throws `data_corrupt`.
 
 import type { Utf8Column, VectorBatch } from '../common/types.js';
 import { bytesOfRows, type ColumnSpec, describeSpec, type Named } from '../common/vectors.js';
@@ -36,14 +36,14 @@ interface WriteFormat {
   readonly schema: Uint8Array;
 }
 
-/** By the names and dimensions of the vectors, kept because a schema costs more than the rest of a one-row record. */
+/** Cached by names and specs of the vectors, because a schema costs more than the rest of a one-row record. */
 const writeFormats = new Map<string, WriteFormat>();
 const WRITE_FORMATS_MAX = 256;
 
-/** Encodes a record. `take` provides the bytes for records of rows; new ones by default. */
+/** @param allocate provides the bytes for a record of kind `write`; new ones by default. */
 export function encodeLogRecord(
   record: LogRecord,
-  take?: (byteCount: number) => Uint8Array,
+  allocate?: (byteCount: number) => Uint8Array,
 ): Uint8Array {
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
@@ -51,7 +51,7 @@ export function encodeLogRecord(
       const { count, ids, metadata: json, vectors } = record.batch;
       const { columns, schema } = writeFormat(vectors);
       const written = columns.write({ ids, json, vectors, insertedSequences: null });
-      return encodeSealedStream(schema, count, written, metadata, take);
+      return encodeSealedStream(schema, count, written, metadata, allocate);
     }
     case 'delete': {
       const columns = [{ leaf: record.ids }];
@@ -62,7 +62,7 @@ export function encodeLogRecord(
   }
 }
 
-/** A record of rows to encode elsewhere, where functions cannot go. */
+/** A record of kind `write` to encode on a worker. */
 interface WriteToEncode {
   readonly timeMs: number;
   readonly batch: Omit<VectorBatch, 'fields'>;
@@ -70,7 +70,7 @@ interface WriteToEncode {
   readonly room: Uint8Array;
 }
 
-/** Encodes a record of rows in its room, or in new bytes if that is too short. */
+/** Encodes the record into `room`, or into new bytes if that is too small. */
 export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
   name: 'segment.encodeWrite',
   priority: 'write',
@@ -81,14 +81,14 @@ export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
   transfer: ({ buffer }) => [buffer as ArrayBuffer],
 };
 
-/** More than the schema, the description of the batch, and the padding of its columns take. */
+/** An upper bound of the schema, the description of the batch and the padding of its columns. */
 const RECORD_OVERHEAD_BYTES = 16 * 1024;
-/** The same for one of its vectors. */
+/** An upper bound of what one vector adds to the schema, the description and the padding. */
 const VECTORS_OVERHEAD_BYTES = 1024;
-/** Presence, or offsets of the lists of indices and values. */
+/** Per row: the presence bit, or the offsets of the lists of indices and values. */
 const VECTORS_ROW_BYTES = 8;
 
-/** At least the bytes of the record of a batch. */
+/** Returns an upper bound of the bytes of the record of a batch. */
 export function recordBytesMax({ count, ids, metadata, vectors }: VectorBatch): number {
   const textBytes = [ids, metadata].reduce(
     (sum, { offsets }) => sum + offsets[count]! - offsets[0]! + 4 * (count + 1),
@@ -133,7 +133,7 @@ function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
   return { count: rowCount, ids, metadata: json, vectors };
 }
 
-/** The columns that a schema was found to have. The reader returns the same object for the same schema. */
+/** Checked columns by schema. The reader returns the same object for the same schema. */
 const columnsOfSchemas = new WeakMap<ArrowSchema, RowColumns>();
 
 /** Throws `data_corrupt`. */

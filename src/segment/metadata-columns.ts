@@ -1,5 +1,5 @@
-// The metadata columns of an active segment, one per path, built as rows arrive. A column has all values
-// of its path: a path that was left out once never gets a column. `metadata-path.ts` defines paths.
+// The metadata columns of an active segment, one per path, built as rows arrive. A column holds all values of its
+// path: a path that was left out once never gets a column. `metadata-path.ts` defines paths.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { assert } from '../common/errors.js';
@@ -14,7 +14,7 @@ import { stringAt } from '../common/utf8-column.js';
 import { ColumnBuilder } from './column-builder.js';
 
 export class MetadataColumns {
-  /** False once a path was left out. */
+  /** False after a path was left out. */
   isComplete = true;
   readonly #builders = new Map<string, ColumnBuilder>();
   readonly #columnsMax: number;
@@ -32,7 +32,7 @@ export class MetadataColumns {
     flattenMetadata(document, (path, value) => this.#builderFor(path)?.set(row, value));
   }
 
-  /** Adds the rows `from..from + count` of a batch as the rows from `firstRow` on. */
+  /** Adds the rows `from..from + count` of a batch, starting at `firstRow`. */
   appendFields(firstRow: number, fields: MetadataFields, from: number, count: number): void {
     fields.visit(from, from + count, (row, path, value) =>
       this.#builderFor(path)?.set(firstRow + row - from, value),
@@ -40,8 +40,8 @@ export class MetadataColumns {
   }
 
   /**
-   * Copies `sourceRows`, which ascend, from the columns of a segment with a column for every path to the
-   * rows from `firstRow` on. The result is the same as from their JSON.
+   * Copies `sourceRows`, which ascend, to consecutive rows starting at `firstRow`. The source segment must have
+   * a column for every path. The result is the same as parsing the JSON of the rows.
    */
   copyRows(
     columns: ReadonlyMap<string, MetadataColumn>,
@@ -56,14 +56,14 @@ export class MetadataColumns {
     }
   }
 
-  /** The present columns, which later rows do not change. */
+  /** Returns the current columns, which later rows do not change. */
   view(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
     for (const [path, builder] of this.#builders) views.set(path, builder.view());
     return views;
   }
 
-  /** The final columns, without room for growth. Nothing can be added afterwards. */
+  /** Returns the final columns, without room for growth. Nothing can be added afterwards. */
   seal(): Map<string, MetadataColumn> {
     const views = new Map<string, MetadataColumn>();
     for (const [path, builder] of this.#builders) views.set(path, builder.seal());
@@ -71,11 +71,11 @@ export class MetadataColumns {
   }
 
   #builderFor(path: string): ColumnBuilder | undefined {
-    // Check the length first: V8 joins the characters of a path only when they are read.
+    // The length is checked first, because V8 joins the pieces of a path only when its characters are read.
     let builder = path.length > METADATA_PATH_CHARACTERS_MAX ? undefined : this.#builders.get(path);
     if (builder !== undefined) return builder;
     if (path.length > METADATA_PATH_CHARACTERS_MAX || this.#builders.size >= this.#columnsMax) {
-      // Neither reason ever ends, so a path is left out from its first row on or never.
+      // Both reasons last forever, so a path is left out from its first row on or never.
       this.isComplete = false;
       return undefined;
     }

@@ -1,8 +1,8 @@
-// Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. Path `price` is the field
-// `metadata.price`: double, dictionary-encoded utf8, bool or a list of these, null for other kinds; with several kinds it
-// is `metadata.price:numbers`, `:strings`, `:booleans`, of elements `metadata.price[]:…`; `:residues` has what numbers
-// lack of long integers. `kind.price` has the KIND of each row, `kind.price[]` those of elements. Path and role of a
-// field are in its metadata; names are not parsed.
+// Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. Path `price` becomes the field
+// `metadata.price`: double, dictionary-encoded utf8, bool or a list of these, null for other kinds. A path of several
+// kinds becomes `metadata.price:numbers`, `:strings`, `:booleans` and `metadata.price[]:…` for elements; `:residues` is
+// what a double cannot hold of long integers. `kind.price` is the KIND of each row and `kind.price[]` of each element.
+// The metadata of a field states its path and role; readers do not parse names.
 
 import {
   Bool,
@@ -25,7 +25,7 @@ import {
   FILE_ALIGNMENT,
 } from '../formats/arrow/ipc-writer.js';
 
-/** The roles of a path's fields and their types. `booleans` repeat the kinds, for other readers. */
+/** The type of each role of a field. `booleans` repeat what the kinds say, for other readers. */
 export const ROLE_TYPES = {
   kinds: 'uint8',
   numbers: 'float64',
@@ -37,35 +37,35 @@ export type Role = keyof typeof ROLE_TYPES;
 
 export const PATH_KEY = 'sagitta.path';
 export const ROLE_KEY = 'sagitta.role';
-/** After the role of a field that has lists: those of the elements of arrays. */
-export const OF_ITEMS = '[]';
+/** Follows the role of a field that holds the elements of arrays, as lists. */
+export const ITEMS_SUFFIX = '[]';
 
-/** The values of one kind. */
+/** The values of one role. */
 interface TypedValues {
   readonly role: Exclude<Role, 'kinds'>;
   readonly type: DataType;
   readonly values: LeafColumn;
 }
 
-interface FieldToWrite {
+interface FieldWithColumn {
   readonly field: Field;
   readonly column: ColumnToWrite;
 }
 
-/** The fields of all columns and their contents, in the same order. */
-export class MetadataFields {
+/** The fields of all metadata columns, and their contents in the same order. */
+export class StoredMetadata {
   readonly dictionaries: DictionaryToWrite[] = [];
   readonly #rowCount: number;
   readonly #names = new Set<string>();
-  readonly #typed: FieldToWrite[] = [];
-  readonly #kinds: FieldToWrite[] = [];
+  readonly #typed: FieldWithColumn[] = [];
+  readonly #kinds: FieldWithColumn[] = [];
 
   constructor(columns: ReadonlyMap<string, MetadataColumn>, rowCount: number) {
     this.#rowCount = rowCount;
     for (const [path, column] of columns) this.#addColumn(path, column);
   }
 
-  /** Typed fields first, kinds last, for people who view the file. */
+  /** Typed fields come first and kinds last, for people who view the file. */
   get fields(): Field[] {
     return [...this.#typed, ...this.#kinds].map(({ field }) => field);
   }
@@ -97,23 +97,23 @@ export class MetadataFields {
     for (const { role, type, values: leaf } of itemValues) {
       const name = isSingle ? `metadata.${path}` : `metadata.${path}[]:${role}`;
       const list = new List(new Field('item', type, true));
-      const field = this.#field(name, list, true, path, `${role}${OF_ITEMS}`);
+      const field = this.#field(name, list, true, path, `${role}${ITEMS_SUFFIX}`);
       this.#typed.push({ field, column: listOf(leaf) });
     }
     const list = new List(new Field('item', new Uint8(), false));
     this.#kinds.push({
-      field: this.#field(`kind.${path}[]`, list, true, path, `kinds${OF_ITEMS}`),
+      field: this.#field(`kind.${path}[]`, list, true, path, `kinds${ITEMS_SUFFIX}`),
       column: listOf(kindsOf(items.elements.kinds, itemCount)),
     });
   }
 
-  /** Makes a name unique: `a:numbers` may be a path, too, and DuckDB ignores case. */
+  /** Makes the name unique, because `a:numbers` may also be a path and DuckDB ignores case. */
   #field(
     name: string,
     type: DataType,
     isNullable: boolean,
     path: string,
-    role: Role | `${Role}${typeof OF_ITEMS}`,
+    role: Role | `${Role}${typeof ITEMS_SUFFIX}`,
   ): Field {
     let unique = name;
     for (let i = 2; this.#names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
@@ -126,7 +126,7 @@ export class MetadataFields {
   }
 }
 
-/** The typed columns for the kinds that a column has; adds its dictionary to `dictionaries`. */
+/** Returns a typed column for each kind in a column, and adds its dictionary to `dictionaries`. */
 function typedValues(
   { kinds, numbers, residues, codes, dictionary, dictionaryCount }: MetadataColumn,
   length: number,
@@ -160,19 +160,18 @@ function typedValues(
   return result;
 }
 
-/** [256]: 1 for each kind that occurs. */
+/** Returns an array of length 256 with 1 at each kind that occurs. */
 export function kindsSeen(kinds: Uint8Array): Uint8Array {
   const seen = new Uint8Array(256);
   for (let i = 0; i < kinds.length; i++) seen[kinds[i]!] = 1;
   return seen;
 }
 
-/** One byte per row, without nulls. */
 function kindsOf(kinds: Uint8Array, length: number): LeafColumn {
   return { leaf: kinds.subarray(0, length), presence: null };
 }
 
-/** The rows whose kind is within low..high. */
+/** Returns the rows whose kind is in low..high, inclusive. */
 function rowsOfKinds(kinds: Uint8Array, length: number, low: number, high: number): Bitmap {
   const rows = createBitmap(length);
   const end = Math.min(length, kinds.length);
@@ -183,7 +182,7 @@ function rowsOfKinds(kinds: Uint8Array, length: number, low: number, high: numbe
   return rows;
 }
 
-/** Extends offsets to all rows: rows after the last array have no elements. */
+/** Extends offsets to all rows. Rows after the last array have no elements. */
 function startsOf(offsets: Int32Array, rowCount: number): Int32Array {
   if (offsets.length > rowCount) return offsets.subarray(0, rowCount + 1);
   const whole = sharedInt32(rowCount + 1).fill(offsets.at(-1)!);

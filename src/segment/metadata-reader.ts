@@ -1,5 +1,5 @@
-// Reads metadata columns from the fields that `metadata-fields.ts` writes, in place and without parsing
-// JSON. Checks that all indexes in a column are within bounds, so that its readers need not.
+// Reads metadata columns from the fields that `metadata-fields.ts` writes, in place and without parsing JSON. Checks
+// that all indexes in a column are within bounds, so that users of the column need not.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
@@ -9,30 +9,30 @@ import { readOffsets } from '../formats/arrow/offsets.js';
 import { type ArrowField, describeType } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import {
+  ITEMS_SUFFIX,
   kindsSeen,
-  OF_ITEMS,
   PATH_KEY,
   ROLE_KEY,
   ROLE_TYPES,
   type Role,
 } from './metadata-fields.js';
 
-/** A column of which not all fields have been read. */
-interface ColumnParts {
+/** A column whose fields have not all been read. */
+interface PartialColumn {
   kinds: Uint8Array | null;
   numbers: Float64Array | null;
   residues: Int32Array | null;
   codes: Int32Array | null;
   dictionary: Utf8Column | null;
 }
-interface PathParts extends ColumnParts {
+
+/** The columns of a path, with the elements of its arrays. */
+interface PartialPath extends PartialColumn {
   offsets: Int32Array | null;
-  elements: ColumnParts;
+  elements: PartialColumn;
 }
 
-/**
- * Reads the columns in order and checks every index in them. Throws `data_corrupt`.
- */
+/** Throws `data_corrupt`. */
 export function readMetadataColumns(
   fieldColumns: readonly Column[],
   fieldMetadata: readonly ReadonlyMap<string, string>[],
@@ -41,32 +41,32 @@ export function readMetadataColumns(
   const described = fieldColumns.map(({ field }, index) => {
     return pathAndRole(field, fieldMetadata[index]!, index);
   });
-  const paths = new Map<string, PathParts>();
-  for (const [index, { path, role, isOfItems }] of described.entries()) {
+  const paths = new Map<string, PartialPath>();
+  for (const [index, { path, role, isForItems }] of described.entries()) {
     const column = fieldColumns[index]!;
-    let parts = paths.get(path);
-    if (parts === undefined) {
-      parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
-      paths.set(path, parts);
+    let partial = paths.get(path);
+    if (partial === undefined) {
+      partial = { ...emptyColumn(), offsets: null, elements: emptyColumn() };
+      paths.set(path, partial);
     }
-    if (!isOfItems) {
-      readValues(role, column, parts);
+    if (!isForItems) {
+      readValues(role, column, partial);
       continue;
     }
     const elements = column.children[0]!;
     const { length } = elements;
     const offsets = readOffsets(column, false, length);
-    // All lists of a path have the same offsets.
-    if (offsets[rowCount] !== length || (parts.offsets?.[rowCount] ?? length) !== length) {
+    // All lists of a path share their offsets.
+    if (offsets[rowCount] !== length || (partial.offsets?.[rowCount] ?? length) !== length) {
       throw corrupt(`a list of ${length} elements in field ${index}, and another length elsewhere`);
     }
-    parts.offsets ??= offsets;
-    readValues(role, elements, parts.elements);
+    partial.offsets ??= offsets;
+    readValues(role, elements, partial.elements);
   }
   const columns = new Map<string, MetadataColumn>();
-  // In the order of the kinds, which is the order of columns in the segment that was written.
-  for (const [index, { path, role, isOfItems }] of described.entries()) {
-    if (role === 'kinds' && !isOfItems)
+  // The kinds are in the order that the columns had in the segment that was written.
+  for (const [index, { path, role, isForItems }] of described.entries()) {
+    if (role === 'kinds' && !isForItems)
       columns.set(path, columnOf(index, paths.get(path)!, rowCount));
   }
   if (columns.size !== paths.size) throw corrupt(`${paths.size} paths, ${columns.size} with kinds`);
@@ -77,69 +77,69 @@ function pathAndRole(
   field: ArrowField,
   metadata: ReadonlyMap<string, string>,
   index: number,
-): { path: string; role: Role; isOfItems: boolean } {
+): { path: string; role: Role; isForItems: boolean } {
   const path = JSON.parse(metadata.get(PATH_KEY) ?? 'null') as unknown;
   const text = metadata.get(ROLE_KEY) ?? '';
-  const isOfItems = text.endsWith(OF_ITEMS);
-  const role = isOfItems ? text.slice(0, -OF_ITEMS.length) : text;
+  const isForItems = text.endsWith(ITEMS_SUFFIX);
+  const role = isForItems ? text.slice(0, -ITEMS_SUFFIX.length) : text;
   if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
     throw corrupt(`no path and role of metadata field ${index}`);
   }
   const type = ROLE_TYPES[role as Role];
-  const expected = isOfItems ? `list<${type}>` : type;
+  const expected = isForItems ? `list<${type}>` : type;
   const found = describeType(field);
   if (found !== expected) {
     throw corrupt(`the type ${found} of metadata field ${index}, expected ${expected}`);
   }
-  return { path, role: role as Role, isOfItems };
+  return { path, role: role as Role, isForItems };
 }
 
-function emptyParts(): ColumnParts {
+function emptyColumn(): PartialColumn {
   return { kinds: null, numbers: null, residues: null, codes: null, dictionary: null };
 }
 
-function readValues(role: Role, column: Column, parts: ColumnParts): void {
+function readValues(role: Role, column: Column, target: PartialColumn): void {
   const { length, dictionary } = column;
   switch (role) {
     case 'kinds':
-      parts.kinds = column.buffer(0, Uint8Array, length);
+      target.kinds = column.buffer(0, Uint8Array, length);
       break;
     case 'numbers':
-      parts.numbers = column.buffer(0, Float64Array, length);
+      target.numbers = column.buffer(0, Float64Array, length);
       break;
     case 'residues':
-      parts.residues = column.buffer(0, Int32Array, length);
+      target.residues = column.buffer(0, Int32Array, length);
       break;
     case 'strings':
-      parts.codes = column.buffer(0, Int32Array, length);
+      target.codes = column.buffer(0, Int32Array, length);
       if (dictionary?.length !== 1 || column.field.dictionary?.indexType.bitWidth !== 32) {
         throw corrupt(`no dictionary with 32-bit indexes of ${describeType(column.field)}`);
       }
-      parts.dictionary = readUtf8(dictionary[0]!);
+      target.dictionary = readUtf8(dictionary[0]!);
       break;
     case 'booleans':
-      // The kinds have the same information.
+      // The kinds hold the same information.
       break;
   }
 }
 
-function columnOf(index: number, parts: PathParts, rowCount: number): MetadataColumn {
-  if (parts.offsets === null) {
-    if (parts.kinds?.includes(KIND.array)) throw corrupt(`no elements in metadata field ${index}`);
-    return checkedColumn(index, parts, rowCount, null);
+function columnOf(index: number, path: PartialPath, rowCount: number): MetadataColumn {
+  const { kinds, offsets } = path;
+  if (offsets === null) {
+    if (kinds?.includes(KIND.array)) throw corrupt(`no elements in metadata field ${index}`);
+    return checkedColumn(index, path, rowCount, null);
   }
-  const elements = checkedColumn(index, parts.elements, parts.offsets[rowCount]!, null);
-  return checkedColumn(index, parts, rowCount, { offsets: parts.offsets, elements });
+  const elements = checkedColumn(index, path.elements, offsets[rowCount]!, null);
+  return checkedColumn(index, path, rowCount, { offsets, elements });
 }
 
-/** Checks once all indexes that readers of the column do not check. */
 function checkedColumn(
   index: number,
-  parts: ColumnParts,
+  partial: PartialColumn,
   length: number,
   items: MetadataColumn['items'],
 ): MetadataColumn {
-  const { kinds, numbers, residues, codes, dictionary } = parts;
+  const { kinds, numbers, residues, codes, dictionary } = partial;
   const where = `in metadata field ${index}`;
   if (kinds === null || kinds.length !== length) throw corrupt(`no kinds ${where}`);
   const seen = kindsSeen(kinds);
@@ -151,7 +151,7 @@ function checkedColumn(
   const dictionaryCount = dictionary === null ? 0 : dictionary.offsets.length - 1;
   if (codes !== null) {
     for (let i = 0; i < length; i++) {
-      // Codes must be within bounds even where the kind is not `string`.
+      // Codes must be within bounds even if the kind is not `string`.
       if (codes[i]! >>> 0 >= dictionaryCount) {
         throw corrupt(`the code ${codes[i]} of ${dictionaryCount} strings ${where}`);
       }

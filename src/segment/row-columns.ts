@@ -1,6 +1,5 @@
-// The columns of rows as segment files and log records have them, in the order of both. Each column stands here
-// once, with its fields, what writes it and what reads it, so that a file cannot have its columns in another order
-// than its schema says.
+// The columns of rows in segment files and log records, in this order. Each column is defined once, with its fields,
+// writer and reader, so that the columns of a file cannot be in another order than its schema says.
 
 import { sharedFloat64 } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
@@ -13,40 +12,38 @@ import { readUtf8 } from '../formats/arrow/strings.js';
 import { columnsOfVectors, fieldsOfVectors } from '../formats/arrow/vector-kinds.js';
 import { readStoredVectors } from './vector-columns.js';
 
-/** Rows as they are stored. */
 export interface StoredRows {
   readonly ids: Utf8Column;
   /** Metadata as JSON. */
   readonly json: Utf8Column;
-  /** [rowCount], ascending integers below 2^53, of the writes that inserted rows; null where all have that of a record. */
+  /** [rowCount], ascending integers below 2^53: the write that inserted each row. Null in log records, which are one write. */
   readonly insertedSequences: Float64Array | null;
   readonly vectors: readonly Named[];
 }
 
 interface RowColumn {
   readonly fields: readonly FieldToWrite[];
-  /** One for each field. */
+  /** Returns one column per field. */
   write(rows: StoredRows): readonly ColumnToWrite[];
-  /** @param columns those of the fields. Throws `data_corrupt`. */
+  /** Reads one column per field. Throws `data_corrupt`. */
   read(columns: readonly Column[]): Partial<StoredRows>;
 }
 
-/** Metadata of a schema, as JSON: the vectors in the order of their columns. */
+/** The key in the metadata of a schema for the vectors, as JSON, in the order of their columns. */
 const VECTORS_KEY = 'sagitta.vectors';
 
 interface RowColumnsOptions {
-  /** Whether each row has the sequence of its insertion. */
+  /** Whether the sequence of its insertion is stored with each row. */
   readonly hasSequences: boolean;
 }
 
-/** The columns of rows that have these vectors. */
 export class RowColumns {
   readonly #columns: readonly RowColumn[];
   readonly fields: readonly FieldToWrite[];
-  /** What a schema says of them, besides its fields. */
+  /** Entries for the metadata of the schema. */
   readonly metadata: readonly (readonly [string, string])[];
 
-  /** The columns that a schema says that it has. Throws `data_corrupt`. */
+  /** Returns the columns that the metadata of a schema declares. Throws `data_corrupt`. */
   static of({ metadata }: ArrowSchema, options: RowColumnsOptions): RowColumns {
     const text = metadata.get(VECTORS_KEY);
     const specs = JSON.parse(text ?? 'null') as readonly Partial<Named<ColumnSpec>>[] | null;
@@ -68,12 +65,18 @@ export class RowColumns {
     this.fields = this.#columns.flatMap(({ fields }) => fields);
   }
 
-  /** One for each field. @param rows their vectors are in the order of this object. */
+  /**
+   * Returns one column per field.
+   * @param rows hold the vectors in the order that the constructor was given.
+   */
   write(rows: StoredRows): ColumnToWrite[] {
     return this.#columns.flatMap(({ write }) => write(rows));
   }
 
-  /** @param columns those of `fields`, at least. Throws `data_corrupt`. */
+  /**
+   * Throws `data_corrupt`.
+   * @param columns begin with those of `fields`.
+   */
   read(columns: readonly Column[]): StoredRows {
     let next = 0;
     const parts = this.#columns.map(({ fields, read }) => {
@@ -112,7 +115,7 @@ function vectorColumn(spec: Named<ColumnSpec>, index: number): RowColumn {
   };
 }
 
-/** int64 as little-endian pairs of words. A BigInt64Array would create an object per row. */
+/** Writes int64 values as little-endian pairs of words, because assigning to a BigInt64Array creates an object per row. */
 function int64Of(sequences: Float64Array): BigInt64Array {
   const words = new Uint32Array(sequences.length * 2);
   for (let row = 0; row < sequences.length; row++) {

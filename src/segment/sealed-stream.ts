@@ -1,6 +1,5 @@
 // Small records in the store: Arrow IPC streams of one batch, followed by a trailer, which Arrow readers
-// ignore: four letters for the format and the CRC-32 of everything before it, which also protects a record
-// outside a store.
+// ignore. The trailer consists of four letters for the format and the CRC-32 of everything before it.
 
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import {
@@ -15,17 +14,17 @@ import { crcOf } from '../platform/crc32.js';
 const FORMAT = Buffer.from('SGT1');
 const TRAILER_BYTES = FORMAT.length + 4;
 
-/** Encodes a record. `take` provides the bytes to write to; new ones by default. */
+/** @param allocate provides the bytes to write to; new ones by default. */
 export function encodeSealedStream(
   schemaMessage: Uint8Array,
   rowCount: number,
   columns: readonly ColumnToWrite[],
   metadata: Map<string, string>,
-  take: (byteCount: number) => Uint8Array = (byteCount) => new Uint8Array(byteCount),
+  allocate: (byteCount: number) => Uint8Array = (byteCount) => new Uint8Array(byteCount),
 ): Uint8Array {
   const body = bodyOf(columns, rowCount, STREAM_ALIGNMENT);
   const stream = encodeArrowStream(schemaMessage, rowCount, body, metadata);
-  const bytes = stream.copyInto(take(stream.length + TRAILER_BYTES));
+  const bytes = stream.copyInto(allocate(stream.length + TRAILER_BYTES));
   const trailer = bytes.subarray(stream.length);
   trailer.set(FORMAT);
   const crc = crcOf(bytes.subarray(0, stream.length + FORMAT.length));
@@ -33,7 +32,7 @@ export function encodeSealedStream(
   return bytes;
 }
 
-/** Decodes a record in place if `bytes` is aligned to 8, else a copy. Throws `data_corrupt`. */
+/** Decodes a record, in place if `bytes` is aligned to 8 bytes, otherwise from a copy. Throws `data_corrupt`. */
 export function decodeSealedStream(bytes: Uint8Array): StoredBatch {
   const length = bytes.length - TRAILER_BYTES;
   const format = Buffer.from(bytes.subarray(Math.max(0, length), length + FORMAT.length));

@@ -1,4 +1,4 @@
-// A segment as plain data over shared memory, for other threads, files and compaction. It is immutable
+// A segment as plain data in shared memory, for other threads, files and compaction. It is immutable
 // except that `deletedSequences` may gain entries.
 
 import type { MetadataColumn } from '../common/columns.js';
@@ -14,21 +14,21 @@ export interface SegmentIdentity {
 
 export interface SegmentData extends SegmentIdentity {
   readonly rowCount: number;
-  /** Those that any row has: exactly the items and codes of the rows. */
+  /** The vectors that at least one row has, with exactly the items and codes of the rows. */
   readonly vectors: readonly StoredVectors[];
   readonly ids: Utf8Column;
   /** One JSON object per row, as sent. */
   readonly json: Utf8Column;
   /** [rowCount], ascending integers below 2^53. */
   readonly insertedSequences: Float64Array;
-  /** [rowCount], Infinity for rows not deleted; null when there are no deletions. */
+  /** [rowCount], Infinity for rows not deleted; null if no row is deleted. */
   readonly deletedSequences: Float64Array | null;
   readonly columns: ReadonlyMap<string, MetadataColumn>;
-  /** False when some paths are in `json` only. */
+  /** False if some paths are only in `json`. */
   readonly isComplete: boolean;
 }
 
-/** The distinct buffers of ids and metadata: several views may share a buffer. */
+/** Returns the distinct buffers of ids and metadata; several views may share a buffer. */
 export function textBuffers(
   data: Pick<SegmentData, 'ids' | 'json' | 'columns'>,
 ): Set<ArrayBufferLike> {

@@ -1,6 +1,6 @@
-// Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch with the columns of
-// rows (row-columns.ts) and of their metadata (metadata-fields.ts); then the codes of rows, which readers of Arrow
-// do not see.
+// Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. A file holds one record batch with the
+// columns of rows (row-columns.ts) and of their metadata (metadata-fields.ts), followed by the codes of rows, which
+// Arrow readers do not see.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
@@ -19,13 +19,13 @@ import {
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
 import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
-import { MetadataFields } from './metadata-fields.js';
+import { StoredMetadata } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
 import { RowColumns } from './row-columns.js';
 import { Segment } from './segment.js';
 import type { SegmentData, SegmentIdentity } from './segment-data.js';
 
-/** From this size of the values on, the buffers of a segment are worth a garbage collection. */
+/** If the values are at least this large, freeing the buffers of a segment is worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
 
 const FORMAT = 'segment 1';
@@ -33,7 +33,7 @@ const FORMAT_KEY = 'sagitta.format';
 const ROW_COUNT_KEY = 'sagitta.row_count';
 /** Documents the numbers in `kind.…` fields for other readers. */
 const KINDS_KEY = 'sagitta.kinds';
-/** JSON: the codes of each of the vectors, or null. Their arrays follow the batch in this order. */
+/** JSON: the description of the codes of each vector, or null. Their arrays follow the batch in this order. */
 const CODES_KEY = 'sagitta.codes';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
@@ -49,7 +49,7 @@ interface CodesDescription {
   readonly byteLengths: readonly number[];
 }
 
-/** A file in parts; the large parts are the segment's own arrays, which no longer change. */
+/** A file in pieces. The large ones are the segment's own arrays, which no longer change. */
 interface SegmentParts {
   readonly parts: readonly Uint8Array[];
   readonly byteLength: number;
@@ -59,7 +59,7 @@ interface SegmentParts {
 function layOutSegment(data: SegmentData): Layout {
   const { rowCount, vectors } = data;
   const columns = new RowColumns(vectors, { hasSequences: true });
-  const metadata = new MetadataFields(data.columns, rowCount);
+  const metadata = new StoredMetadata(data.columns, rowCount);
   const schema = new Schema(
     [...columns.fields.map(toField), ...metadata.fields],
     new Map([
@@ -86,16 +86,15 @@ function describeCodes(codes: RowCodes | null): CodesDescription | null {
   return { encoding: codes.encoding, byteLengths };
 }
 
-/** All arrays in the order of files; empty ones for those that the dimension does not have. */
+/** Returns the arrays of codes in the order of files; empty if codes of this dimension lack the array. */
 function arraysOf(codes: RowCodes | null): Uint8Array[] {
   return codes === null ? [] : CODE_NAMES.map((name) => codes[name] ?? new Uint8Array());
 }
 
 /**
- * Decodes a sealed segment, which uses and keeps `bytes`, those of `mapping` if there is one. The checksum
- * is verified elsewhere, before an answer depends on it; this function checks every length, offset and
- * index, so that no file causes reads out of bounds. Throws `data_corrupt` with the cause; the caller adds
- * the file name.
+ * Decodes a sealed segment, which keeps using `bytes`, those of `mapping` if given. The checksum is verified
+ * elsewhere, before an answer depends on it. This function checks every length, offset and index, so that no
+ * file causes reads out of bounds. Throws `data_corrupt` with the cause; the caller adds the file name.
  */
 export function decodeSegment(
   bytes: Uint8Array,
@@ -108,11 +107,11 @@ export function decodeSegment(
   return Segment.fromData(data, mapping);
 }
 
-/** Encodes on a worker without copying shared memory. */
+/** Encodes on a worker, without copying shared memory. */
 export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
   name: 'segment.encode',
   run(data) {
-    // Otherwise this thread would keep the buffers of segments that it encoded before.
+    // Without it, this thread would retain the buffers of the segments that it encoded before.
     const isLarge = data.vectors.some(({ values }) => values.byteLength >= COLLECTED_BYTES_MIN);
     if (isLarge) collectGarbage();
     const layout = layOutSegment(data);
@@ -132,9 +131,9 @@ function decodeData(bytes: Uint8Array, { key, number }: SegmentIdentity): Segmen
   const { schema, rowCount, columns } = file;
   const format = schema.metadata.get(FORMAT_KEY) ?? 'of another program';
   if (format !== FORMAT) throw corrupt(`the format ${format}, expected ${FORMAT}`);
-  const rowCountSaid = schema.metadata.get(ROW_COUNT_KEY);
-  if (String(rowCount) !== rowCountSaid) {
-    throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
+  const declaredRowCount = schema.metadata.get(ROW_COUNT_KEY);
+  if (String(rowCount) !== declaredRowCount) {
+    throw corrupt(`${rowCount} rows in a file of ${declaredRowCount}`);
   }
   const expected = RowColumns.of(schema, { hasSequences: true });
   const { length } = expected.fields;
@@ -159,12 +158,12 @@ function decodeData(bytes: Uint8Array, { key, number }: SegmentIdentity): Segmen
   };
 }
 
-/** Native code follows offsets without checks, so they must not change with a damaged file. */
+/** Native code follows offsets without checks, so they must not change when the file is damaged later. */
 function withOwnOffsets({ offsets, bytes }: Utf8Column): Utf8Column {
   return { offsets: copyOf(offsets), bytes };
 }
 
-/** The same for code that fills arrays by them. */
+/** The starts of lists are copied too, because code fills arrays by them. */
 function withOwnStarts(column: Named): Named {
   return column.kind === 'dense' ? column : { ...column, starts: copyOf(column.starts) };
 }
@@ -175,7 +174,7 @@ function copyOf(offsets: Int32Array): Int32Array {
   return own;
 }
 
-/** The codes of each vector as stored; the segment decides whether they can be used. Throws `data_corrupt`. */
+/** Returns the stored codes of each vector. The segment decides whether it can use them. Throws `data_corrupt`. */
 function readCodes({ schema, attachments }: StoredFile, vectorCount: number): (RowCodes | null)[] {
   const text = schema.metadata.get(CODES_KEY);
   const described = JSON.parse(text ?? 'null') as readonly (CodesDescription | null)[] | null;
@@ -203,7 +202,7 @@ function isDescription(codes: Partial<CodesDescription> | null): boolean {
   return typeof codes.encoding === 'string' && codes.byteLengths?.length === CODE_NAMES.length;
 }
 
-/** The bytes themselves if they are shared and aligned, else a copy that is. */
+/** Returns the bytes themselves if they are shared and aligned, otherwise a copy that is. */
 function inPlace(bytes: Uint8Array): Uint8Array {
   const isShared = bytes.buffer instanceof SharedArrayBuffer;
   if (isShared && bytes.byteOffset % FILE_ALIGNMENT === 0) {

@@ -1,5 +1,5 @@
-// The vectors of the rows of a segment, by column (vector-names.ts): those that any of the rows has brought. That of
-// the unnamed vector has the name ''.
+// The vectors of the rows of a segment, by column (vector-names.ts). A column exists once a row with the vector was
+// appended. The column of the unnamed vector is ''.
 
 import type { RowEncoder, VectorBatch } from '../common/types.js';
 import {
@@ -13,22 +13,22 @@ import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { DenseField } from './dense-field.js';
 import { ListField } from './list-field.js';
-import type { NewRows, RowsToAppend, StoredVectors, VectorField } from './vector-field.js';
+import type { NewRows, RowsToAppend, SegmentVectorField, StoredVectors } from './vector-field.js';
 
 export type PlacedRows = RowsToAppend & NewRows;
 
 export class SegmentVectors {
-  readonly #fields = new Map<string, VectorField>();
-  /** Encodes rows as they arrive; null for no codes, and when the segment is sealed. */
+  readonly #fields = new Map<string, SegmentVectorField>();
+  /** Encodes rows as they arrive; null if there are no codes or the segment is sealed. */
   readonly #encoder: RowEncoder | null;
-  /** Fields that no row has yet, with values of rows that will be appended next. */
-  readonly #staged = new Map<string, VectorField>();
+  /** Fields that no row uses yet, with the values of the rows that will be appended next. */
+  readonly #staged = new Map<string, SegmentVectorField>();
 
   constructor(encoder: RowEncoder | null) {
     this.#encoder = encoder;
   }
 
-  /** Over the arrays of the columns, which have `rowCount` rows. */
+  /** Uses the arrays of the columns, which have `rowCount` rows. */
   static fromColumns(columns: readonly StoredVectors[], rowCount: number): SegmentVectors {
     const vectors = new SegmentVectors(null);
     for (const column of columns) {
@@ -37,11 +37,11 @@ export class SegmentVectors {
     return vectors;
   }
 
-  get fields(): ReadonlyMap<string, VectorField> {
+  get fields(): ReadonlyMap<string, SegmentVectorField> {
     return this.#fields;
   }
 
-  /** Bytes that each row takes, also with further vectors, of which there may be some already. */
+  /** Returns the bytes that each row takes at least, with the vectors of this segment and others, counted once. */
   rowBytesWith(others: Iterable<Named<ColumnSpec>>): number {
     let byteCount = 0;
     for (const { spec } of this.#fields.values()) byteCount += rowBytesOf(spec);
@@ -49,21 +49,20 @@ export class SegmentVectors {
     return byteCount;
   }
 
-  /** Bytes of the vectors of all rows. */
   get dataBytes(): number {
     let byteCount = 0;
     for (const field of this.#fields.values()) byteCount += field.dataBytes;
     return byteCount;
   }
 
-  /** Bytes of sparse vectors and multi-vectors, of which rows have any number of values. */
+  /** Bytes of sparse vectors and multi-vectors, whose number of values varies by row. */
   get listBytes(): number {
     let byteCount = 0;
     for (const field of this.#fields.values()) if (isList(field.spec)) byteCount += field.dataBytes;
     return byteCount;
   }
 
-  /** What rows of a batch add to `dataBytes`, also for the rows before them, which lack the vectors that are new. */
+  /** Returns what rows of a batch add to `dataBytes`, including room in earlier rows for vectors that are new. */
   bytesOf({ batch, from, count }: RowsToAppend, rowCount: number): number {
     const rowBytes = this.rowBytesWith(batch.vectors);
     let byteCount = count * rowBytes + rowCount * (rowBytes - this.rowBytesWith([]));
@@ -73,7 +72,7 @@ export class SegmentVectors {
     return byteCount;
   }
 
-  /** Copies the values of rows that will be appended next, and encodes them, in the pool. */
+  /** Copies and encodes the values of the rows that will be appended next, in the pool. */
   async stage(
     placed: readonly PlacedRows[],
     range: { readonly first: number; readonly rowCount: number; readonly rowsMax: number },
@@ -94,7 +93,7 @@ export class SegmentVectors {
     await whenAllEnded(staging);
   }
 
-  /** Appends rows. Those that are staged have their values and codes in place already. */
+  /** Appends rows. The values and codes of staged rows are already in place. */
   append(
     rows: PlacedRows,
     options: { readonly isStaged: boolean; readonly rowsMax: number },
@@ -113,31 +112,30 @@ export class SegmentVectors {
     }
   }
 
-  /** Forgets the vectors of columns. Returns those that there were. */
-  drop(isDropped: (column: string) => boolean): ReadonlyMap<string, VectorField> {
+  /** Removes columns, and returns those that it removed. */
+  drop(isDropped: (column: string) => boolean): ReadonlyMap<string, SegmentVectorField> {
     for (const column of this.#staged.keys()) if (isDropped(column)) this.#staged.delete(column);
     const dropped = new Map([...this.#fields].filter(([column]) => isDropped(column)));
     for (const column of dropped.keys()) this.#fields.delete(column);
     return dropped;
   }
 
-  /** Frees memory reserved for growth. */
   seal(): void {
     this.#staged.clear();
     for (const field of this.#fields.values()) field.seal();
   }
 
-  /** Continues with the arrays of `stored`, the same vectors as a file has them, or more: some may have been dropped. */
-  moveTo(stored: SegmentVectors): void {
-    for (const [name, field] of this.#fields) field.moveTo(stored.#fields.get(name)!);
+  /** Switches to the arrays of `stored`, which has all columns of this object and maybe columns dropped since. */
+  switchTo(stored: SegmentVectors): void {
+    for (const [name, field] of this.#fields) field.switchTo(stored.#fields.get(name)!);
   }
 
-  /** Makes the codes of this encoder, unless there are such; without an encoder it drops the codes. */
+  /** Encodes all columns that lack the codes of this encoder. Without an encoder it drops the codes. */
   async encode(encoder: RowEncoder | null): Promise<void> {
     for (const field of this.#fields.values()) await field.encode(encoder);
   }
 
-  /** Bytes that `file`, the buffer of the other columns if they are from a file, does not have. */
+  /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in. */
   hostBytes(file: ArrayBufferLike): number {
     let byteCount = 0;
     for (const field of this.#fields.values()) byteCount += field.hostBytes(file);
@@ -153,20 +151,24 @@ function isList({ kind }: ColumnSpec): boolean {
   return kind !== 'dense';
 }
 
-/** Undefined where none of the batch has the vector. */
+/** Returns undefined if no row of the batch has the vector. */
 function columnIn({ vectors }: VectorBatch, name: string): VectorColumn | undefined {
   return vectors.find((column) => column.name === name);
 }
 
-/** A field that the first `rowCount` rows lack. */
-function createField(spec: ColumnSpec, rowCount: number, encoder: RowEncoder | null): VectorField {
+/** Creates a field whose first `rowCount` rows lack the vector. */
+function createField(
+  spec: ColumnSpec,
+  rowCount: number,
+  encoder: RowEncoder | null,
+): SegmentVectorField {
   return spec.kind === 'dense'
     ? DenseField.create(spec, rowCount, encoder)
     : ListField.create(spec, rowCount);
 }
 
-/** A sealed field over the arrays of a column of `rowCount` rows. */
-function fieldOfColumn(column: StoredVectors, rowCount: number): VectorField {
+/** Creates a sealed field over the arrays of a column of `rowCount` rows. */
+function fieldOfColumn(column: StoredVectors, rowCount: number): SegmentVectorField {
   return column.kind === 'dense'
     ? new DenseField(column, rowCount)
     : new ListField(column, rowCount);

@@ -1,7 +1,7 @@
-// A segment: rows of one collection with ids, values, metadata and visibility, all over
-// SharedArrayBuffers. An active segment takes rows; a sealed one changes by deletions only, and its rows
-// may be in a mapped file. Blocks, views and bitmaps that it returns are immutable and stay valid. The
-// collection keeps ids unique and assigns sequences.
+// A segment: rows of one collection with ids, values, metadata and visibility, all in SharedArrayBuffers. An
+// active segment accepts rows; a sealed one changes only by deletions, and its rows may be in a mapped file.
+// Blocks, views and bitmaps that it returns are immutable and stay valid. The collection keeps ids unique and
+// assigns sequences.
 
 import { NO_ROWS } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
@@ -26,13 +26,13 @@ import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, textBuffers } from './segment-data.js';
 import { type PlacedRows, SegmentVectors } from './segment-vectors.js';
 import { GrowingUtf8 } from './shared-arrays.js';
-import type { RowsToAppend, VectorField } from './vector-field.js';
+import type { RowsToAppend, SegmentVectorField } from './vector-field.js';
 import { VectorNames } from './vector-names.js';
 import { type Deletions, RowVisibility, type VisibleRows, visibleAmong } from './visibility.js';
 
 /**
- * The largest size of vectors, ids and metadata text of a segment. Offsets into text are signed 32-bit
- * numbers, and its file, which also has the columns, must fit the 4 GiB limit of a Uint8Array.
+ * The limit for vectors, ids and metadata text of a segment. Offsets into text are signed 32-bit integers, and
+ * the file, which also holds metadata columns, must fit the 4 GiB limit of a Uint8Array.
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
@@ -40,9 +40,9 @@ interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
   readonly rowsMax: number;
-  /** No row is added where the vectors have as many bytes; none by default. */
+  /** The segment is full once its vectors take this many bytes; unlimited by default. */
   readonly vectorBytesMax?: number;
-  /** The number of metadata paths kept as columns; further paths are in the JSON only. */
+  /** The number of metadata paths kept as columns. Other paths are only in the JSON. */
   readonly columnsMax: number;
   /** Encodes rows as they arrive; null for no codes. */
   readonly encoder?: RowEncoder | null;
@@ -50,7 +50,7 @@ interface ActiveSegmentOptions {
   readonly bytesMax?: number;
 }
 
-/** What only an active segment has. */
+/** The state that only an active segment has. */
 interface Growth {
   readonly rowsMax: number;
   readonly vectorBytesMax: number;
@@ -59,8 +59,8 @@ interface Growth {
   readonly ids: GrowingUtf8;
   readonly json: GrowingUtf8;
   /**
-   * Rows that `append` will add, whose values and codes are in place already, by their first row: a log
-   * can have a hundred thousand writes of a row.
+   * Rows by their first row whose values and codes are already in place and that `append` will add. It is a map
+   * because a log can contain a hundred thousand writes of one row.
    */
   readonly staged: Map<number, PlacedRows>;
 }
@@ -76,13 +76,13 @@ export class Segment {
   #isComplete: boolean;
   #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
-  /** The blocks of vectors by column. */
+  /** Cached blocks by column. */
   #lastBlocks = new Map<string, VectorBlock>();
-  /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
+  /** Cached bytes of a sealed segment in memory, without visibility. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
   #names = new VectorNames();
-  #hasDropped = false;
+  #hasDroppedVectors = false;
 
   static createActive(options: ActiveSegmentOptions): Segment {
     const growth = {
@@ -109,8 +109,8 @@ export class Segment {
   }
 
   /**
-   * Creates a sealed segment over the arrays of `data`; only deletions are copied. `mapping` is the file
-   * that arrays are views of.
+   * Creates a sealed segment over the arrays of `data`; only deletions are copied.
+   * @param mapping the file that the arrays are views of, if any.
    */
   static fromData(data: SegmentData, mapping: FileMapping | null = null): Segment {
     const vectors = SegmentVectors.fromColumns(data.vectors, data.rowCount);
@@ -139,7 +139,7 @@ export class Segment {
     );
   }
 
-  /** Bytes that each row takes for vectors, with those that only others of the segments have. */
+  /** Returns the vector bytes of each row if it had the vectors of all these segments. */
   rowBytesWith(others: readonly Segment[]): number {
     const specs = new Map<string, Named<ColumnSpec>>();
     for (const segment of others) {
@@ -149,27 +149,27 @@ export class Segment {
   }
 
   /**
-   * Reads names as these say from now on, and forgets the vectors that were dropped. Returns the keys of their
-   * blocks; null where nothing was dropped.
+   * Looks up vectors by these names from now on and removes vectors that were dropped. Returns the keys of their
+   * blocks; null if none were dropped.
    */
   readNamesFrom(names: VectorNames): readonly string[] | null {
     this.#names = names;
     const dropped = this.#vectors.drop((column) => names.isDropped(column));
     if (dropped.size === 0) return null;
-    this.#hasDropped ||= this.isSealed;
+    this.#hasDroppedVectors ||= this.isSealed;
     this.#forgetCached();
     return this.#blockKeysOf(dropped);
   }
 
-  /** For a file of the segment as it is: what is dropped from now on is in it. */
+  /** Like `toData`, for the file of the segment. Vectors that are dropped from now on are in the file. */
   toStoredData(): SegmentData {
-    this.#hasDropped = false;
+    this.#hasDroppedVectors = false;
     return this.toData();
   }
 
-  /** Whether the segment may have a file with vectors that were dropped. */
-  get hasDropped(): boolean {
-    return this.#hasDropped;
+  /** Whether the file of the segment may hold vectors that were dropped. */
+  get hasDroppedVectors(): boolean {
+    return this.#hasDroppedVectors;
   }
 
   get rowCount(): number {
@@ -184,32 +184,31 @@ export class Segment {
     return this.#growth === null;
   }
 
-  /** Rows of the batch that there is room for by their number; `fits` also applies the byte limits. */
+  /** Returns how many rows with the vectors of the batch fit by number; `fits` also applies the byte limits. */
   spareRowsFor({ vectors }: Pick<VectorBatch, 'vectors'>): number {
     return this.#growth === null ? 0 : this.#rowsMaxWith(this.#growth, vectors) - this.rowCount;
   }
 
-  /** Whether there is no room for another row of the vectors that there are. */
+  /** Whether there is no room for another row with the vectors that the segment holds. */
   get isFull(): boolean {
     return this.spareRowsFor({ vectors: [] }) <= 0;
   }
 
-  /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
+  /** Bytes of vectors, ids and metadata text; SEGMENT_BYTES_MAX limits them. */
   get dataBytes(): number {
     return this.#vectors.dataBytes + this.textBytes;
   }
 
-  /** Bytes of the sparse vectors and multi-vectors, of which rows have any number of values. */
+  /** Bytes of sparse vectors and multi-vectors, whose number of values varies by row. */
   get listBytes(): number {
     return this.#vectors.listBytes;
   }
 
-  /** Bytes of ids and metadata text. */
   get textBytes(): number {
     return this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
-  /** The number of rows of the batch, from `from` on, that can be appended. */
+  /** Returns how many rows of the batch, from `from` on, can be appended. */
   fits(batch: VectorBatch, from: number): number {
     const growth = this.#growth;
     if (growth === null) return 0;
@@ -219,7 +218,7 @@ export class Segment {
     const hasRoomFor = (count: number) => {
       const added = this.#vectors.bytesOf({ batch, from, count }, this.rowCount);
       const text = textBytes(batch.ids, from, count) + textBytes(batch.metadata, from, count);
-      // A row of any size has a segment.
+      // A single row may exceed the limit for vectors, so that a row of any size fits into a segment.
       const isOnly = this.rowCount + count === 1;
       return (
         (isOnly || vectorBytes + added <= vectorBytesMax) &&
@@ -237,15 +236,15 @@ export class Segment {
     return fitting;
   }
 
-  /** Where rows have lists of values, the number of rows does not bound the bytes of the vectors. */
+  /** The number of rows limits the bytes of dense vectors. Only with lists of values does the byte limit apply, too. */
   #listBytesMax({ vectorBytesMax }: Growth, { vectors }: VectorBatch): number {
     const hasLists = vectors.some(({ kind }) => kind !== 'dense') || this.listBytes > 0;
     return hasLists ? vectorBytesMax : Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Appends at most `fits` rows of the batch, inserted at `sequence`, which must not decrease. Returns
-   * the first new row. Metadata must have been validated; after an exception the segment is unusable.
+   * Appends rows of the batch, at most `fits`, as inserted at `sequence`, which must not decrease. Returns the
+   * first new row. The metadata must be valid; after an exception the segment is unusable.
    */
   append(batch: VectorBatch, from: number, count: number, sequence: number): number {
     const growth = this.#growth;
@@ -257,7 +256,7 @@ export class Segment {
     const rows = { batch, from, count, first };
     const isInPlace = isStaged(growth.staged, rows);
     growth.staged.delete(first);
-    // Rows that nobody announced may bring vectors that what is staged after them has no places for.
+    // Rows that were not staged may bring new vectors, which the rows staged after them have no room for.
     if (!isInPlace) growth.staged.clear();
     this.#vectors.append(rows, {
       isStaged: isInPlace,
@@ -279,10 +278,10 @@ export class Segment {
   }
 
   /**
-   * Copies the values of rows that will be appended next, in this order, to their places, and encodes them
-   * in the pool: appending them then takes microseconds per row. Nobody sees them before. It has no effect
-   * on rows that are not appended as announced. Nothing is under way when it has ended. Large batches are
-   * over shared memory, which is copied in the pool.
+   * Copies and encodes the values of the rows that will be appended next, in this order, so that appending them
+   * takes microseconds per row. The rows stay invisible until then. Rows that are appended in another way do not
+   * use the staged values. When the promise settles, no work is in progress. Values in shared memory, as in large
+   * batches, are copied in the pool.
    */
   async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
     const growth = this.#growth;
@@ -304,7 +303,7 @@ export class Segment {
     return placed(rows, this.rowCount).every((part) => isStaged(staged, part));
   }
 
-  /** The rows that fit at most where some have these vectors: room for more is never needed. */
+  /** Returns the most rows that can ever fit if some have these vectors. */
   #rowsMaxWith(
     { rowsMax, vectorBytesMax, bytesMax }: Growth,
     vectors: readonly Named<ColumnSpec>[],
@@ -317,7 +316,7 @@ export class Segment {
     );
   }
 
-  /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
+  /** Makes the segment immutable except for deletions and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
     const { ids, json, metadata } = this.#growth;
@@ -334,15 +333,15 @@ export class Segment {
   }
 
   /**
-   * Continues with the arrays of `stored`, the same sealed segment as its file has it. Blocks and views that
-   * were handed out keep the former arrays.
+   * Switches to the arrays of `stored`, the same sealed segment as read from its file. Blocks and views that were
+   * returned before keep the former arrays.
    */
-  moveTo(stored: Segment): void {
+  switchTo(stored: Segment): void {
     assert(
       this.isSealed && stored.rowCount === this.rowCount,
       'a file has the rows of its segment',
     );
-    this.#vectors.moveTo(stored.#vectors);
+    this.#vectors.switchTo(stored.#vectors);
     this.#ids = stored.#ids;
     this.#json = stored.#json;
     this.#columns = stored.#columns;
@@ -358,8 +357,8 @@ export class Segment {
   }
 
   /**
-   * Encodes the rows of a sealed segment in the threads of the pool, unless the segment has codes that the
-   * encoder would make. Without an encoder it drops the codes.
+   * Encodes the rows of a sealed segment in the pool, unless it already has the codes of this encoder. Without an
+   * encoder it drops the codes.
    */
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
@@ -367,7 +366,7 @@ export class Segment {
     this.#forgetCached();
   }
 
-  /** Deletes a row. Repeating it at the same sequence has no effect. */
+  /** Deletes a row. Repeating this at the same sequence has no effect. */
   markDeleted(row: number, sequence: number): void {
     this.#visibility.delete(row, sequence);
   }
@@ -376,7 +375,7 @@ export class Segment {
     return this.#visibility.insertedSequence(row);
   }
 
-  /** Infinity for a row that is not deleted. */
+  /** Returns Infinity for a row that is not deleted. */
   deletedSequence(row: number): number {
     return this.#visibility.deletedSequence(row);
   }
@@ -385,7 +384,7 @@ export class Segment {
     return stringAt(this.#ids, row);
   }
 
-  /** A view, not a copy. */
+  /** Returns a view, not a copy. */
   idBytes(row: number): Uint8Array {
     const { offsets, bytes } = this.#ids;
     return bytes.subarray(offsets[row]!, offsets[row + 1]!);
@@ -400,15 +399,15 @@ export class Segment {
   }
 
   /**
-   * What the row has under the name, '' for the unnamed vector; undefined where it has none. A view; a copy if the
-   * values are in a mapped file, which must not be read after the check for damage.
+   * Returns the vector of a row by name, '' for the unnamed vector; undefined if the row lacks it. The result is a
+   * view, or a copy if the values are in a mapped file, which must not be read after the check for damage.
    */
   vectorAt(row: number, name: string): Vector | undefined {
     const vector = this.vectorField(name)?.vectorAt(row);
     return vector === undefined || this.#mapping === null ? vector : copyOf(vector);
   }
 
-  /** Bytes of all vectors of a row, and of the places of those that it lacks. */
+  /** Returns the bytes of all vectors of a row, including the zeros in place of dense vectors that it lacks. */
   vectorBytes(row: number): number {
     let byteCount = 0;
     for (const field of this.#vectors.fields.values()) {
@@ -417,25 +416,25 @@ export class Segment {
     return byteCount;
   }
 
-  /** The vectors of all rows, which do not change; undefined where no row has one. */
+  /** Returns the vectors of all rows, which do not change; undefined if no row has one. */
   vectorColumn(name: string): VectorColumn | undefined {
     return this.vectorField(name)?.column();
   }
 
-  /** The fields of all vectors, by column. They exist until they are dropped. */
-  get vectorFields(): ReadonlyMap<string, VectorField> {
+  /** The fields of all vectors by column. A field exists until its vectors are dropped. */
+  get vectorFields(): ReadonlyMap<string, SegmentVectorField> {
     return this.#vectors.fields;
   }
 
-  /** The field of the vectors of a name; undefined where no row has one. */
-  vectorField(name: string): VectorField | undefined {
+  /** Returns the field of the vectors of a name; undefined if no row has one. */
+  vectorField(name: string): SegmentVectorField | undefined {
     const column = this.#names.columnOf(name);
     return column === undefined ? undefined : this.#vectors.fields.get(column);
   }
 
-  /** The visible rows that have the vector. */
+  /** Returns the visible rows that have the vector. */
   withVector(name: string, visible: VisibleRows): VisibleRows {
-    return this.vectorField(name)?.among(visible) ?? visibleAmong(visible, NO_ROWS);
+    return this.vectorField(name)?.narrow(visible) ?? visibleAmong(visible, NO_ROWS);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -448,14 +447,14 @@ export class Segment {
     return this.#mapping?.isDamaged ?? false;
   }
 
-  /** The JSON text as sent by the client. */
+  /** Returns the JSON text as the client sent it. */
   metadata(row: number): string {
     return stringAt(this.#json, row);
   }
 
   /**
-   * The dense vectors or multi-vectors of a name of all rows, with zeros for rows without a dense one; undefined where
-   * no row has one. The same object until the next `append` or `seal`.
+   * Returns the dense vectors or multi-vectors of a name for all rows, with zeros for rows without a dense vector;
+   * undefined if no row has one. It is the same object until the next `append` or `seal`.
    */
   block(name: string): VectorBlock | undefined {
     const column = this.#names.columnOf(name);
@@ -468,12 +467,12 @@ export class Segment {
     return block;
   }
 
-  /** The keys of the blocks of dense vectors: engines keep what they load of each of them. */
+  /** The keys of the blocks of dense vectors, by which engines cache what they load. */
   get blockKeys(): readonly string[] {
     return this.#blockKeysOf(this.#vectors.fields);
   }
 
-  #blockKeysOf(fields: ReadonlyMap<string, VectorField>): readonly string[] {
+  #blockKeysOf(fields: ReadonlyMap<string, SegmentVectorField>): readonly string[] {
     return [...fields].flatMap(([column, field]) =>
       field.spec.kind === 'dense' ? this.#blockKey(column) : [],
     );
@@ -483,7 +482,7 @@ export class Segment {
     return column === UNNAMED ? this.key : `${this.key}/${column}`;
   }
 
-  /** The same object until the next `append` or `seal`. */
+  /** Returns the same object until the next `append` or `seal`. */
   metadataView(): MetadataView {
     this.#lastView ??= {
       rowCount: this.rowCount,
@@ -495,7 +494,7 @@ export class Segment {
     return this.#lastView;
   }
 
-  /** The number of rows inserted at or before the sequence: these are the first rows. */
+  /** Returns the number of rows inserted at or before the sequence, which are the first rows. */
   rowCountAt(sequence: number): number {
     return this.#visibility.rowCountAt(sequence);
   }
@@ -504,7 +503,7 @@ export class Segment {
     return this.#visibility.visibleAt(sequence);
   }
 
-  /** The row inserted at `sequence` with this id, or -1. */
+  /** Returns the row inserted at `sequence` with this id, or -1. */
   findRow(sequence: number, id: Uint8Array): number {
     const end = this.#visibility.firstRowFrom(sequence, true);
     for (let row = this.#visibility.firstRowFrom(sequence, false); row < end; row++) {
@@ -514,21 +513,21 @@ export class Segment {
   }
 
   /**
-   * The row after the one inserted at `sequence` with this id, or, if there is none in this segment, the
-   * first row inserted after `sequence`. Rows of one write may be in two segments: if the previous
-   * segment has the id, this one continues at row 0.
+   * Returns the row after the one inserted at `sequence` with this id or, if this segment lacks it, the first row
+   * inserted after `sequence`. The rows of one write may be in two segments; if the previous segment contains the
+   * id, this one continues at row 0.
    */
   rowAfter(sequence: number, id: Uint8Array): number {
     const row = this.findRow(sequence, id);
     return row < 0 ? this.#visibility.firstRowFrom(sequence, true) : row + 1;
   }
 
-  /** The number of rows deleted at or before the sequence, which a compaction with this horizon drops. */
-  endedBefore(sequence: number): number {
+  /** Counts the rows deleted at or before the sequence, which a compaction with this horizon drops. */
+  deletedCountAt(sequence: number): number {
     return this.#visibility.deletedCountAt(sequence);
   }
 
-  /** Deletions after `afterSequence`, up to and including `throughSequence`. */
+  /** Returns the deletions after `afterSequence`, up to and including `throughSequence`. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
     return this.#visibility.deletionsBetween(afterSequence, throughSequence);
   }
@@ -547,14 +546,14 @@ export class Segment {
     let bytes = 0;
     const text = { ids: this.#ids, json: this.#json, columns: this.metadataView().columns };
     for (const buffer of textBuffers(text)) if (buffer !== mapped) bytes += buffer.byteLength;
-    // Of a segment from a file, ids are in the file like everything else.
+    // In a segment from a file, ids are in the file like everything else.
     const file = this.#ids.bytes.buffer;
     bytes += this.#vectors.hostBytes(file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }
 
-  /** The present rows, for another thread or a file. */
+  /** Returns the current rows, for another thread or a file. */
   toData(): SegmentData {
     const { columns, isComplete, json } = this.metadataView();
     const { rowCount } = this;
@@ -581,7 +580,7 @@ function copyOf(vector: Vector): Vector {
     : { dimension: vector.dimension, values };
 }
 
-/** With the rows that they will be, from `first` on. */
+/** Assigns consecutive rows of the segment, starting at `first`. */
 function placed(rows: readonly RowsToAppend[], first: number): PlacedRows[] {
   let next = first;
   return rows.map((part) => {

@@ -1,14 +1,14 @@
-// Growing typed arrays over SharedArrayBuffers. Growing copies into a new buffer, so that views handed
-// out earlier keep their contents.
+// Growing typed arrays over SharedArrayBuffers. Growing copies into a new buffer, so that views returned
+// earlier keep their contents.
 
 import { type SharedArray, sharedInt32, sharedLike } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
 
-/** The least capacity; most collections are small. */
+/** The minimum capacity. It is small because most collections are. */
 const LENGTH_MIN = 16;
 
 /**
- * Returns `array` if it has room for `length` elements, else a copy in a buffer of at least twice its
+ * Returns `array` if it has room for `length` elements. Otherwise it returns a copy of at least twice the
  * length, but at most `lengthMax` (which must be enough), with zeros after the old contents.
  */
 export function withRoom<T extends SharedArray>(array: T, length: number, lengthMax?: number): T {
@@ -17,12 +17,12 @@ export function withRoom<T extends SharedArray>(array: T, length: number, length
   return resized(array, Math.max(length, Math.min(doubled, lengthMax ?? doubled)));
 }
 
-/** Up to this many bytes an array of values grows by doubling. */
+/** Arrays of values up to this size grow by doubling. */
 const DOUBLED_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Like `withRoom`, but a large array gets all the room that it may ever need: untouched memory is free,
- * while outgrown buffers stay until the garbage collector, which does not count shared memory, runs.
+ * Like `withRoom`, but a large array gets all the room that it may ever need. Untouched memory is free, whereas
+ * outgrown buffers stay until the garbage collector runs, which does not count shared memory.
  */
 export function withValueRoom(
   array: Float32Array,
@@ -37,7 +37,7 @@ export function withValueRoom(
 }
 
 /**
- * Like `trimmed`, for an array from `withValueRoom`: room that was never touched is not worth a copy of many
+ * Like `trimmed`, for an array from `withValueRoom`. Room that was never touched is not worth copying many
  * megabytes on the main thread.
  */
 export function trimmedValues(array: Float32Array, length: number): Float32Array {
@@ -45,7 +45,7 @@ export function trimmedValues(array: Float32Array, length: number): Float32Array
   return isLarge ? array.subarray(0, length) : trimmed(array, length);
 }
 
-/** The first `length` elements: a subarray when little room is wasted behind them, else a copy. */
+/** Returns the first `length` elements: a subarray if that wastes little room, otherwise a copy. */
 export function trimmed<T extends SharedArray>(array: T, length: number): T {
   const isNearlyFull = (array.length - length) * 8 <= length;
   return isNearlyFull ? (array.subarray(0, length) as T) : resized(array, length);
@@ -88,7 +88,7 @@ export class GrowingUtf8 {
     this.#offsets[this.count] = start + written;
   }
 
-  /** The present strings; later additions do not change the view. */
+  /** Returns the current strings. Later additions do not change the view. */
   view(): Utf8Column {
     return {
       offsets: this.#offsets.subarray(0, this.count + 1),

@@ -1,5 +1,5 @@
-// The small tables that a store has beside the logs and files of collections, as Arrow streams with a checksum: which
-// rows of a segment were deleted, and when the rows of a write expire.
+// The small tables that a store keeps beside the logs and segment files of collections, as Arrow streams with a
+// checksum: the deleted rows of a segment, and when the rows of a write expire.
 
 import { stringAt, utf8ColumnOf } from '../common/utf8-column.js';
 import { readingStored } from '../formats/arrow/arrow-errors.js';
@@ -14,7 +14,7 @@ import { readUtf8 } from '../formats/arrow/strings.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
 import type { Deletions } from './visibility.js';
 
-/** Milliseconds since the Unix epoch by id. */
+/** Expiry times by id, in milliseconds since the Unix epoch. */
 export type ExpiryTimes = ReadonlyMap<string, number>;
 
 const DELETIONS = tableOf('a record of deletions', [

@@ -1,10 +1,10 @@
-// The distinct strings of a metadata column, numbered in order of first appearance. Has a lookup from
-// string to code only while the column is being built.
+// The distinct strings of a metadata column, numbered in order of first appearance. The lookup from string to code
+// exists only while the column is being built.
 
 import type { Utf8Column } from '../common/types.js';
 import { GrowingUtf8 } from './shared-arrays.js';
 
-/** A Map is limited to 2^24 entries, which a column of distinct strings can reach. */
+/** A Map is limited to 2^24 entries, and a column can hold more distinct strings. */
 const ENTRIES_PER_MAP_MAX = 8_000_000;
 
 export class StringDictionary {

@@ -1,4 +1,4 @@
-// Reads vectors from the Arrow columns of segment files and log records, which are those of `formats/arrow` for each kind.
+// Reads vectors from the Arrow columns of segment files and log records, which `formats/arrow` defines for each kind.
 // Arrays are used in place; only their lengths and offsets are checked.
 
 import { type Bitmap, clearTail, createBitmap } from '../common/bitmap.js';
@@ -60,7 +60,10 @@ const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
   },
 };
 
-/** @param columns those of the fields of the vectors. Throws `data_corrupt`. */
+/**
+ * Throws `data_corrupt`.
+ * @param columns one for each field of this kind of vector.
+ */
 export function readStoredVectors(
   spec: Named<ColumnSpec>,
   columns: readonly Column[],
@@ -71,7 +74,7 @@ export function readStoredVectors(
   return read(spec, columns);
 }
 
-/** A copy of the validity of a column, whose words are aligned; null has all bits. */
+/** Copies the validity of a column into aligned words. Null means that every row is valid. */
 function bitmapOfValidity(validity: Uint8Array | null, length: number): Bitmap | null {
   if (validity === null) return null;
   const bitmap = createBitmap(length);

@@ -1,12 +1,12 @@
-// The vectors of one name of the rows of a segment: a column that grows while the segment takes rows. What was
-// handed out does not change.
+// The vectors of one column of a segment, which grows while the segment accepts rows. Arrays that were returned do
+// not change.
 
 import type { RowCodes, RowEncoder, VectorBatch, VectorBlock } from '../common/types.js';
 import type { ColumnSpec, Named, Vector, VectorColumn } from '../common/vectors.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { VisibleRows } from './visibility.js';
 
-/** A column of a segment. Columns that have no codes, because of their kind or without an encoder, have null. */
+/** A column of a segment. Codes are null for kinds that have none and without an encoder. */
 export type StoredVectors = Named<VectorColumn> & { readonly codes: RowCodes | null };
 
 /** The rows `from..from + count` of a batch. */
@@ -16,25 +16,25 @@ export interface RowsToAppend {
   readonly count: number;
 }
 
-/** Rows of a batch that will be, or are, the ones from `first` on. */
+/** The rows `from..from + count` of a batch and the row of the segment at which they start. */
 export type NewRows = Omit<RowsToAppend, 'batch'> & { readonly first: number };
 
-/** Rows of a batch that will be appended; undefined where none of the batch has the vector. */
 export interface StagedRows extends NewRows {
+  /** Undefined if no row of the batch has the vector. */
   readonly column: VectorColumn | undefined;
 }
 
-export interface VectorField {
+export interface SegmentVectorField {
   readonly spec: ColumnSpec;
   /** Bytes of the values and indices of the rows. */
   readonly dataBytes: number;
-  /** Copies the values of rows that are appended next to their places, in the pool, where that is worth it. */
+  /** Copies the values of the rows that will be appended next, in the pool where that pays off. */
   stage(
     parts: readonly StagedRows[],
     range: { readonly rowCount: number; readonly rowsMax: number },
     pool: WorkerPool,
   ): Promise<void>;
-  /** Appends rows of a batch. `isStaged`: their values are in their places. */
+  /** Appends rows of a batch. The values of staged rows are already in place. */
   append(
     column: VectorColumn | undefined,
     rows: NewRows,
@@ -42,19 +42,19 @@ export interface VectorField {
   ): void;
   /** Frees memory reserved for growth. */
   seal(): void;
-  /** Continues with the arrays of `stored`, a field of the same vectors as a file has them. */
-  moveTo(stored: VectorField): void;
-  /** Makes the codes of this encoder, unless there are such; without an encoder it drops the codes. */
+  /** Switches to the arrays of `stored`, which holds the same vectors as read from a file. */
+  switchTo(stored: SegmentVectorField): void;
+  /** Encodes the vectors in the pool, unless they have codes of this encoder. Without an encoder it drops the codes. */
   encode(encoder: RowEncoder | null): Promise<void>;
-  /** The visible rows that have the vector. */
-  among(visible: VisibleRows): VisibleRows;
-  /** The vectors of all rows as searches read them; undefined for sparse vectors, which have an index. */
+  /** Returns the visible rows that have the vector. */
+  narrow(visible: VisibleRows): VisibleRows;
+  /** Returns the vectors of all rows for engines; undefined for sparse vectors, which an index searches. */
   block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock | undefined;
   bytesOfRows(from: number, to: number): number;
-  /** Views; undefined for a row without the vector. */
+  /** Returns a view; undefined for a row without the vector. */
   vectorAt(row: number): Vector | undefined;
-  /** All rows that were appended. */
+  /** Returns all rows appended so far. */
   column(): VectorColumn & { readonly codes: RowCodes | null };
-  /** Bytes that `file`, the buffer of the other columns if they are from a file, does not have. */
+  /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in. */
   hostBytes(file: ArrayBufferLike): number;
 }

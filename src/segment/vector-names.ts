@@ -1,26 +1,26 @@
-// Which column of the segments has the vectors of a name. Vectors are added to collections and dropped while rows
-// are written, and files and log records keep columns of vectors that were dropped. A name that is used again gets
-// another column, so that nothing that was dropped comes back.
+// Maps the names of vectors to columns of segments. Vectors are added to collections and dropped while rows are
+// written, and files and log records keep the columns of dropped vectors. A name that is used again gets another
+// column, so that dropped vectors do not reappear.
 
-/** What a collection's definition says of the columns of its named, sparse and multi-vectors. */
-export interface NamesOfColumns {
-  /** Of all that it has. */
+/** The names of a collection's vectors and their columns. */
+export interface VectorNameColumns {
+  /** The names of all vectors of the collection. */
   readonly names: Iterable<string>;
-  /** The columns of those that were added after the creation, by name; the others have the column of their name. */
+  /** The columns of vectors that were added after the creation, by name. Other columns are called like their vector. */
   readonly columns: Readonly<Record<string, string>>;
-  /** How many were added after the creation, with those that were dropped again. */
+  /** The number of vectors added after the creation, including those that were dropped again. */
   readonly additionCount: number;
 }
 
-/** Names of vectors do not have it. */
+/** Does not occur in names of vectors. */
 const SEPARATOR = '~';
 
-/** The column of the vector that is the `addition`-th to be added, counted from 1. */
+/** @param addition the number of the vector among those added after the creation, counted from 1. */
 export function addedColumn(name: string, addition: number): string {
   return `${name}${SEPARATOR}${addition}`;
 }
 
-/** 0 for a column that the collection had when it was created. */
+/** Returns 0 for a column that exists since the creation of the collection. */
 function additionOf(column: string): number {
   const at = column.indexOf(SEPARATOR);
   return at < 0 ? 0 : Number(column.slice(at + 1));
@@ -32,27 +32,27 @@ export class VectorNames {
   #live: ReadonlySet<string> = new Set();
   #additionCount = 0;
 
-  /** From now on; before, every column is that of its name. */
-  redefine({ names, columns, additionCount }: NamesOfColumns): void {
+  /** Replaces the mapping. Before the first call, every column is called like its vector. */
+  redefine({ names, columns, additionCount }: VectorNameColumns): void {
     const columnOf = (name: string) => (Object.hasOwn(columns, name) ? columns[name]! : name);
     this.#columns = new Map(Array.from(names, (name) => [name, columnOf(name)]));
     this.#live = new Set(this.#columns.values());
     this.#additionCount = additionCount;
   }
 
-  /** By name; replaced, never changed. */
+  /** Columns by name. The map is replaced, never changed. */
   get columns(): ReadonlyMap<string, string> {
     return this.#columns ?? new Map();
   }
 
-  /** Undefined for a name that the collection does not have. */
+  /** Returns undefined if the collection has no vector of this name. */
   columnOf(name: string): string | undefined {
     return this.#columns === null ? name : this.#columns.get(name);
   }
 
   /**
-   * Whether the vectors of the column were dropped. Those of an addition that is not known yet were not: a node of a
-   * cluster may apply rows before it learns that their vector was added.
+   * Whether the vectors of the column were dropped. A column of an unknown addition was not: a node of a cluster
+   * may apply rows before it learns that their vector was added.
    */
   isDropped(column: string): boolean {
     if (this.#columns === null || this.#live.has(column)) return false;

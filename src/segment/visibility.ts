@@ -1,5 +1,5 @@
 // The visibility of a segment's rows. A row is visible at a sequence if inserted ≤ sequence < deleted.
-// Results are immutable: later writes do not change them.
+// Results are immutable; later writes do not change them.
 
 import {
   type Bitmap,
@@ -13,7 +13,6 @@ import { assert } from '../common/errors.js';
 import { sharedFloat64 } from '../common/shared-array.js';
 import { trimmed, withRoom } from './shared-arrays.js';
 
-/** The rows visible at a sequence. */
 export interface VisibleRows {
   /** Rows inserted at or before the sequence, deleted or not. */
   readonly rowCount: number;
@@ -22,7 +21,7 @@ export interface VisibleRows {
   readonly visibleCount: number;
 }
 
-/** Those of the visible rows that the bitmap has, which may be of more rows. */
+/** Returns the visible rows that are in the bitmap, which may cover more rows. */
 export function visibleAmong(
   { rowCount, rows: visible }: VisibleRows,
   chosen: Bitmap,
@@ -45,11 +44,11 @@ export class RowVisibility {
   #inserted: Float64Array;
   /** Infinity for rows not deleted; null until the first deletion. */
   #deleted: Float64Array | null = null;
-  /** One bit per row that `deleted` covers: 1 for rows not deleted. */
+  /** One bit per row of `deleted`: 1 for rows not deleted. */
   #live = new Uint32Array(0);
   #firstDeletedSequence = Number.POSITIVE_INFINITY;
   #lastDeletedSequence = Number.NEGATIVE_INFINITY;
-  /** Cached results: for the latest sequence, and the last one for an earlier sequence. */
+  /** Cached results for the latest sequence and for the earlier sequence that was last asked for. */
   #latest: VisibleRows | null = null;
   #past: { sequence: number; visible: VisibleRows } | null = null;
 
@@ -81,7 +80,7 @@ export class RowVisibility {
     if (this.#past !== null && sequence <= this.#past.sequence) this.#past = null;
   }
 
-  /** Deletes a row. Repeating it at the same sequence has no effect, so that a log can be replayed. */
+  /** Deletes a row. Repeating this at the same sequence has no effect, so that a log can be replayed. */
   delete(row: number, sequence: number): void {
     assert(row >= 0 && row < this.rowCount, `row ${row} of ${this.rowCount}`);
     if (this.#deleted === null) this.#coverDeletions();
@@ -122,7 +121,7 @@ export class RowVisibility {
     return this.firstRowFrom(sequence, true);
   }
 
-  /** The first row inserted at or, when `isAfter`, after the sequence. */
+  /** Returns the first row inserted at or after the sequence, or only after it with `isAfter`. */
   firstRowFrom(sequence: number, isAfter: boolean): number {
     let low = 0;
     let high = this.rowCount;
@@ -150,7 +149,7 @@ export class RowVisibility {
     return this.#past.visible;
   }
 
-  /** The number of rows deleted at or before the sequence. */
+  /** Counts the rows deleted at or before the sequence. */
   deletedCountAt(sequence: number): number {
     if (sequence >= this.#lastDeletedSequence) return this.deletedCount;
     if (sequence < this.#firstDeletedSequence) return 0;
@@ -159,7 +158,7 @@ export class RowVisibility {
     return count;
   }
 
-  /** Deletions after `afterSequence`, up to and including `throughSequence`. */
+  /** Returns the deletions after `afterSequence`, up to and including `throughSequence`. */
   deletionsBetween(afterSequence: number, throughSequence: number): Deletions {
     const rows: number[] = [];
     if (
@@ -189,13 +188,13 @@ export class RowVisibility {
     return this.#inserted.buffer.byteLength + deletedBytes + this.#live.byteLength;
   }
 
-  /** Extends `deleted` and `live` to all rows; new rows are not deleted. */
+  /** Extends `deleted` and `live` to all rows. New rows are not deleted. */
   #coverDeletions(): void {
     const previous = this.#deleted;
     if (previous === null || previous.length < this.rowCount) {
       const grown = withRoom(previous ?? sharedFloat64(0), this.rowCount);
       this.#deleted = grown.fill(Number.POSITIVE_INFINITY, previous?.length ?? 0);
-      // Rows not appended yet are marked as live, so that appending need not set bits.
+      // Rows not yet appended are marked as live, so that appending need not set bits.
       const live = new Uint32Array((grown.length + 31) >>> 5).fill(0xffffffff);
       live.set(this.#live);
       this.#live = live;

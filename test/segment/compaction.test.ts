@@ -15,7 +15,7 @@ import {
   seedOf,
 } from './sample.js';
 
-/** Like a worker: input and output are cloned, shared memory is not. */
+/** Clones input and output but not shared memory, as a worker does. */
 function compact(
   segments: readonly Segment[],
   horizonSequence: number,

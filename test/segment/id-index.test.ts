@@ -5,7 +5,7 @@ import { IdIndex } from '../../src/segment/id-index.js';
 import { IdTable } from '../../src/segment/id-table.js';
 import { Random, seedOf } from './sample.js';
 
-/** HalfSipHash-c-d by its specification. */
+/** HalfSipHash-c-d, as specified. */
 function halfSipHash(bytes: Uint8Array, key: readonly number[], c: number, d: number): number {
   const add = (a: number, b: number) => (a + b) >>> 0;
   const rotate = (a: number, n: number) => ((a << n) | (a >>> (32 - n))) >>> 0;
@@ -39,7 +39,7 @@ function halfSipHash(bytes: Uint8Array, key: readonly number[], c: number, d: nu
 
 describe('the hash of ids', () => {
   it('is HalfSipHash-1-3', () => {
-    // First check the implementation of this test: the published vectors of HalfSipHash-2-4.
+    // Checks the implementation of this test first, with the published vectors of HalfSipHash-2-4.
     const key = [0x03020100, 0x07060504];
     const published = [0x5b9f35a9, 0xb85a4727, 0x03a662fa, 0x04e7fe8a];
     for (const [length, expected] of published.entries()) {
@@ -155,7 +155,7 @@ describe('the id index', () => {
 });
 
 describe('a table of hashes', () => {
-  it('distinguishes entries with equal hashes or neighbouring home slots, also at its end', () => {
+  it('distinguishes entries with equal hashes or neighbouring home slots, even at its end', () => {
     const seed = seedOf('hash table');
     for (let round = 0; round < 300; round++) {
       const random = new Random(seed + round);

@@ -42,7 +42,7 @@ describe('metadata columns', () => {
     }
   });
 
-  it('have all values of a path: one that was left out never gets a column', () => {
+  it('hold all values of a path: a path that was left out never gets a column', () => {
     const columns = columnsOf([{ a: 1 }, { b: 1 }, { c: 1 }, { a: 2, b: 'x' }], 2);
     assert.deepEqual([...columns.view().keys()], ['a', 'b']);
     assert.equal(columns.isComplete, false);
@@ -66,7 +66,7 @@ describe('metadata columns', () => {
     assert.equal(columns.isComplete, false);
   });
 
-  it('take the last of several chains of keys for one path', () => {
+  it('use the last of several chains of keys for one path', () => {
     // The array of the inner object is visited first and must leave no elements behind.
     const documents = [
       { a: { b: ['gone', 1] }, 'a.b': 'x' },
@@ -112,7 +112,7 @@ describe('metadata columns', () => {
     assert.notEqual(after.get('a'), before.get('a'));
   });
 
-  it('copy rows of other columns to the same cells as from their JSON', () => {
+  it('copy rows of other columns to the same cells that their JSON gives', () => {
     const seed = seedOf('copied metadata');
     for (let round = 0; round < 100; round++) {
       const random = new Random(seed + round);

@@ -1,5 +1,5 @@
-// Random rows, documents and views for the tests of segments, with many edge cases, and the comparison of
-// a metadata view with its documents.
+// Random rows, documents and views with many edge cases for the tests of segments, and the comparison of a metadata
+// view with its documents.
 
 import assert from 'node:assert/strict';
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
@@ -19,7 +19,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -36,7 +36,7 @@ export class Random {
   }
 }
 
-/** Printed, so that a failure can be repeated with SAGITTA_TEST_SEED. */
+/** Prints the seed, so that a failure can be repeated with SAGITTA_TEST_SEED. */
 export function seedOf(name: string): number {
   const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
   console.log(`${name}: SAGITTA_TEST_SEED=${seed}`);
@@ -46,7 +46,7 @@ export function seedOf(name: string): number {
 const KEYS = ['a', 'b', 'c', 'a.b', 'b.c', 'a.b.c', '', '.', 'ä', '__proto__', 'toString'];
 const STRINGS = ['', 'x', 'y', 'ä', '🐬', '\ufffd', 'x\u0000y', 'long'.repeat(50)];
 
-/** Mixed types, nested objects, several keys for one path, lone surrogates, `__proto__`. */
+/** Returns a document with mixed types, nested objects, several keys for one path, or `__proto__`. */
 export function randomDocument(random: Random, depth = 0): JsonObject {
   const members: string[] = [];
   const count = random.below(depth === 0 ? 6 : 4);
@@ -54,7 +54,7 @@ export function randomDocument(random: Random, depth = 0): JsonObject {
   for (const key of keys) {
     members.push(`${JSON.stringify(key)}:${JSON.stringify(randomValue(random, depth))}`);
   }
-  // Parsed, since a literal `__proto__` would not be a member.
+  // A literal `__proto__` would not be a member, so the document is parsed.
   return JSON.parse(`{${members.join(',')}}`) as JsonObject;
 }
 
@@ -91,20 +91,20 @@ export function utf8Of(strings: readonly string[]): Utf8Column {
   return { offsets, bytes: Buffer.from(strings.join('')) };
 }
 
-/** Without the unnamed vector if rows have no values; with the further vectors of the rows. */
-export function batchOf(rows: readonly SampleRow[], further: readonly Named[] = []): VectorBatch {
+/** Returns a batch with `others` and, if the rows have values, the unnamed vector. */
+export function batchOf(rows: readonly SampleRow[], others: readonly Named[] = []): VectorBatch {
   const dimension = rows[0]?.values.length ?? 0;
   const values = rows.map((row) => row.values);
   const unnamed = dimension === 0 ? [] : [columnOf(UNNAMED, dense(dimension), values)];
   return {
     count: rows.length,
     ids: utf8Of(rows.map(({ id }) => id)),
-    vectors: [...unnamed, ...further],
+    vectors: [...unnamed, ...others],
     metadata: utf8Of(rows.map(({ metadata }) => metadata)),
   };
 }
 
-/** Rows with ids `<prefix>0`, `<prefix>1` and so on, of two dimensions. */
+/** Returns rows of dimension 2 with ids `<prefix>0`, `<prefix>1` and so on. */
 export function rowsOf(documents: readonly JsonObject[], prefix = 'id-'): SampleRow[] {
   return documents.map((document, i) => ({
     id: `${prefix}${i}`,
@@ -117,7 +117,7 @@ export function stringAt({ offsets, bytes }: Utf8Column, index: number): string 
   return Buffer.from(bytes.subarray(offsets[index]!, offsets[index + 1]!)).toString();
 }
 
-/** A cell of the columns: strings as stored, arrays of scalars, `KIND` for objects and nested arrays. */
+/** Returns a cell: strings as stored, arrays of scalars, `KIND` for objects and nested arrays. */
 export function cellOf(column: MetadataColumn, row: number): unknown {
   const kind = column.kinds[row] ?? KIND.missing;
   switch (kind) {
@@ -145,7 +145,7 @@ export function cellOf(column: MetadataColumn, row: number): unknown {
   }
 }
 
-/** The expected result of `cellOf` for a value of a document. */
+/** Returns the expected result of `cellOf` for a value of a document. */
 function cellFor(value: Json | undefined, isElement = false): unknown {
   if (typeof value === 'string') return Buffer.from(value).toString();
   if (Array.isArray(value)) {
@@ -154,7 +154,7 @@ function cellFor(value: Json | undefined, isElement = false): unknown {
   return isJsonObject(value) ? { kind: KIND.object } : value;
 }
 
-/** Checks that columns equal documents, and that a complete view has a column for every path. */
+/** Checks that columns equal documents and that a complete view has a column for every path. */
 export function assertColumnsEqual(
   { columns, isComplete, rowCount }: Pick<MetadataView, 'columns' | 'isComplete' | 'rowCount'>,
   documents: readonly JsonObject[],
@@ -176,7 +176,7 @@ export function assertColumnsEqual(
   }
 }
 
-/** A copy of everything that a segment returns about its rows. */
+/** Copies everything that a segment returns about its rows. */
 export function contentOf(segment: Segment): unknown[] {
   return Array.from({ length: segment.rowCount }, (_, row) => ({
     id: segment.id(row),
@@ -187,7 +187,7 @@ export function contentOf(segment: Segment): unknown[] {
   }));
 }
 
-/** What a row has under the name; undefined for nothing. */
+/** Returns the vector of a row by name; undefined if it lacks the vector. */
 export function valuesAt(segment: Segment, row: number, name = UNNAMED): unknown {
   const vector = segment.vectorAt(row, name);
   return vector && rowValuesOf(vector);
@@ -209,7 +209,7 @@ export function activeOptions(options: {
   };
 }
 
-/** The file of a segment in a buffer of its own, with its checksum. */
+/** Returns the file of a segment as one buffer, with its checksum. */
 export function encodeSegment(data: SegmentData): { bytes: Uint8Array; checksum: string } {
   const { parts, byteLength, checksum } = encodeSegmentTask.run(data);
   const bytes = new Uint8Array(byteLength);

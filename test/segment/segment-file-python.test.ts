@@ -1,4 +1,4 @@
-// Opens a segment file with pyarrow. SAGITTA_TEST_PYTHON names an interpreter that has it.
+// Opens a segment file with pyarrow. SAGITTA_TEST_PYTHON names an interpreter with pyarrow installed.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,7 +11,9 @@ import { activeOptions, batchOf, encodeSegment, rowsOf } from './sample.js';
 
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasArrow = spawnSync(python, ['-c', 'import pyarrow']).status === 0;
-const skip = hasArrow ? false : `${python} has no pyarrow; SAGITTA_TEST_PYTHON names one that has`;
+const skip = hasArrow
+  ? false
+  : `${python} lacks pyarrow; set SAGITTA_TEST_PYTHON to one that has it`;
 
 /** Prints columns as JSON; `validate` checks every offset, code and bitmap. */
 const SCRIPT = `

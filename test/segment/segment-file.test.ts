@@ -47,12 +47,12 @@ function inSharedMemory(bytes: Uint8Array): Uint8Array {
   return copy;
 }
 
-/** A copy with another text of the same length wherever a text occurs. */
-function replaced(bytes: Uint8Array, text: string, by: string): Uint8Array {
-  assert.equal(by.length, text.length);
+/** Returns a copy in which every occurrence of `from` is replaced by `to`, of the same length. */
+function replaceText(bytes: Uint8Array, from: string, to: string): Uint8Array {
+  assert.equal(to.length, from.length);
   const latin1 = Buffer.from(bytes).toString('latin1');
-  assert.ok(latin1.includes(text));
-  return Buffer.from(latin1.replaceAll(text, by), 'latin1');
+  assert.ok(latin1.includes(from));
+  return Buffer.from(latin1.replaceAll(from, to), 'latin1');
 }
 
 function isCorrupt(error: unknown): boolean {
@@ -62,7 +62,7 @@ function isCorrupt(error: unknown): boolean {
   return true;
 }
 
-/** With these codes of its only vector. */
+/** Returns the segment with other codes for its only vector. */
 function withCodes(data: SegmentData, codes: RowCodes): SegmentData {
   return { ...data, vectors: data.vectors.map((column) => ({ ...column, codes })) };
 }
@@ -73,7 +73,7 @@ function codesIn(bytes: Uint8Array): (RowCodes | null)[] {
     .vectors.map(({ codes }) => codes);
 }
 
-/** Reads everything that a reader of the segment can reach; out of bounds would give undefined. */
+/** Reads everything that a reader of the segment can reach. A read out of bounds would give undefined. */
 function readAll(segment: Segment): void {
   contentOf(segment);
   const { columns, rowCount } = segment.metadataView();
@@ -101,7 +101,7 @@ function readAll(segment: Segment): void {
 }
 
 describe('a segment file', () => {
-  it('has every row and every column, for random documents', () => {
+  it('holds every row and every column, for random documents', () => {
     const seed = seedOf('segment files');
     for (let round = 0; round < (IS_NIGHTLY ? 100 : 30); round++) {
       const random = new Random(seed + round);
@@ -152,10 +152,10 @@ describe('a segment file', () => {
       assert.equal(view.byteOffset % 64, 0);
     }
     assert.equal(insertedSequences.length, 3);
-    // The file, the sequences as numbers, and the offsets, which native code follows.
+    // The file, the sequences as numbers, and copies of the offsets, which native code follows.
     assert.equal(decoded.hostBytes, bytes.length + 3 * 8 + 2 * 4 * 4);
 
-    // Other bytes are copied into shared memory.
+    // Bytes that are not shared or not aligned are copied into shared memory.
     const shifted = new Uint8Array(new SharedArrayBuffer(bytes.length + 4)).subarray(4);
     shifted.set(bytes);
     for (const elsewhere of [Buffer.from(bytes), shifted]) {
@@ -166,7 +166,7 @@ describe('a segment file', () => {
     }
   });
 
-  it('can be read by other readers of Arrow', () => {
+  it('can be read by other Arrow readers', () => {
     const documents = [{ price: 1.5, tag: 'x' }, { price: 2, tag: 'y' }, {}];
     const { bytes } = encodeSegment(sealedSegment(documents).toData());
     const table = tableFromIPC(bytes);
@@ -182,7 +182,7 @@ describe('a segment file', () => {
     assert.equal(table.get(0)!.inserted_sequence, 2n ** 40n);
   });
 
-  it('has the codes of its rows, aligned, where other readers of Arrow do not look', () => {
+  it('holds the codes of its rows, aligned, where other Arrow readers do not look', () => {
     const data = sealedSegment([{ a: 1 }, { a: 2 }]).toData();
     assert.deepEqual(
       data.vectors.map(({ codes }) => codes),
@@ -214,19 +214,19 @@ describe('a segment file', () => {
     };
     const { bytes } = encodeSegment(withCodes(sealedSegment([{}]).toData(), codes));
     assert.throws(
-      () => decodeSegment(replaced(bytes, '[1000,0,0]', '[9000,0,0]'), IDENTITY),
+      () => decodeSegment(replaceText(bytes, '[1000,0,0]', '[9000,0,0]'), IDENTITY),
       /9000 bytes at byte \d+, but the footer is at \d+/,
     );
     assert.throws(
-      () => decodeSegment(replaced(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
+      () => decodeSegment(replaceText(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
       /expected encodings and lengths for 1 vectors/,
     );
   });
 
-  it('is rejected when it has another format', () => {
+  it('is rejected when its format is another', () => {
     const { bytes } = encodeSegment(sealedSegment([{ a: 1 }, { b: 'x' }]).toData());
     assert.throws(
-      () => decodeSegment(replaced(bytes, 'segment 1', 'segment 9'), IDENTITY),
+      () => decodeSegment(replaceText(bytes, 'segment 1', 'segment 9'), IDENTITY),
       /the format segment 9, expected segment 1/,
     );
   });
@@ -253,7 +253,7 @@ describe('a segment file', () => {
     }
   });
 
-  it('is never read out of bounds, whatever bytes are changed', () => {
+  it('is never read out of bounds, whichever bytes change', () => {
     const seed = seedOf('hostile segment files');
     const rounds = IS_NIGHTLY ? 3_000 : 250;
     let refusedCount = 0;

@@ -24,7 +24,7 @@ interface ModelRow extends SampleRow {
   deleted: number;
 }
 
-/** Compares all results of the segment at every sequence with a plain list of rows. */
+/** Compares all results of the segment at every sequence with those of a plain list of rows. */
 function assertEqualsModel(segment: Segment, model: readonly ModelRow[], lastSequence: number) {
   assert.equal(segment.rowCount, model.length);
   assert.equal(segment.liveCount, model.filter(({ deleted }) => deleted === Infinity).length);
@@ -51,7 +51,7 @@ function assertEqualsModel(segment: Segment, model: readonly ModelRow[], lastSeq
       assert.equal(isVisible, visible[row], `row ${row} at ${sequence}`);
     }
     const ended = model.filter(({ deleted }) => deleted <= sequence);
-    assert.equal(segment.endedBefore(sequence), ended.length);
+    assert.equal(segment.deletedCountAt(sequence), ended.length);
     const between = segment.deletionsBetween(sequence - 3, sequence);
     assert.deepEqual(
       [...between.rows].map((row, i) => [row, between.sequences[i]]),
@@ -328,7 +328,7 @@ describe('a segment', () => {
     assert.equal(segment.rowCount, 3);
     assert.deepEqual([...block.values], values);
 
-    // As after a commit that failed: the rows of another write come first.
+    // The rows of another write come first, as they do after a failed commit.
     segment.append(other!, 0, 2, 2);
     segment.append(announced!, 1, 2, 3);
     await segment.stage([{ batch: announced!, from: 0, count: 1 }], pool);
@@ -357,7 +357,7 @@ describe('a segment', () => {
     const writes = Array.from({ length: rowCount }, (_, from) => ({ batch, from, count: 1 }));
     await segment.stage(writes, createInlinePool());
     assert.ok(segment.hasStaged(writes));
-    // Seconds of CPU, more than a test may take, if each write looks at all that are staged.
+    // This would take seconds, more than a test may, if each write scanned all staged rows.
     for (const { from } of writes) segment.append(batch, from, 1, from + 1);
     assert.equal(segment.rowCount, rowCount);
     assert.deepEqual([...segment.block(UNNAMED)!.values.subarray(rowCount - 2)], [19_998, 19_999]);

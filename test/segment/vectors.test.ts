@@ -1,5 +1,5 @@
-// Vectors of segments, of each kind and of all together: through appends, staging, sealing, files, compaction and log
-// records, beside the unnamed vector and without it.
+// Takes vectors of each kind, and of all kinds together, through appends, staging, sealing, files, compaction and log
+// records, with and without the unnamed vector.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -38,11 +38,11 @@ type Row = Readonly<Record<string, RowValues>>;
 
 interface Example {
   readonly specs: Specs;
-  /** The second row lacks the vectors that the first and the third have. */
+  /** The second row lacks the vectors of the first and the third. */
   readonly rows: readonly [Row, Row, Row];
-  /** Bytes of the vectors of those rows one after another, with the places of vectors that rows lack. */
+  /** Bytes of the vectors of each row, including zeros in place of dense vectors that it lacks. */
   readonly rowBytes: readonly number[];
-  /** The types of the columns of a file, and what they have. */
+  /** Type and cells of the columns of a file. */
   readonly arrow: Readonly<Record<string, { readonly type: string; readonly cells: unknown }>>;
 }
 
@@ -172,7 +172,7 @@ function randomValues(random: Random, spec: ColumnSpec): RowValues {
   return Array.from({ length: spec.dimension * vectorCount }, value);
 }
 
-/** Segments of the vectors of an example, beside the unnamed vector or without it. */
+/** Builds segments with the vectors of an example, with or without the unnamed vector. */
 class Case {
   readonly #hasUnnamed: boolean;
   readonly specs: Specs;
@@ -182,7 +182,7 @@ class Case {
     this.#hasUnnamed = hasUnnamed;
   }
 
-  /** Of the unnamed vector. */
+  /** Bytes of the unnamed vector per row. */
   get unnamedBytes(): number {
     return this.#hasUnnamed ? 8 : 0;
   }
@@ -206,7 +206,7 @@ class Case {
     assert.equal(segment.rowCount, rows.length);
     for (const [name, spec] of Object.entries(this.specs)) {
       const column = segment.vectorColumn(name);
-      // It may be of a batch whose other rows have it.
+      // The column may come from a batch in which only other rows have the vector.
       assert.ok(column !== undefined || !rows.some((row) => name in row), name);
       assert.ok(column === undefined || isSameSpec(column, spec), name);
       const all = { rowCount: rows.length, rows: null, visibleCount: rows.length };
@@ -247,12 +247,12 @@ function activeSegment(
   return Segment.createActive({ ...activeOptions(options), encoder: options.encoder ?? null });
 }
 
-/** Rows are appended in parts, sealed, written to a file and compacted, and compared after each step. */
-function checkLife(of: Case, seed: number): void {
+/** Appends rows in pieces, seals them, writes them to a file and compacts them, and compares after each step. */
+function checkLifecycle(subject: Case, seed: number): void {
   for (let round = 0; round < ROUNDS; round++) {
     const random = new Random(seed + round);
     const segments = [activeSegment({ number: 1 }), activeSegment({ number: 2 })];
-    const models = segments.map((segment) => fillAndStore(of, segment, random));
+    const models = segments.map((segment) => fillAndStore(subject, segment, random));
     for (const [i, segment] of segments.entries()) {
       for (const row of models[i]!.keys()) {
         if (random.next() < 0.3) segment.markDeleted(row, DELETED_AT);
@@ -269,25 +269,27 @@ function checkLife(of: Case, seed: number): void {
       models[i]!.filter((_, row) => segment.deletedSequence(row) === Infinity),
     );
     if (data === null) assert.equal(kept.length, 0);
-    else of.assertRows(Segment.fromData(data), kept);
+    else subject.assertRows(Segment.fromData(data), kept);
   }
 }
 
-/** The rows of the segment, which are the same in its file. */
-function fillAndStore(of: Case, segment: Segment, random: Random): Row[] {
+/** Fills the segment, checks that its file holds the same rows, and returns them. */
+function fillAndStore(subject: Case, segment: Segment, random: Random): Row[] {
   const model: Row[] = [];
   for (let step = 0; step < 6; step++) {
-    const rows = Array.from({ length: 1 + random.below(12) }, () => randomRow(random, of.specs));
+    const rows = Array.from({ length: 1 + random.below(12) }, () =>
+      randomRow(random, subject.specs),
+    );
     const from = random.below(rows.length);
-    segment.append(of.batch(rows, `${step}-`), from, rows.length - from, step + 1);
+    segment.append(subject.batch(rows, `${step}-`), from, rows.length - from, step + 1);
     model.push(...rows.slice(from));
   }
-  of.assertRows(segment, model);
+  subject.assertRows(segment, model);
   segment.seal();
-  of.assertRows(segment, model);
+  subject.assertRows(segment, model);
   const { bytes } = encodeSegment(segment.toData());
   const stored = decodeSegment(bytes, { key: 'k', number: segment.number });
-  of.assertRows(stored, model);
+  subject.assertRows(stored, model);
   assert.deepEqual(encodeSegment(stored.toData()).bytes, bytes);
   return model;
 }
@@ -298,10 +300,10 @@ interface RandomWrite {
 }
 
 /**
- * Writes are staged together, and some do not come, or others come in their place, or they come in parts. The
- * segment always has the rows that came, and in the end the codes of one that nothing was staged in.
+ * Stages writes together, then appends some of them whole, some in pieces, some not at all and others in place of
+ * staged ones. The segment always holds the appended rows, and in the end the codes of a segment without staging.
  */
-async function checkStaging(of: Case, seed: number): Promise<void> {
+async function checkStaging(subject: Case, seed: number): Promise<void> {
   const pool = createInlinePool();
   const encoder = createSimdEngine({ pool }).rowEncoder;
   for (let round = 0; round < ROUNDS / 2; round++) {
@@ -312,15 +314,15 @@ async function checkStaging(of: Case, seed: number): Promise<void> {
     const randomWrite = (rowCount: number): RandomWrite => {
       const mayHave = random.next() < 0.7;
       const rows = Array.from({ length: rowCount }, () =>
-        mayHave ? randomRow(random, of.specs) : {},
+        mayHave ? randomRow(random, subject.specs) : {},
       );
-      const batch = of.batch(rows, `${id++}-`);
+      const batch = subject.batch(rows, `${id++}-`);
       return { rows, batch: random.next() < 0.5 ? inSharedMemory(batch) : batch };
     };
     const append = ({ rows, batch }: RandomWrite, from = 0, to = rows.length): void => {
       for (const segment of [staged, plain]) segment.append(batch, from, to - from, id);
       model.push(...rows.slice(from, to));
-      of.assertRows(staged, model);
+      subject.assertRows(staged, model);
     };
     const stage = (writes: readonly RandomWrite[]) =>
       staged.stage(
@@ -332,24 +334,24 @@ async function checkStaging(of: Case, seed: number): Promise<void> {
         randomWrite(1 + random.below(4)),
       );
       await stage(writes);
-      of.assertRows(staged, model);
+      subject.assertRows(staged, model);
       for (const write of writes) {
-        const fate = random.pick(['comes', 'comes', 'comes', 'is replaced', 'fails', 'in parts']);
+        const outcome = random.pick(['whole', 'whole', 'whole', 'replaced', 'missing', 'pieces']);
         const cut = random.below(write.rows.length);
-        if (fate === 'comes') append(write);
-        if (fate === 'is replaced') append(randomWrite(write.rows.length));
-        if (fate === 'in parts') {
+        if (outcome === 'whole') append(write);
+        if (outcome === 'replaced') append(randomWrite(write.rows.length));
+        if (outcome === 'pieces') {
           if (cut > 0) append(write, 0, cut);
           append(write, cut);
         }
       }
     }
-    // In the place of everything that was staged and did not come.
+    // Replaces everything that was staged but never appended.
     const last = randomWrite(20);
     await stage([last]);
     append(last);
     for (const segment of [staged, plain]) segment.seal();
-    of.assertRows(staged, model);
+    subject.assertRows(staged, model);
     assert.deepEqual({ ...staged.toData() }, plain.toData());
   }
 }
@@ -365,50 +367,50 @@ function inSharedMemory(batch: VectorBatch): VectorBatch {
 
 for (const [what, example] of Object.entries(EXAMPLES)) {
   for (const hasUnnamed of [true, false]) {
-    const of = new Case(example.specs, hasUnnamed);
-    const where = hasUnnamed ? 'beside the unnamed vector' : 'without the unnamed vector';
-    describe(`${what} of a segment ${where}`, () => testCase(of, example));
+    const subject = new Case(example.specs, hasUnnamed);
+    const variant = hasUnnamed ? 'with the unnamed vector' : 'without the unnamed vector';
+    describe(`${what} in a segment ${variant}`, () => testCase(subject, example));
   }
 }
 
-function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
-  const names = Object.keys(of.specs);
+function testCase(subject: Case, { rows, rowBytes, arrow }: Example): void {
+  const names = Object.keys(subject.specs);
 
-  it('are those that were appended, before and after sealing, in a file and compacted', () => {
-    checkLife(of, seedOf('vectors of segments'));
+  it('equal the appended vectors before and after sealing, in a file and after compaction', () => {
+    checkLifecycle(subject, seedOf('vectors of segments'));
   });
 
-  it('are those that came, whatever was staged', async () => {
-    await checkStaging(of, seedOf('staged vectors'));
+  it('equal the appended vectors, whatever was staged', async () => {
+    await checkStaging(subject, seedOf('staged vectors'));
   });
 
-  it('do not change in columns and views that were handed out before rows were appended', () => {
-    const segment = of.segmentOf(rows.slice(0, 2));
+  it('do not change in columns and views that were returned before rows were appended', () => {
+    const segment = subject.segmentOf(rows.slice(0, 2));
     const visible = { rowCount: 2, rows: null, visibleCount: 2 };
-    const handedOut = names.map((name) => {
+    const returned = names.map((name) => {
       return { name, column: segment.vectorColumn(name), rows: segment.withVector(name, visible) };
     });
-    const before = structuredClone(handedOut);
-    segment.append(of.batch(rows, 'b'), 0, 3, 2);
-    assert.deepEqual(handedOut, before);
-    for (const { name, rows: earlier } of handedOut) {
+    const before = structuredClone(returned);
+    segment.append(subject.batch(rows, 'b'), 0, 3, 2);
+    assert.deepEqual(returned, before);
+    for (const { name, rows: earlier } of returned) {
       const now = segment.withVector(name, { ...earlier, rowCount: 5, rows: fiveRows(earlier) });
       assert.equal(now.visibleCount, earlier.visibleCount);
     }
   });
 
-  it('count in the bytes that a segment may have, and in its memory', () => {
-    const batch = of.batch(rows);
+  it('count towards the byte limit and the memory of a segment', () => {
+    const batch = subject.batch(rows);
     const textBytes = batch.ids.bytes.length + batch.metadata.bytes.length;
     const vectorBytes = rowBytes.reduce((sum, bytes) => sum + bytes, 0);
-    const bytesMax = textBytes + 3 * of.unnamedBytes + vectorBytes;
+    const bytesMax = textBytes + 3 * subject.unnamedBytes + vectorBytes;
     assert.equal(activeSegment({ bytesMax }).fits(batch, 0), 3);
     assert.equal(activeSegment({ bytesMax: bytesMax - 1 }).fits(batch, 0), 2);
     const segment = activeSegment({ bytesMax });
     segment.append(batch, 0, 3, 1);
     assert.equal(segment.dataBytes, bytesMax);
     assert.deepEqual(
-      rows.map((_, row) => segment.vectorBytes(row) - of.unnamedBytes),
+      rows.map((_, row) => segment.vectorBytes(row) - subject.unnamedBytes),
       rowBytes,
     );
     const without = activeSegment({ bytesMax });
@@ -418,8 +420,8 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
     assert.ok(segment.hostBytes >= without.hostBytes + vectorBytes);
   });
 
-  it('have no column where no row has them', () => {
-    const segment = of.segmentOf([{}, {}]);
+  it('have no column if no row has one', () => {
+    const segment = subject.segmentOf([{}, {}]);
     for (const name of names) {
       assert.equal(segment.vectorColumn(name), undefined);
       assert.equal(segment.vectorAt(1, name), undefined);
@@ -428,8 +430,8 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
     }
   });
 
-  it('have blocks with keys of their own, which engines keep where they are dense', () => {
-    const segment = of.segmentOf(rows);
+  it('have a block with its own key, which engines cache for dense vectors', () => {
+    const segment = subject.segmentOf(rows);
     const blocks = [UNNAMED, ...names].flatMap((name) => segment.block(name) ?? []);
     assert.equal(new Set(blocks.map(({ key }) => key)).size, blocks.length);
     const kept = blocks.filter(({ starts }) => starts === undefined).map(({ key }) => key);
@@ -437,8 +439,8 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
     assert.equal(segment.block(UNNAMED)?.key ?? segment.key, segment.key);
   });
 
-  it('are in columns of a file that other programs read', () => {
-    const segment = of.segmentOf(rows);
+  it('are columns of a file that other programs can read', () => {
+    const segment = subject.segmentOf(rows);
     segment.seal();
     const table = tableFromIPC(encodeSegment(segment.toData()).bytes);
     for (const [name, { type, cells }] of Object.entries(arrow)) {
@@ -447,11 +449,11 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
       assert.deepEqual(JSON.parse(JSON.stringify([...column])), cells);
     }
     const fields = table.schema.fields.map(({ name }) => name);
-    assert.equal(fields.includes('values'), of.unnamedBytes > 0);
+    assert.equal(fields.includes('values'), subject.unnamedBytes > 0);
   });
 
-  it('of a damaged file are refused', () => {
-    const segment = of.segmentOf([rows[0]]);
+  it('are rejected in a damaged file', () => {
+    const segment = subject.segmentOf([rows[0]]);
     segment.seal();
     const data = segment.toData();
     for (const damaged of data.vectors) {
@@ -465,15 +467,15 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
     }
   });
 
-  it('are in the record of a batch or of a part of it, within the bytes that were foreseen', () => {
+  it('are in the record of a whole or partial batch, within the predicted bytes', () => {
     const around = [rows[2], ...rows, rows[0]];
-    const whole = of.batch(around);
+    const whole = subject.batch(around);
     for (const [from, to] of [
       [0, 5],
       [1, 4],
       [3, 4],
     ] as const) {
-      const part = of.batch(around.slice(from, to));
+      const part = subject.batch(around.slice(from, to));
       const vectors = whole.vectors.map((column) => rowsOfColumn(column, from, to));
       const batch = { ...part, vectors };
       const bytes = encodeLogRecord({ kind: 'write', timeMs: 5, batch });
@@ -486,12 +488,12 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
       }
       const segment = activeSegment();
       segment.append(record.batch, 0, to - from, 1);
-      of.assertRows(segment, around.slice(from, to));
+      subject.assertRows(segment, around.slice(from, to));
     }
   });
 }
 
-/** The same rows of a longer segment. */
+/** Returns the same rows of a longer segment. */
 function fiveRows({ rows }: { readonly rows: { readonly words: Uint32Array } | null }) {
   return { length: 5, words: rows?.words ?? Uint32Array.of(0b11) };
 }

@@ -235,7 +235,7 @@ export class Maintenance {
   #isDue(): boolean {
     // A segment without a file has nothing that was dropped once its file is written.
     const { segments } = this.#options.collection.rows;
-    return this.#isCheckpointDue() || segments.some(({ hasDropped }) => hasDropped);
+    return this.#isCheckpointDue() || segments.some(({ hasDroppedVectors }) => hasDroppedVectors);
   }
 
   #isCheckpointDue(): boolean {
@@ -366,7 +366,7 @@ export class Maintenance {
     const { store, collection } = this.#options;
     const { key, number } = segment;
     const mapping = await store.mapBlob(segmentBlobName(collection.incarnation, number));
-    if (mapping !== null) segment.moveTo(decodeSegment(mapping.bytes, { key, number }, mapping));
+    if (mapping !== null) segment.switchTo(decodeSegment(mapping.bytes, { key, number }, mapping));
   }
 
   /** Removes files whose commit failed: later attempts do not reuse them, and disk space may be short. */
@@ -445,9 +445,9 @@ function chooseRun(
   let textBytes = 0;
   let hasWorn = false;
   for (const segment of segments) {
-    const goneCount = segment.endedBefore(horizonSequence);
+    const goneCount = segment.deletedCountAt(horizonSequence);
     const keptCount = segment.rowCount - goneCount;
-    const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN || segment.hasDropped;
+    const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN || segment.hasDroppedVectors;
     const rowBytes = segment.rowBytesWith(run);
     const rowsMax = Math.min(segmentRowsMax, Math.ceil(vectorBytesMax / rowBytes));
     const isCandidate = isWorn || keptCount <= rowsMax / 2;

@@ -7,7 +7,7 @@ import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js'
 import type { WorkerPool } from '../../platform/pool.js';
 import { IdIndex } from '../../segment/id-index.js';
 import { Segment } from '../../segment/segment.js';
-import { type NamesOfColumns, VectorNames } from '../../segment/vector-names.js';
+import { type VectorNameColumns, VectorNames } from '../../segment/vector-names.js';
 
 export interface RowAddress {
   readonly segment: Segment;
@@ -19,7 +19,7 @@ export interface RowsOptions {
   /** Tells segments apart that have had the same number at different times; 0 for the first ones. */
   readonly generation?: number;
   /** Where the vectors are. */
-  readonly vectors: NamesOfColumns;
+  readonly vectors: VectorNameColumns;
   readonly limits: Pick<Limits, 'segmentRowsMax' | 'segmentValueBytesMax' | 'metadataColumnsMax'>;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
@@ -69,7 +69,7 @@ export class Rows {
    * Names are those of these vectors from now on, and others that there were are forgotten. Returns what is gone of
    * the segments that had any.
    */
-  redefineVectors(vectors: NamesOfColumns): readonly SegmentBlocks[] {
+  redefineVectors(vectors: VectorNameColumns): readonly SegmentBlocks[] {
     this.#names.redefine(vectors);
     return [...this.#segments, ...this.#upcoming].flatMap((segment) => {
       const blockKeys = segment.readNamesFrom(this.#names);

@@ -6,7 +6,7 @@ import { field, type Violation, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { FieldShape, FieldShapes } from '../../common/types.js';
 import { UNNAMED, type VectorKind } from '../../common/vectors.js';
-import { addedColumn, type NamesOfColumns } from '../../segment/vector-names.js';
+import { addedColumn, type VectorNameColumns } from '../../segment/vector-names.js';
 import type { VectorsChange } from '../api/database-api.js';
 import type { CollectionDefinition } from '../layout/manifest.js';
 
@@ -74,7 +74,7 @@ interface NamedChange {
 }
 
 /** Where the segments have the vectors of the definition. */
-export function namesOfColumns(definition: CollectionDefinition): NamesOfColumns {
+export function namesOfColumns(definition: CollectionDefinition): VectorNameColumns {
   const { vectors, columns = {}, additionCount = 0 } = definition;
   return { names: Object.keys(vectors), columns, additionCount };
 }

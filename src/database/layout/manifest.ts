@@ -15,7 +15,7 @@ export interface CollectionDefinition {
   readonly incarnation: string;
   readonly id: string;
   readonly vectors: FieldShapes;
-  /** See `NamesOfColumns`; absent, like `additionCount`, when no vector was added. */
+  /** See `VectorNameColumns`; absent, like `additionCount`, when no vector was added. */
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly additionCount?: number | undefined;
   readonly description: string | null;
