@@ -39,6 +39,11 @@ export function firstBits({ words }: Bitmap, length: number): Bitmap {
   return cut;
 }
 
+/** Returns a copy that is not in shared memory. */
+export function copyBitmap({ length, words }: Bitmap): Bitmap {
+  return { length, words: words.slice() };
+}
+
 export function hasBit(bitmap: Bitmap, row: number): boolean {
   return ((bitmap.words[row >>> 5]! >>> (row & 31)) & 1) === 1;
 }
@@ -76,6 +81,11 @@ export function intersectInto(target: Bitmap, other: Bitmap): void {
 /** target |= other; `other` is at most as long. */
 export function uniteInto(target: Bitmap, other: Bitmap): void {
   for (let i = 0; i < other.words.length; i++) target.words[i]! |= other.words[i]!;
+}
+
+/** target &= ~other; `other` must be at least as long. */
+export function subtractFrom(target: Bitmap, other: Bitmap): void {
+  for (let i = 0; i < target.words.length; i++) target.words[i]! &= ~other.words[i]!;
 }
 
 /** Number of set bits. */

@@ -1,7 +1,7 @@
-// What operators are over columns: plans for the loops over rows, and the loops of those that no plan describes. They are
-// independent of the meaning over JSON in `operators.ts`; the tests compare the two.
+// How operators work over columns: plans for the loops over rows, and loops for the operators that no plan describes.
+// They are independent of the meaning over JSON in `operators.ts`; tests compare the two.
 
-import { type Bitmap, clearBit, nextSetBit } from '../common/bitmap.js';
+import { type Bitmap, clearBit, copyBitmap, nextSetBit, subtractFrom } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import {
   ELEMENT_PATH,
@@ -15,10 +15,10 @@ import { BY_VALUE, createEquality, createStringLookup, createUniform } from './l
 import { keepKinds, type RowTest } from './row-loops.js';
 import type { StringTest } from './string-tests.js';
 
-/** Checked between strings; after it, the result is wrong and not used. */
+/** Whether to stop; checked between strings. The result of a stopped evaluation is wrong and not used. */
 export type IsStopped = () => boolean;
 
-/** Clears the rows of which no element in the column satisfies the filter. */
+/** Clears the rows whose elements in the column all fail the filter. */
 export type NarrowByElements = (
   rows: Bitmap,
   filter: ElementFilter,
@@ -52,7 +52,7 @@ export function planExistence(exists: boolean): RowTest {
   return { lookup, elementTest: null };
 }
 
-/** A string that passes, and no array. */
+/** Plans an operator that is satisfied by strings that pass, but not by arrays. */
 export function planScalarString(
   test: StringTest,
   column: MetadataColumn,
@@ -61,7 +61,7 @@ export function planScalarString(
   return { lookup: createStringLookup(test, column, isStopped), elementTest: null };
 }
 
-/** A string that passes, or an array with one. */
+/** Plans an operator that is satisfied by strings that pass and by arrays that contain one. */
 export function planStringTest(
   test: StringTest,
   column: MetadataColumn,
@@ -108,7 +108,7 @@ export function isCountIn(count: number, { from, until }: Interval<number>): boo
   return (from === null || count >= from) && (until === null || count < until);
 }
 
-/** Clears the rows that are no array, or one with an element that is none of the values. */
+/** Keeps the rows with an array whose elements are all among the values. */
 export function narrowToOnly(
   rows: Bitmap,
   values: readonly Value[],
@@ -118,12 +118,12 @@ export function narrowToOnly(
   narrowToKind(rows, KIND.array, column);
   const isValue = { kind: 'test', path: ELEMENT_PATH, operator: '$in', operand: values } as const;
   const isOther = { kind: 'not', child: isValue } as const;
-  const withOthers = { length: rows.length, words: rows.words.slice() };
+  const withOthers = copyBitmap(rows);
   narrowByElements(withOthers, { hasFields: false, node: isOther }, column);
-  for (let i = 0; i < rows.words.length; i++) rows.words[i] &= ~withOthers.words[i];
+  subtractFrom(rows, withOthers);
 }
 
-/** Clears the rows whose coordinates, in two columns, are not of a point in the shape. */
+/** Keeps the rows whose coordinates, in two columns, are a point in the shape. */
 export function narrowToPoints(
   rows: Bitmap,
   isInShape: PointTest,
@@ -138,7 +138,7 @@ export function narrowToPoints(
   }
 }
 
-/** Clears the rows of all kinds but `kind`. */
+/** Keeps the rows of a kind. */
 export function narrowToKind(rows: Bitmap, kind: number, { kinds }: MetadataColumn): void {
   const byKind = new Int32Array(8);
   byKind[kind] = 1;
@@ -155,7 +155,7 @@ export function unsetFrom({ words }: Bitmap, row: number): void {
   words.fill(0, index + 1);
 }
 
-/** The column of a path without values. */
+/** A column without values. */
 export const EMPTY_COLUMN: MetadataColumn = {
   kinds: new Uint8Array(0),
   numbers: null,

@@ -1,6 +1,13 @@
-// Evaluates one condition over its columns: follows the operator's plan by the fastest loop.
+// Evaluates one condition over its columns by choosing the fastest loop for the operator's plan.
 
-import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/bitmap.js';
+import {
+  type Bitmap,
+  clearBit,
+  copyBitmap,
+  countBits,
+  nextSetBit,
+  setBit,
+} from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
@@ -27,14 +34,13 @@ import {
 } from './row-loops.js';
 
 interface Evaluation {
-  /** Checked between strings; after it, the result is wrong and not used. */
   readonly isStopped: IsStopped;
   readonly narrowByElements: NarrowByElements;
 }
 
 /**
- * Clears the rows that do not satisfy the test; `columns` are those of its paths. Rows past the end of a column are
- * missing.
+ * Clears the rows that do not satisfy the test. Rows past the end of a column are missing.
+ * @param columns one for each path of the test.
  */
 export function narrowByColumns(
   rows: Bitmap,
@@ -61,7 +67,7 @@ function narrowByOperator<Name extends TestOperator>(
   }
 }
 
-/** Whether the test compares with a string that has one code in the column. */
+/** Whether the test compares with a string that has a single code in the column. */
 function isStringEquality(
   test: FilterTest,
   { items }: MetadataColumn,
@@ -71,7 +77,7 @@ function isStringEquality(
   return isString && items === null && path !== ID_PATH;
 }
 
-/** The column with strings that compare without case. Entries of the dictionaries may repeat. */
+/** Returns the column with case-folded strings. Entries of its dictionaries may repeat. */
 function foldColumn(column: MetadataColumn): MetadataColumn {
   const { dictionary, dictionaryCount, items } = column;
   return {
@@ -82,8 +88,8 @@ function foldColumn(column: MetadataColumn): MetadataColumn {
 }
 
 /**
- * A column of the ids of rows. Entries of its dictionary may repeat: a segment keeps a row of each version of a vector
- * until it is compacted.
+ * Returns a column of the ids of rows. Entries of its dictionary may repeat, because a segment holds a row for each
+ * version of a vector until it is compacted.
  */
 export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColumn {
   const codes = new Int32Array(rowCount);
@@ -97,7 +103,7 @@ export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColum
   };
 }
 
-/** Clears the rows that do not satisfy all of the ranges, which are evaluated together. */
+/** Clears the rows that do not satisfy all ranges, which are evaluated in one pass. */
 export function narrowByRanges(
   rows: Bitmap,
   tests: readonly FilterTest<RangeOperator>[],
@@ -117,7 +123,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
   if (!byKind.includes(BY_VALUE)) {
     keepKinds(rows, end, kinds, byKind);
   } else if (numbers !== null && decidesOnly(byKind, KIND.number)) {
-    // Later rows have no numbers.
+    // Rows past the end of the numbers have none.
     const numbersEnd = Math.min(end, numbers.length);
     unsetFrom(rows, numbersEnd);
     keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
@@ -134,7 +140,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
   }
 }
 
-/** Clears the rows whose numbers pass as float64, but not by their value. */
+/** Clears the rows whose numbers pass only when rounded to float64. */
 function keepExact(rows: Bitmap, column: MetadataColumn, lookup: Lookup): void {
   if (lookup.exact === null) return;
   for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
@@ -142,7 +148,7 @@ function keepExact(rows: Bitmap, column: MetadataColumn, lookup: Lookup): void {
   }
 }
 
-/** For tests that an array passes if one element passes `byElement`; other rows must pass `lookup`. */
+/** Keeps arrays with an element that passes `byElement`, and other rows that pass `lookup`. */
 function narrowByElements(
   rows: Bitmap,
   lookup: Lookup,
@@ -153,20 +159,20 @@ function narrowByElements(
   const elements = elementsOfRows(items, rows.length);
   narrowByRowTest(elements, { lookup: byElement, elementTest: null }, items.elements);
   const arrays = rowsOfElements(items, elements, rows.length);
-  const others = { length: rows.length, words: rows.words.slice() };
+  const others = copyBitmap(rows);
   const byKind = lookup.byKind.with(KIND.array, 0);
   narrowByRowTest(others, { lookup: { ...lookup, byKind }, elementTest: null }, column);
   for (let i = 0; i < rows.words.length; i++) rows.words[i] &= arrays.words[i] | others.words[i];
 }
 
-/** Whether so many rows are left that testing all elements is faster than testing row by row. */
+/** Whether enough rows are left that testing all elements is faster than testing row by row. */
 function isDense(rows: Bitmap): boolean {
   return countBits(rows) * DENSE_SHARE >= rows.length;
 }
 
 const DENSE_SHARE = 16;
 
-/** The most common test: it needs no table by dictionary code. */
+/** The most common test, which needs no table by dictionary code. */
 function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): void {
   const { kinds, codes, dictionary, dictionaryCount } = column;
   const code =
@@ -181,22 +187,22 @@ function decidesOnly(byKind: Int32Array, kind: number): boolean {
   return byKind.every((answer, i) => answer === (i === kind ? BY_VALUE : 0));
 }
 
-// An array matches if one of its elements does. Elements are a column like any other: they are tested
-// with its fast loops, and the matching elements are then mapped to their rows.
+// An array matches if one of its elements does. Elements form a column like any other, so the fast loops test
+// them, and the matching elements are then mapped to their rows.
 
 type Items = NonNullable<MetadataColumn['items']>;
 
-/** A bitmap of the elements of the first `rowCount` rows. */
+/** Returns a bitmap with the elements of the first `rowCount` rows set. */
 export function elementsOfRows({ offsets }: Items, rowCount: number): Bitmap {
   const end = offsets[Math.min(rowCount, offsets.length - 1)] ?? 0;
   const words = new Uint32Array((end + 31) >>> 5);
-  // A slice of later rows has all elements of the column: leave out words of earlier rows.
+  // In a slice of later rows the elements of earlier rows come first; whole words of them are left out.
   words.fill(0xffffffff, (offsets[0] ?? 0) >>> 5);
   if ((end & 31) !== 0) words[words.length - 1] &= (1 << (end & 31)) - 1;
   return { length: end, words };
 }
 
-/** The rows, of `rowCount`, that have at least one of the elements. */
+/** Returns the rows below `rowCount` that contain at least one of the elements. */
 export function rowsOfElements({ offsets }: Items, elements: Bitmap, rowCount: number): Bitmap {
   const rows = { length: rowCount, words: new Uint32Array((rowCount + 31) >>> 5) };
   const end = Math.min(rowCount, offsets.length - 1);

@@ -1,5 +1,5 @@
-// Estimates of the time that a filter takes over a view, in cells: which thread evaluates it, and in how
-// many tasks, depends on them. Too high an estimate costs a message, too low a one blocks requests.
+// Estimates how long a filter takes over a view, in cells. The estimate decides which thread evaluates it and in
+// how many tasks. Overestimating costs a message to a worker; underestimating blocks requests.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
@@ -15,12 +15,13 @@ import {
 import { isRangeOperator } from './lookup.js';
 import { OPERATORS } from './operators.js';
 
-/** Costs in cells: of an array element or a dictionary string, and of the JSON of a row. */
+/** The cost of an array element or a dictionary string. */
 const CELLS_PER_STRING = 4;
+/** The cost of the JSON of a row. */
 const CELLS_PER_DOCUMENT = 512;
 const CELLS_PER_FOLDED_BYTE = 2;
 
-/** One cell is a row of a scalar column, 1 to 2 ns. */
+/** Returns the cost in cells. One cell is a row of a scalar column, 1 to 2 ns. */
 export function countCells(node: FilterNode, view: MetadataView): number {
   let cells = readsJson(node, view) ? view.rowCount * CELLS_PER_DOCUMENT : 0;
   const rangedPaths = new Set<string>();

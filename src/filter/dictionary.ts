@@ -1,11 +1,11 @@
-// Looks up strings of a filter in the dictionary of a column, once per evaluation. The result is a table
-// by dictionary code, so that rows compare integers. Works on UTF-8 bytes, whose order is that of code
-// points, and creates no JavaScript strings.
+// Looks up the strings of a filter in the dictionary of a column, once per evaluation. The result is a table by
+// dictionary code, so that rows are compared as integers. The functions work on UTF-8 bytes, which sort in the order
+// of code points, and create no JavaScript strings.
 
 import type { Utf8Column } from '../common/types.js';
 import type { StringTest } from './string-tests.js';
 
-/** The code of the string, or -1. The entries are distinct. */
+/** Returns the code of the string, or -1. The entries must be distinct. */
 export function findString({ offsets, bytes }: Utf8Column, count: number, string: Uint8Array) {
   const { length } = string;
   let start = offsets[0];
@@ -18,7 +18,7 @@ export function findString({ offsets, bytes }: Utf8Column, count: number, string
   return -1;
 }
 
-/** By dictionary code: 1 + the index of the equal string, or 0. `strings` are distinct; entries may repeat. */
+/** Returns for each dictionary code 1 + the index of the equal string, or 0. Entries may repeat, `strings` must not. */
 export function findStrings(
   dictionary: Utf8Column,
   count: number,
@@ -39,14 +39,14 @@ export function findStrings(
   return found;
 }
 
-/** Which results of a comparison with a bound pass: 1 if so, else 0. */
+/** The answer, 0 or 1, for each result of a comparison with a bound. */
 export interface Passing {
   readonly below: number;
   readonly equal: number;
   readonly above: number;
 }
 
-/** By dictionary code: 1 if the comparison of the entry with `bound` passes, else 0. */
+/** Returns for each dictionary code the answer for the comparison of the entry with `bound`. */
 export function compareStrings(
   { offsets, bytes }: Utf8Column,
   count: number,
@@ -61,7 +61,7 @@ export function compareStrings(
   return found;
 }
 
-/** By dictionary code: 1 if the entry passes the test, else 0. After a stop the result is incomplete. */
+/** Returns for each dictionary code whether the entry passes the test, 0 or 1. After a stop the result is incomplete. */
 export function testStrings(
   { offsets, bytes }: Utf8Column,
   count: number,
@@ -77,10 +77,10 @@ export function testStrings(
   return found;
 }
 
-/** Patterns take microseconds for long strings, so that a stop waits for milliseconds. */
+/** A pattern takes microseconds on a long string, so a stop takes effect within milliseconds. */
 const STRINGS_PER_CHECK = 256;
 
-/** Negative, 0 or positive if `bytes[start..end)` is below, equal to or above `other`. */
+/** Returns a negative number, 0 or a positive number if `bytes[start..end)` is below, equal to or above `other`. */
 function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): number {
   const shared = Math.min(end - start, other.length);
   for (let i = 0; i < shared; i++) {
@@ -90,7 +90,7 @@ function compareBytes(bytes: Uint8Array, start: number, end: number, other: Uint
   return end - start - other.length;
 }
 
-/** Compares from the end, since names and ids more often have a common prefix than a common suffix. */
+/** Compares from the end, because names and ids share a prefix more often than a suffix. */
 function equalsBytes(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {
   if (end - start !== other.length) return false;
   let i = other.length - 1;
@@ -101,9 +101,9 @@ function equalsBytes(bytes: Uint8Array, start: number, end: number, other: Uint8
 /** Strings by hash, with open addressing. */
 interface StringIndex {
   readonly strings: readonly Uint8Array[];
-  /** 1 + the index of a string, or 0. The length is a power of two, at most half of them in use. */
+  /** 1 + the index of a string, or 0. The length is a power of two, and at most half of the slots are in use. */
   readonly slots: Int32Array;
-  /** By length in bytes: 1 if a string has it. This excludes most entries of a dictionary. */
+  /** 1 at each length in bytes that occurs. This excludes most entries of a dictionary. */
   readonly hasLength: Uint8Array;
 }
 

@@ -1,15 +1,15 @@
-// Evaluates filters in the worker pool or, if small, on the calling thread. Views of one call share
-// tasks, since a message to a worker costs more than many views.
+// Evaluates filters in the worker pool or, if they are cheap, on the calling thread. The views of one call share
+// tasks, because a message to a worker costs more than many views.
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { countCells } from './cost.js';
-import { evaluateFilter, evaluateUntil, readsJson } from './evaluate.js';
+import { evaluateFilter, readsJson } from './evaluate.js';
 import { type FilterNode, filterPaths, filterTests, ID_PATH } from './filter-node.js';
 
-/** The input of one task: a filter, and what it reads of some views. */
+/** The input of one task: a filter and what it reads from some views. */
 export interface FilterInput {
   readonly node: FilterNode;
   readonly views: readonly ViewInput[];
@@ -19,11 +19,11 @@ interface ViewInput {
   readonly rowCount: number;
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
   readonly isComplete: boolean;
-  /** Null when the filter has no condition on ids. */
+  /** Null if the filter has no condition on ids. */
   readonly ids: Utf8Column | null;
-  /** Null when no JSON is read: every path has a column or is in no row. */
+  /** Null if the filter reads no JSON, because every path has a column or occurs in no row. */
   readonly json: Utf8Column | null;
-  /** Shared [1] int32: not 0 after the evaluation of this view was cancelled. */
+  /** Shared [1] int32: not 0 once the evaluation of this view is cancelled. */
   readonly stop: Int32Array;
 }
 
@@ -31,41 +31,43 @@ interface ViewInput {
 export const evaluateFilterTask: Task<FilterInput, (Bitmap | null)[]> = {
   name: 'filter.evaluate',
   run: ({ node, views }) =>
-    views.map(({ columns, ids, json, stop, ...view }) =>
-      evaluateUntil(
+    views.map(({ columns, ids, json, stop, ...view }) => {
+      const isStopped = () => Atomics.load(stop, 0) !== 0;
+      const rows = evaluateFilter(
         node,
         { ...view, columns: new Map(columns), ids: ids ?? NO_TEXT, json: json ?? NO_TEXT },
-        () => Atomics.load(stop, 0) !== 0,
-      ),
-    ),
+        isStopped,
+      );
+      return isStopped() ? null : rows;
+    }),
 };
 
 const NO_TEXT: Utf8Column = { offsets: new Int32Array(1), bytes: new Uint8Array(0) };
 
-/** The evaluation of one view. */
-export interface RowSelection {
+/** The evaluation of a filter over one view. */
+export interface FilterEvaluation {
   /** The matching rows, of length `view.rowCount`; null after `stop`. The caller owns the bitmap. */
   readonly rows: Promise<Bitmap | null>;
   /**
-   * Cancels the evaluation, which ends after the current condition or row of JSON. (Aborting the task
-   * instead would end the worker thread that runs it.)
+   * Cancels the evaluation, which ends after the current condition or row of JSON. Aborting the task instead would
+   * end the worker thread that runs it.
    */
   stop(): void;
 }
 
 /**
- * Evaluates the filter over each of the views: small ones at once on the calling thread, others in as few
- * tasks as keep the pool's threads busy.
+ * Evaluates the filter over each view: at once on the calling thread if that is cheap, otherwise in as few tasks as
+ * keep the threads of the pool busy.
  */
 export function selectRows(
   pool: WorkerPool,
   node: FilterNode,
   views: readonly MetadataView[],
-): RowSelection[] {
+): FilterEvaluation[] {
   const cells = views.map((view) => countCells(node, view));
   const cellCount = cells.reduce((sum, count) => sum + count, 0);
   if (cellCount <= INLINE_CELLS_MAX) return views.map((view) => selectInline(node, view));
-  const selections: RowSelection[] = [];
+  const selections: FilterEvaluation[] = [];
   for (const indexes of spread(cells, taskCountFor(cellCount, pool.threadCount))) {
     const inputs = indexes.map((index) => toViewInput(node, views[index]));
     const outputs = pool.run(evaluateFilterTask, { node, views: inputs }, { mayBeRefused: true });
@@ -79,13 +81,13 @@ export function selectRows(
   return selections;
 }
 
-function selectInline(node: FilterNode, view: MetadataView): RowSelection {
-  // A promise, so that errors reach the caller in the same way as those of the pool.
+function selectInline(node: FilterNode, view: MetadataView): FilterEvaluation {
+  // The promise delivers errors to the caller in the same way as the pool does.
   const rows = new Promise<Bitmap>((resolve) => resolve(evaluateFilter(node, view)));
   return { rows, stop() {} };
 }
 
-/** Only what the filter reads, since sending any array has a cost, shared or not. */
+/** Selects only what the filter reads, because sending an array has a cost even if it is shared. */
 function toViewInput(node: FilterNode, view: MetadataView): ViewInput {
   const columns = filterPaths(node).flatMap((path) => {
     const column = view.columns.get(path);
@@ -105,15 +107,15 @@ const INLINE_CELLS_MAX = 131_072;
 
 /** A task with fewer cells is not worth its message. */
 const TASK_CELLS_MIN = 65_536;
-/** About 20 ms: more would delay other tasks of the pool. A single view may have more. */
+/** About 20 ms, since longer tasks would delay others in the pool. A single view may exceed it. */
 const TASK_CELLS_MAX = 16_777_216;
 
 function taskCountFor(cellCount: number, threadCount: number): number {
-  const paying = Math.min(threadCount, Math.ceil(cellCount / TASK_CELLS_MIN));
-  return Math.max(paying, Math.ceil(cellCount / TASK_CELLS_MAX));
+  const worthwhile = Math.min(threadCount, Math.ceil(cellCount / TASK_CELLS_MIN));
+  return Math.max(worthwhile, Math.ceil(cellCount / TASK_CELLS_MAX));
 }
 
-/** Groups the indexes of `cells` so that sums are similar; no group is empty. */
+/** Groups the indexes of `cells` so that the sums of groups are similar. No group is empty. */
 function spread(cells: readonly number[], groupCount: number): number[][] {
   const groups = Array.from({ length: Math.min(groupCount, cells.length) }, () => ({
     indexes: [] as number[],

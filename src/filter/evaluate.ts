@@ -1,17 +1,19 @@
-// Evaluates a filter over the metadata of a segment: by columns where paths have them, else by the JSON
-// of the rows. A bitmap is narrowed in place, so that excluded rows are not tested again.
+// Evaluates a filter over the metadata of a segment: over columns for paths that have one, otherwise over the JSON
+// of rows. A bitmap is narrowed in place, so that excluded rows are not tested again.
 
 import {
   type Bitmap,
   clearBit,
+  copyBitmap,
   createFullBitmap,
   intersectInto,
   nextSetBit,
+  subtractFrom,
 } from '../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../common/columns.js';
 import { parseExactJson } from '../common/exact-json.js';
 import type { JsonObject } from '../common/types.js';
-import { EMPTY_COLUMN, narrowToKind } from './column-plans.js';
+import { EMPTY_COLUMN, type IsStopped, narrowToKind } from './column-plans.js';
 import {
   createIdColumn,
   elementsOfRows,
@@ -32,36 +34,31 @@ import {
 import { isRangeOperator, type RangeOperator } from './lookup.js';
 import { matchesDocument } from './operators.js';
 
-/** The matching rows, of length `view.rowCount`. The caller owns the bitmap. */
-export function evaluateFilter(node: FilterNode, view: MetadataView): Bitmap {
+/**
+ * Returns the matching rows, of length `view.rowCount`. The caller owns the bitmap.
+ * @param isStopped is checked between conditions, strings and rows of JSON. After a stop the result is wrong.
+ */
+export function evaluateFilter(
+  node: FilterNode,
+  view: MetadataView,
+  isStopped: IsStopped = () => false,
+): Bitmap {
   const rows = createFullBitmap(view.rowCount);
-  narrow(rows, node, { ...view, isStopped: () => false });
+  narrow(rows, node, { ...view, isStopped });
   return rows;
 }
 
-/** Like `evaluateFilter`; null after `isStopped`, which is checked between conditions, strings and JSON rows. */
-export function evaluateUntil(
-  node: FilterNode,
-  view: MetadataView,
-  isStopped: () => boolean,
-): Bitmap | null {
-  const rows = createFullBitmap(view.rowCount);
-  narrow(rows, node, { ...view, isStopped });
-  return isStopped() ? null : rows;
-}
-
-/** A view with a stop condition: after a stop the result is not used. */
 interface FilterView extends MetadataView {
-  readonly isStopped: () => boolean;
+  readonly isStopped: IsStopped;
 }
 
-/** Whether a condition of the filter must be looked up in the JSON of the rows. */
+/** Whether a condition of the filter must read the JSON of rows. */
 export function readsJson(node: FilterNode, view: MetadataView): boolean {
   return filterTests(node).some((test) => testReadsJson(test, view));
 }
 
 function testReadsJson(test: FilterTest, { isComplete, columns }: MetadataView): boolean {
-  // The fields of elements are in no column, nor are the elements of elements.
+  // Neither the fields of elements nor the elements of elements have a column.
   if (test.operator === '$elem_match') {
     const items = columns.get(test.path)?.items ?? null;
     if (items !== null && (readsFields(test.operand) || hasArrays(items.elements))) return true;
@@ -115,7 +112,7 @@ function columnAt(path: string, { columns, ids, rowCount }: MetadataView): Metad
   return path === ID_PATH ? createIdColumn(ids, rowCount) : (columns.get(path) ?? EMPTY_COLUMN);
 }
 
-/** The elements are filtered as if each of them were a row with one column. */
+/** Filters elements as if each of them were a row with a single column. */
 function narrowByElements(
   rows: Bitmap,
   { node }: ElementFilter,
@@ -133,7 +130,7 @@ function narrowByElements(
 }
 
 /**
- * Equalities first, since they leave the fewest rows, then ranges, those of a path together, then the
+ * Evaluates equalities first, because they leave the fewest rows, then the ranges of each path together, then the
  * rest in order, with conditions on JSON at the end.
  */
 function narrowToAll(rows: Bitmap, children: readonly FilterNode[], view: FilterView): void {
@@ -177,8 +174,8 @@ function narrowToAny(rows: Bitmap, children: readonly FilterNode[], view: Filter
 }
 
 /**
- * Moves children that read only JSON to the end and combines them, so that as few rows as possible are
- * parsed, and each of them once.
+ * Moves children that read only JSON to the end and combines them, so that as few rows as possible are parsed,
+ * and each only once.
  */
 function columnsFirst(
   kind: 'and' | 'or',
@@ -209,13 +206,4 @@ function narrowByJson(rows: Bitmap, node: FilterNode, view: FilterView): void {
     const document = parseExactJson(text) as JsonObject;
     if (!matchesDocument(node, document)) clearBit(rows, row);
   }
-}
-
-function copyBitmap({ length, words }: Bitmap): Bitmap {
-  return { length, words: words.slice() };
-}
-
-/** target &= ~other; both have the same length. */
-function subtractFrom(target: Bitmap, other: Bitmap): void {
-  for (let i = 0; i < target.words.length; i++) target.words[i] &= ~other.words[i];
 }

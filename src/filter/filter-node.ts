@@ -1,5 +1,5 @@
-// The filter tree: plain data that is sent to threads and stored in cursors as JSON. `parse.ts` creates
-// and validates it.
+// The filter tree. It is plain data, which is sent to threads and stored in cursors as JSON. `parse.ts` builds and
+// validates it.
 
 import { stringifyExactJson } from '../common/exact-json.js';
 import type { FILTER_OPERATORS, FilterOperatorName, KindOf } from '../common/filter-operators.js';
@@ -10,9 +10,11 @@ import type { Instant } from './instant.js';
 type Scalar = string | JsonNumber | boolean;
 export type Value = Scalar | null;
 
-/** Values from `from`, or from the least, up to but without `until`, or to the greatest. */
+/** The values from `from`, inclusive, to `until`, exclusive. */
 export interface Interval<Bound> {
+  /** Null for no lower bound. */
   readonly from: Bound | null;
+  /** Null for no upper bound. */
   readonly until: Bound | null;
 }
 
@@ -21,12 +23,12 @@ export type JsonType = (typeof JSON_TYPES)[number];
 
 /** A filter that one element of an array must satisfy. */
 export interface ElementFilter {
-  /** Whether elements are documents, so that only objects match; else they are at ELEMENT_PATH. */
+  /** Whether elements are documents, so that only objects match. Otherwise each is the value at ELEMENT_PATH. */
   readonly hasFields: boolean;
   readonly node: FilterNode;
 }
 
-/** A parsed operand by its kind. Strings are well formed, numbers finite and never -0. */
+/** The type of the parsed operand of each kind. Strings are well formed; numbers are finite and never -0. */
 export interface ParsedOperands {
   readonly value: Value;
   readonly values: readonly Value[];
@@ -37,17 +39,17 @@ export interface ParsedOperands {
   readonly regex: string;
   readonly instants: Interval<Instant>;
   readonly counts: Interval<number>;
-  /** In the order of JSON_TYPES, each once. */
+  /** Distinct and in the order of JSON_TYPES. */
   readonly types: readonly JsonType[];
   readonly elements: ElementFilter;
   readonly circle: Circle;
   readonly box: Box;
   readonly polygon: Polygon;
-  /** Words that the text of a vector must have; see `wordsPath`. */
+  /** Words that the text of a vector must contain; see `wordsPath`. */
   readonly words: string;
 }
 
-/** The operators of the tree: all but those that are complements of others, which become `not`. */
+/** The operators of the tree. Operators that are the complement of another become `not`. */
 export type TestOperator = {
   [name in FilterOperatorName]: (typeof FILTER_OPERATORS)[name] extends { complementOf: string }
     ? never
@@ -63,7 +65,7 @@ export type FilterTest<Name extends TestOperator = TestOperator> = {
     readonly path: string;
     readonly operator: name;
     readonly operand: Operands[name];
-    /** Strings are folded before they are compared, as those of the operand were. */
+    /** Strings are case-folded before they are compared, as the operand already is. */
     readonly ignoresCase?: true;
   };
 }[Name];
@@ -72,24 +74,24 @@ export type FilterNode =
   | FilterTest
   /** True for every document if it has no children. */
   | { readonly kind: 'and'; readonly children: readonly FilterNode[] }
-  /** Has at least one child. */
+  /** At least one child. */
   | { readonly kind: 'or'; readonly children: readonly FilterNode[] }
   | { readonly kind: 'not'; readonly child: FilterNode };
 
-/** True where all of them are. */
+/** Returns a node that requires all children. */
 export function allOf(children: readonly FilterNode[]): FilterNode {
   return children.length === 1 ? children[0]! : { kind: 'and', children };
 }
 
-/** The path of the vector's id. No metadata has it, since names that begin with "$" are rejected. */
+/** The path of the vector's id. It is no metadata path, because names that begin with "$" are rejected. */
 export const ID_PATH = '$id';
 
-/** The name under which filters have conditions on the indexed text of a vector. */
+/** The name of the indexed text of a vector in filters. */
 export const TEXT_NAME = '$text';
 
 /**
- * The path of a condition on words: of a column of true and missing values that the caller of the
- * evaluation makes of its index of text. No metadata has it.
+ * Returns the path of a condition on words. The caller of the evaluation adds a column of true and missing values
+ * at this path, computed with its text index. It is no metadata path.
  */
 export function wordsPath(words: string): string {
   return `${TEXT_NAME}:${words}`;
@@ -103,12 +105,12 @@ export function hasWordsTest(node: FilterNode): boolean {
 /** The path of an element in an `ElementFilter` without fields. */
 export const ELEMENT_PATH = '';
 
-/** The metadata paths that the filter reads, each once. */
+/** Returns the distinct metadata paths that the filter reads. */
 export function filterPaths(node: FilterNode): string[] {
   return [...new Set(filterTests(node).flatMap(testPaths))];
 }
 
-/** The metadata paths that a condition reads: of a point, those of its coordinates. */
+/** Returns the metadata paths that a condition reads; for a point those of its two coordinates. */
 export function testPaths(test: FilterTest): string[] {
   if (test.path === ID_PATH) return [];
   return isGeoTest(test) ? [`${test.path}.lat`, `${test.path}.lon`] : [test.path];
@@ -118,7 +120,7 @@ export function isGeoTest(test: FilterTest): test is FilterTest<GeoOperator> {
   return isGeoOperator(test.operator);
 }
 
-/** Every condition of the filter, in order; `$elem_match` counts as one. */
+/** Returns every condition of the filter, in order. `$elem_match` counts as one. */
 export function filterTests(node: FilterNode): FilterTest[] {
   switch (node.kind) {
     case 'test':
@@ -132,8 +134,8 @@ export function filterTests(node: FilterNode): FilterTest[] {
 }
 
 /**
- * A cache key: filters with equal texts match the same documents. Filters that differ only in order and
- * repetition of their conditions have equal texts.
+ * Returns a cache key: filters with equal keys match the same documents. Filters whose conditions differ only in
+ * order and repetition have equal keys.
  */
 export function filterText(node: FilterNode): string {
   switch (node.kind) {

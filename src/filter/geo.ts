@@ -1,8 +1,8 @@
-// Shapes on the globe and whether a point is in them, in float64. Documents and columns use the same
+// Shapes on the globe and tests whether a point is in them, in float64. Documents and columns use the same
 // functions, so that they agree to the last bit.
 //
-// A point has a latitude of −90 to 90 and a longitude of −180 to 180 degrees; −180 and 180 are the same
-// meridian. A border belongs to its shape.
+// Latitudes are −90 to 90 and longitudes −180 to 180 degrees; −180 and 180 are the same meridian. A border
+// belongs to its shape.
 
 export interface Point {
   readonly lat: number;
@@ -10,30 +10,30 @@ export interface Point {
 }
 
 /**
- * The points whose great-circle distance from the center, by the haversine formula on a sphere with the
- * mean radius of the Earth, is at most the radius.
+ * The points whose great-circle distance from the center is at most the radius, by the haversine formula on a
+ * sphere with the mean radius of the Earth.
  */
 export interface Circle {
   readonly center: Point;
   readonly radius_meters: number;
 }
 
-/** If the longitude of `top_left` is the greater one, the box contains the 180th meridian. */
+/** If the longitude of `top_left` is greater than that of `bottom_right`, the box contains the 180th meridian. */
 export interface Box {
   readonly top_left: Point;
   readonly bottom_right: Point;
 }
 
 /**
- * The points inside of `exterior` and not inside of any of `interiors`, by the even-odd rule. Edges are
- * straight in latitude and longitude and go the shorter way around the globe.
+ * The points inside `exterior` and outside all `interiors`, by the even-odd rule. Edges are straight in latitude
+ * and longitude and take the shorter way around the globe.
  */
 export interface Polygon {
   readonly exterior: Ring;
   readonly interiors: readonly Ring[];
 }
 
-/** At least three points; the last one is joined to the first. */
+/** At least three points. The last is joined to the first. */
 export type Ring = readonly Point[];
 
 export type GeoOperator = '$geo_radius' | '$geo_box' | '$geo_polygon';
@@ -44,7 +44,7 @@ export interface Shapes {
   readonly $geo_polygon: Polygon;
 }
 
-/** Whether the coordinates, in degrees, are of a point in the shape. */
+/** Whether the point with these coordinates, in degrees, is in the shape. */
 export type PointTest = (lat: number, lon: number) => boolean;
 
 /** The mean radius R1 of the International Union of Geodesy and Geophysics. */
@@ -55,7 +55,7 @@ const SHAPE_TESTS: {
   readonly [name in GeoOperator]: (shape: Shapes[name]) => PointTest;
 } = { $geo_radius: testCircle, $geo_box: testBox, $geo_polygon: testPolygon };
 
-/** Prepared once per shape, not per document: a polygon may have a thousand points. */
+/** Tests are prepared once per shape, not per document, because a polygon may have a thousand points. */
 const PREPARED = new WeakMap<object, PointTest>();
 
 export function shapeTest<Name extends GeoOperator>(
@@ -86,7 +86,7 @@ function testCircle({ center, radius_meters }: Circle): PointTest {
   const angle = radius_meters / EARTH_RADIUS_METERS;
   const haversineMax = angle >= Math.PI ? Number.POSITIVE_INFINITY : haversine(angle);
   const cosine = Math.cos(center.lat * RADIANS);
-  // Saves the trigonometry of most points. The margin is far above the rounding of either formula.
+  // Excludes most points without trigonometry. The margin is far above the rounding errors of both formulas.
   const degreesMax = angle / RADIANS + 1e-6;
   return (lat, lon) => {
     if (!(Math.abs(lat - center.lat) <= degreesMax && isLatitude(lat) && isLongitude(lon))) {
@@ -97,7 +97,7 @@ function testCircle({ center, radius_meters }: Circle): PointTest {
   };
 }
 
-/** Of an angle in radians. */
+/** @param angle in radians. */
 function haversine(angle: number): number {
   const sine = Math.sin(angle / 2);
   return sine * sine;
@@ -123,11 +123,11 @@ function testPolygon({ exterior, interiors }: Polygon): PointTest {
   return (lat, lon) =>
     isLatitude(lat) &&
     isLongitude(lon) &&
-    placeIn(outer, lat, lon) !== 'outside' &&
-    !holes.some((hole) => placeIn(hole, lat, lon) === 'inside');
+    sideOf(outer, lat, lon) !== 'outside' &&
+    !holes.some((hole) => sideOf(hole, lat, lon) === 'inside');
 }
 
-/** A ring on a plane, where longitudes go on beyond 180 degrees. */
+/** A ring on a plane, where longitudes continue beyond 180 degrees. */
 interface FlatRing {
   /** [pointCount + 1]; the first point is repeated at the end. */
   readonly lats: Float64Array;
@@ -152,13 +152,13 @@ function layOut(ring: Ring): FlatRing {
   };
 }
 
-/** Whether the edges go once around a pole, so that the ring has no inside. */
+/** Whether the edges go around a pole, so that the ring has no inside. */
 export function enclosesPole(ring: Ring): boolean {
   const { lons } = layOut(ring);
   return lons[0] !== lons[lons.length - 1];
 }
 
-/** The longitude plus the multiple of 360 that brings it within 180 of `other`. */
+/** Adds the multiple of 360 that brings a longitude within 180 degrees of `other`. */
 function nearestTurn(lon: number, other: number): number {
   let nearest = lon;
   while (nearest - other > 180) nearest -= 360;
@@ -166,34 +166,34 @@ function nearestTurn(lon: number, other: number): number {
   return nearest;
 }
 
-type Place = 'inside' | 'border' | 'outside';
+type Side = 'inside' | 'border' | 'outside';
 
-function placeIn(ring: FlatRing, lat: number, lon: number): Place {
+function sideOf(ring: FlatRing, lat: number, lon: number): Side {
   if (lat < ring.south || lat > ring.north) return 'outside';
   // A ring may lie several turns away, and one of 360 degrees contains its first meridian twice.
   const firstTurn = Math.floor((ring.west - lon) / 360);
-  let place: Place = 'outside';
-  for (let turn = firstTurn; lon + 360 * turn <= ring.east && place !== 'inside'; turn++) {
-    const found = placeOnPlane(ring, lat, lon + 360 * turn);
-    if (found !== 'outside') place = found;
+  let side: Side = 'outside';
+  for (let turn = firstTurn; lon + 360 * turn <= ring.east && side !== 'inside'; turn++) {
+    const found = sideOnPlane(ring, lat, lon + 360 * turn);
+    if (found !== 'outside') side = found;
   }
-  return place;
+  return side;
 }
 
 /** Counts the edges that a line from the point to the east crosses. */
-function placeOnPlane({ lats, lons }: FlatRing, lat: number, lon: number): Place {
+function sideOnPlane({ lats, lons }: FlatRing, lat: number, lon: number): Side {
   let isInside = false;
   for (let i = 1; i < lats.length; i++) {
     const fromLat = lats[i - 1];
     const toLat = lats[i];
     const fromLon = lons[i - 1];
     const toLon = lons[i];
-    // Twice the area of the triangle of edge and point: positive if the point is left of the edge.
-    const side = (toLon - fromLon) * (lat - fromLat) - (lon - fromLon) * (toLat - fromLat);
-    if (side === 0 && isWithin(lat, fromLat, toLat) && isWithin(lon, fromLon, toLon)) {
+    // Twice the signed area of the triangle of edge and point: positive if the point is left of the edge.
+    const area = (toLon - fromLon) * (lat - fromLat) - (lon - fromLon) * (toLat - fromLat);
+    if (area === 0 && isWithin(lat, fromLat, toLat) && isWithin(lon, fromLon, toLon)) {
       return 'border';
     }
-    if (fromLat <= lat !== toLat <= lat && side > 0 === toLat > fromLat) isInside = !isInside;
+    if (fromLat <= lat !== toLat <= lat && area > 0 === toLat > fromLat) isInside = !isInside;
   }
   return isInside ? 'inside' : 'outside';
 }

@@ -1,10 +1,10 @@
 // Instants from text: the date-time and full-date of RFC 3339, compared as points in time.
 //
-// A date alone is its midnight in UTC, and a time without an offset is in UTC. Fractions of a second have
-// up to nine digits, so that every instant is a whole number of nanoseconds. Second 60 is second 0 of
-// the next minute.
+// A date alone is midnight UTC on that day, and a time without an offset is in UTC. Fractions of a second have
+// up to nine digits, so that every instant is a whole number of nanoseconds. Second 60 is second 0 of the next
+// minute.
 
-/** Seconds since 1970-01-01T00:00:00Z, and nanoseconds below 1 000 000 000. */
+/** Seconds since 1970-01-01T00:00:00Z, and nanoseconds below 1,000,000,000. */
 export type Instant = readonly [seconds: number, nanoseconds: number];
 
 export const INSTANT_EXPECTED =
@@ -15,7 +15,7 @@ export function parseInstant(text: string): Instant | null {
   return readInstant(bytes, 0, bytes.length);
 }
 
-/** The instant that `bytes[start..end)` denotes, or null. */
+/** Returns the instant that `bytes[start..end)` denotes, or null. */
 export function readInstant(bytes: Uint8Array, start: number, end: number): Instant | null {
   const length = end - start;
   if (length < DATE_BYTES || length > INSTANT_BYTES_MAX) return null;
@@ -32,12 +32,12 @@ export function readInstant(bytes: Uint8Array, start: number, end: number): Inst
   return Number.isNaN(seconds) ? null : [seconds, readNanoseconds(bytes, fraction, zone)];
 }
 
-/** Negative, 0 or positive if a is before, at or after b. */
+/** Returns a negative number, 0 or a positive number if a is before, at or after b. */
 export function compareInstants(a: Instant, b: Instant): number {
   return a[0] - b[0] || a[1] - b[1];
 }
 
-/** A nanosecond later. */
+/** Returns the instant one nanosecond later. */
 export function nextInstant([seconds, nanoseconds]: Instant): Instant {
   return nanoseconds === 999_999_999 ? [seconds + 1, 0] : [seconds, nanoseconds + 1];
 }
@@ -48,12 +48,12 @@ const FRACTION_DIGITS_MAX = 9;
 const INSTANT_BYTES_MAX = '2026-01-31T09:30:00.123456789+01:00'.length;
 const DAY_SECONDS = 86_400;
 
-/** By month from 1. */
+/** The most days of each month, by month from 1. */
 const MONTH_DAYS = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /** Days of a common year before the month. */
 const DAYS_BEFORE = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
-/** Days since 1970-01-01, or NaN. */
+/** Returns the days since 1970-01-01, or NaN. */
 function readDay(bytes: Uint8Array, at: number): number {
   const year = readDigits(bytes, at, 4);
   const month = readDigits(bytes, at + 5, 2);
@@ -62,18 +62,18 @@ function readDay(bytes: Uint8Array, at: number): number {
   if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1)) return Number.NaN;
   const isLeapYear = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   if (day > MONTH_DAYS[month] || (month === 2 && day === 29 && !isLeapYear)) return Number.NaN;
-  // 719 528 days from 0000-01-01 to 1970-01-01; year 0 is a leap year.
+  // There are 719,528 days from 0000-01-01 to 1970-01-01; year 0 is a leap year.
   const leapDays = year === 0 ? 0 : 1 + countLeapYears(year - 1);
   const isAfterLeapDay = isLeapYear && month > 2;
   return year * 365 + leapDays + DAYS_BEFORE[month] + Number(isAfterLeapDay) + day - 1 - 719_528;
 }
 
-/** The leap years from 1 to `year`. */
+/** Returns the number of leap years from 1 to `year`. */
 function countLeapYears(year: number): number {
   return Math.floor(year / 4) - Math.floor(year / 100) + Math.floor(year / 400);
 }
 
-/** The second of the day of `hh:mm:ss`, or NaN. */
+/** Returns the second of the day that `hh:mm:ss` denotes, or NaN. */
 function readTime(bytes: Uint8Array, at: number): number {
   const hour = readDigits(bytes, at, 2);
   const minute = readDigits(bytes, at + 3, 2);
@@ -84,7 +84,7 @@ function readTime(bytes: Uint8Array, at: number): number {
     : Number.NaN;
 }
 
-/** The end of the fraction that may begin at `at`: `at` itself if it is none or not valid. */
+/** Returns the end of the fraction that may begin at `at`; `at` itself if there is no valid fraction. */
 function skipFraction(bytes: Uint8Array, at: number, end: number): number {
   if (at >= end || bytes[at] !== POINT) return at;
   let next = at + 1;
@@ -93,14 +93,14 @@ function skipFraction(bytes: Uint8Array, at: number, end: number): number {
   return digitCount >= 1 && digitCount <= FRACTION_DIGITS_MAX ? next : at;
 }
 
-/** Of the fraction `bytes[start..end)` with its point, or 0 if it is empty. */
+/** Returns the nanoseconds of the fraction `bytes[start..end)`, which includes its point; 0 if it is empty. */
 function readNanoseconds(bytes: Uint8Array, start: number, end: number): number {
   const digitCount = end - start - 1;
   if (digitCount < 1) return 0;
   return readDigits(bytes, start + 1, digitCount) * 10 ** (FRACTION_DIGITS_MAX - digitCount);
 }
 
-/** Seconds ahead of UTC of a zone that takes all of `bytes[at..end)`, or NaN. */
+/** Returns how many seconds the time zone `bytes[at..end)` is ahead of UTC, or NaN. */
 function readOffset(bytes: Uint8Array, at: number, end: number): number {
   if (at === end) return 0;
   if (at + 1 === end) return isOneOf(bytes[at], 'Zz') ? 0 : Number.NaN;
@@ -117,7 +117,7 @@ const COLON = ':'.charCodeAt(0);
 const POINT = '.'.charCodeAt(0);
 const ZERO = '0'.charCodeAt(0);
 
-/** The number that `count` digits denote, or NaN. */
+/** Returns the number that `count` digits denote, or NaN. */
 function readDigits(bytes: Uint8Array, at: number, count: number): number {
   let number = 0;
   for (let i = at; i < at + count; i++) {
@@ -128,7 +128,7 @@ function readDigits(bytes: Uint8Array, at: number, count: number): number {
   return number;
 }
 
-/** 0 to 9, or -1. */
+/** Returns 0 to 9, or -1 if the byte is no digit. */
 function digitOf(byte: number): number {
   const digit = byte - ZERO;
   return digit >= 0 && digit <= 9 ? digit : -1;

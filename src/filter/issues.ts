@@ -1,4 +1,4 @@
-// The issues that parsing a filter finds, each with its place in the request. Stops at ISSUES_MAX.
+// The issues that parsing a filter finds, each with its location in the request. Parsing stops at ISSUES_MAX.
 
 import {
   type FieldPath,
@@ -10,14 +10,14 @@ import {
 } from '../common/errors.js';
 import type { Json } from '../common/types.js';
 
-/** Where the parser is. */
-export interface Position {
+/** A place in the JSON of the filter. */
+export interface Location {
   readonly path: FieldPath;
   /** The number of `$and`, `$or`, `$not` and `$elem_match` around it. */
   readonly depth: number;
 }
 
-export function within({ path, depth }: Position, key: string | number): Position {
+export function within({ path, depth }: Location, key: string | number): Location {
   return { path: [...path, key], depth };
 }
 
@@ -29,28 +29,28 @@ export class IssueList {
     if (this.#issues.length > 0) throw validationError(this.#issues, 'invalid_filter');
   }
 
-  /** `subject` and `expected` are the beginning of a sentence, as in "a filter is" "an object". */
-  reportType(position: Position, subject: string, expected: string, value: Json): void {
-    this.report(position, subject, expected, describeType(value));
+  /** Reports a value of a wrong type. `expected` is a noun phrase, such as "an object". */
+  reportType(location: Location, expected: string, value: Json): void {
+    this.report(location, expected, describeJson(value));
   }
 
-  report(position: Position, subject: string, expected: string, actual: string | number): void {
-    const detail = `${subject} ${expected}; found ${actual}`;
-    this.add(position, { code: 'invalid_filter', detail, expected, actual });
+  report(location: Location, expected: string, actual: string | number): void {
+    const detail = `Expected ${expected}; found ${actual}.`;
+    this.add(location, { code: 'invalid_filter', detail, expected, actual });
   }
 
-  reportBound(position: Position, what: string, expected: number, actual: number | string): void {
-    const detail = `at most ${expected} ${what}; found ${actual}`;
-    this.add(position, { code: 'limit_exceeded', detail, expected, actual });
+  reportBound(location: Location, what: string, expected: number, actual: number | string): void {
+    const detail = `Expected at most ${expected} ${what}; found ${actual}.`;
+    this.add(location, { code: 'limit_exceeded', detail, expected, actual });
   }
 
-  add({ path }: Position, violation: Violation): void {
+  add({ path }: Location, violation: Violation): void {
     this.#issues.push({ ...violation, location: field(...path) });
     if (this.#issues.length === ISSUES_MAX) this.throwIssues();
   }
 }
 
-export function describeType(value: Json): string {
+export function describeJson(value: Json): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
   if (typeof value === 'object') {

@@ -1,5 +1,5 @@
-// Lookups: the answers of an operator for the scalars of a column, prepared once as small tables by kind
-// and by dictionary code, an interval of numbers and a sorted list. Arrays and rows are left to others.
+// Lookups hold the answers of an operator for the scalars of a column, prepared once as small tables by kind and by
+// dictionary code, an interval of numbers and a sorted list. Callers handle arrays and rows.
 
 import { KIND, type MetadataColumn, numberAt } from '../common/columns.js';
 import { isJsonNumber, nextBelow } from '../common/exact-json.js';
@@ -8,24 +8,24 @@ import { compareStrings, findStrings, type Passing, testStrings } from './dictio
 import type { Operands, TestOperator, Value } from './filter-node.js';
 import type { StringTest } from './string-tests.js';
 
-/** An entry of `byKind`: the answer depends on the value. */
+/** An entry of `byKind` for kinds whose answer depends on the value. */
 export const BY_VALUE = -1;
 
-/** Answers are 0 for no and 1 for yes; an equality answers which of its values, 1 to `valueCount`. */
+/** Answers are 0 for no and 1 for yes. An equality answers which of its values matched, 1 to `valueCount`. */
 export interface Lookup {
   /** [8]: the answer by KIND, or BY_VALUE. */
   readonly byKind: Int32Array;
-  /** Numbers match if they are in the closed interval low..high … */
+  /** Numbers match if they are in the closed interval low..high and in `numbers`. */
   readonly low: number;
   readonly high: number;
-  /** … and in this list. Null if the interval decides; the answer is then 1. */
+  /** Null if the interval alone decides; the answer is then 1. */
   readonly numbers: NumberList | null;
   /**
-   * Where float64 does not decide, for a column with residues: the answer for a number that interval and list
-   * let pass, and which a range asks for at the ends of its interval only. Else null.
+   * The answer for a number that passes as a float64, in a column with residues; otherwise null. A range needs it only
+   * at the ends of its interval.
    */
   readonly exact: ((number: JsonNumber) => number) | null;
-  /** The answer for strings by dictionary code. */
+  /** The answer for strings, by dictionary code. */
   readonly byCode: Int32Array;
   /** The number of distinct values of an equality; 0 for other operators. */
   readonly valueCount: number;
@@ -38,13 +38,13 @@ const SINGLE_VALUES = [
   [true, KIND.true],
 ] as const;
 
-/** Answers which of `values` a scalar or null equals; equal values count once. */
+/** Creates a lookup of the index of the equal value; equal values count once. */
 export function createEquality(values: readonly Value[], column: MetadataColumn): Lookup {
   const distinct = [...new Set(values)];
   const strings = distinct.filter((value) => typeof value === 'string');
   const exactNumbers = distinct.filter((value) => isJsonNumber(value));
   const hasResidues = column.residues !== null;
-  // A column without residues has no bigint.
+  // A column without residues contains no bigint.
   const comparable = hasResidues ? exactNumbers : exactNumbers.filter(isFloat64);
   const numbers = Float64Array.from(new Set(comparable.map(Number))).sort();
   const firstAnswer = strings.length + 1;
@@ -84,7 +84,7 @@ export function isRangeOperator(operator: TestOperator): operator is RangeOperat
   return Object.hasOwn(PASSING, operator);
 }
 
-/** Answers 1 for numbers or strings that satisfy the operator. */
+/** Creates a lookup of the numbers or strings that satisfy the operator. */
 export function createRange(
   operator: RangeOperator,
   bound: Operands[RangeOperator],
@@ -115,7 +115,7 @@ export function createRange(
   return nothing;
 }
 
-/** Answers 1 for the strings that pass the test. */
+/** Creates a lookup of the strings that pass the test. */
 export function createStringLookup(
   test: StringTest,
   { dictionary, dictionaryCount }: MetadataColumn,
@@ -127,7 +127,7 @@ export function createStringLookup(
   return { ...nothing, byCode: testStrings(dictionary, dictionaryCount, test, isStopped) };
 }
 
-/** Answers 1 where both ranges over a column do. */
+/** Combines two ranges over a column; both must be satisfied. */
 export function intersectRanges(a: Lookup, b: Lookup): Lookup {
   return {
     ...a,
@@ -145,14 +145,14 @@ function bothOf(a: Exact, b: Exact): Exact {
   return (number) => a(number) & b(number);
 }
 
-/** Gives the same answer for every kind. */
+/** Creates a lookup with the same answer for every kind. */
 export function createUniform(answer: 0 | 1): Lookup {
   const byKind = new Int32Array(8).fill(answer);
   const byCode = new Int32Array(0);
   return { byKind, low: 0, high: 0, numbers: null, exact: null, byCode, valueCount: 0 };
 }
 
-/** The answer for a row, or BY_VALUE where it is neither a number nor a string and the kind does not decide. */
+/** Returns the answer for a row; BY_VALUE for an array whose elements decide. */
 export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): number {
   const kind = column.kinds[row];
   const answer = lookup.byKind[kind];
@@ -168,7 +168,7 @@ function lookUpNumber(lookup: Lookup, column: MetadataColumn, row: number): numb
   return answer === 0 ? 0 : answerExactly(lookup, column, row, answer);
 }
 
-/** The answer for a number that passes as a float64, with that `answer`. */
+/** Returns the exact answer for a number whose answer as a float64 is `answer`. */
 export function answerExactly(
   { low, high, exact, valueCount }: Lookup,
   column: MetadataColumn,
@@ -188,20 +188,20 @@ function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Arr
   return findStrings(dictionary, dictionaryCount, encoded);
 }
 
-/** Sorted numbers in buckets of equal width; most buckets are empty if the numbers are spread evenly. */
+/** Sorted numbers in buckets of equal width. If the numbers are spread evenly, a bucket holds at most a few. */
 export interface NumberList {
   /** Ascending, distinct. */
   readonly numbers: Float64Array;
   /** Bucket b holds `numbers[starts[b]..starts[b + 1])`. */
   readonly starts: Int32Array;
   readonly bucketsPerUnit: number;
-  /** The answer for `numbers[0]`; those for the next numbers follow. */
+  /** The answer for `numbers[0]`; the answers for the next numbers follow. */
   readonly firstAnswer: number;
 }
 
 function indexNumbers(numbers: Float64Array, firstAnswer: number): NumberList {
   const bucketCount = Math.max(256, 4 * numbers.length);
-  // Infinity or 0 for a single number or numbers very far apart: one bucket then has all.
+  // It is Infinity for a single number and 0 for numbers that are very far apart; one bucket then holds all.
   const bucketsPerUnit = bucketCount / (numbers[numbers.length - 1] - numbers[0]);
   const starts = new Int32Array(bucketCount + 2);
   for (const number of numbers) starts[bucketOf(number, numbers[0], bucketsPerUnit) + 1]++;
@@ -209,12 +209,12 @@ function indexNumbers(numbers: Float64Array, firstAnswer: number): NumberList {
   return { numbers, starts, bucketsPerUnit, firstAnswer };
 }
 
-/** The bucket of a number between the least and the greatest: 0 to the bucket count. */
+/** Returns the bucket, 0 to the bucket count, of a number between the least and the greatest. */
 function bucketOf(number: number, least: number, bucketsPerUnit: number): number {
   return ((number - least) * bucketsPerUnit) | 0;
 }
 
-/** The answer for a number between the least and the greatest of the list. */
+/** Returns the answer for a number between the least and the greatest of the list. */
 export function findNumber(
   { numbers, starts, bucketsPerUnit, firstAnswer }: NumberList,
   number: number,
@@ -231,7 +231,7 @@ export function findNumber(
   return 0;
 }
 
-/** The closed interval of the float64 values that pass a comparison with `bound`. */
+/** Returns the closed interval of the float64 values that pass a comparison with `bound`. */
 function intervalOf(bound: JsonNumber, { below, equal }: Passing): readonly [number, number] {
   const nearest = Number(bound);
   if (below === 1) {

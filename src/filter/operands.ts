@@ -1,5 +1,5 @@
-// Parsers of operands, from JSON to the operands of the filter tree. A parser reports what is wrong and
-// then returns undefined.
+// Parses operands from JSON to the operands of the filter tree. A parser reports what is wrong and then returns
+// undefined.
 
 import type { OperandKind } from '../common/filter-operators.js';
 import type { Limits } from '../common/limits.js';
@@ -30,28 +30,27 @@ import {
   nextInstant,
   parseInstant,
 } from './instant.js';
-import { describeType, type IssueList, type Position, within } from './issues.js';
+import { describeJson, type IssueList, type Location, within } from './issues.js';
 import { checkPattern } from './pattern.js';
 
-/** What parsers of operands need of the parser of the filter. */
+/** What parsers of operands need from the parser of the filter. */
 export interface OperandContext {
   readonly limits: Limits;
   readonly issues: IssueList;
-  /** Counts a `$regex`; false if the filter has too many of them. */
-  countPattern(position: Position): boolean;
-  parseElements(value: Json, position: Position): ElementFilter | undefined;
+  /** Counts a `$regex`. Returns false, after reporting it, if the filter contains too many. */
+  countPattern(location: Location): boolean;
+  parseElements(value: Json, location: Location): ElementFilter | undefined;
 }
 
 type OperandParser<Operand> = (
   value: Json,
-  position: Position,
+  location: Location,
   context: OperandContext,
 ) => Operand | undefined;
 
 /** The type of an operand, or of its elements. */
 interface ValueType<Accepted extends Value> {
   readonly expected: string;
-  /** Only values of the type Accepted pass. */
   accepts(value: Json): value is Accepted;
 }
 
@@ -79,25 +78,24 @@ const SCALAR_OR_NULL: ValueType<Value> = {
 };
 
 function one<Accepted extends Value>(type: ValueType<Accepted>): OperandParser<Accepted> {
-  return (value, position, { issues }) => parseValue(type, value, position, issues);
+  return (value, location, { issues }) => parseValue(type, value, location, issues);
 }
 
 function list<Accepted extends Value>(
   type: ValueType<Accepted>,
 ): OperandParser<readonly Accepted[]> {
-  return (values, position, { issues, limits }) => {
+  return (values, location, { issues, limits }) => {
     if (!Array.isArray(values)) {
-      const expected = `an array, each value ${type.expected}`;
-      issues.reportType(position, 'the operator takes', expected, values);
+      issues.reportType(location, `an array in which each value is ${type.expected}`, values);
       return undefined;
     }
     const max = limits.filterValuesMax;
     if (values.length > max) {
-      issues.reportBound(position, 'values in one operator', max, values.length);
+      issues.reportBound(location, 'values in one operator', max, values.length);
       return undefined;
     }
     return values
-      .map((value, i) => parseValue(type, value, within(position, i), issues))
+      .map((value, i) => parseValue(type, value, within(location, i), issues))
       .filter((value) => value !== undefined);
   };
 }
@@ -105,19 +103,18 @@ function list<Accepted extends Value>(
 function parseValue<Accepted extends Value>(
   { accepts, expected }: ValueType<Accepted>,
   value: Json,
-  position: Position,
+  location: Location,
   issues: IssueList,
 ): Accepted | undefined {
   if (!accepts(value)) {
-    issues.reportType(position, 'the value is', expected, value);
+    issues.reportType(location, expected, value);
     return undefined;
   }
   if (typeof value === 'string' && !value.isWellFormed()) {
-    const found = 'half of a surrogate pair, which no stored string has';
-    issues.report(position, 'the value is', 'text that UTF-8 can hold', found);
+    issues.report(location, 'text that UTF-8 can encode', 'half of a surrogate pair');
     return undefined;
   }
-  // Numbers stay numbers.
+  // Turns -0 into 0.
   return value === 0 ? (0 as Accepted) : value;
 }
 
@@ -125,53 +122,50 @@ function isFiniteNumber(value: Json | undefined): value is number {
   return Number.isFinite(value);
 }
 
-/** The words of `$match`. */
-const parseWords: OperandParser<string> = (value, position, { issues, limits }) => {
-  const words = parseValue(STRING, value, position, issues);
+const parseWords: OperandParser<string> = (value, location, { issues, limits }) => {
+  const words = parseValue(STRING, value, location, issues);
   const max = limits.textQueryCharactersMax;
   if (words === undefined || words.length <= max) return words;
-  issues.reportBound(position, 'characters in $match', max, words.length);
+  issues.reportBound(location, 'characters in $match', max, words.length);
   return undefined;
 };
 
-/** A pattern of `$like`. */
-const parseLikePattern: OperandParser<string> = (value, position, context) => {
-  const pattern = parsePatternText(value, position, context);
-  // A pair of backslashes is a literal one.
+const parseLikePattern: OperandParser<string> = (value, location, context) => {
+  const pattern = parsePatternText(value, location, context);
+  // A pair of backslashes stands for a literal one.
   if (pattern === undefined || !/(^|[^\\])(\\\\)*\\$/.test(pattern)) return pattern;
   const expected = 'a character after each backslash';
-  context.issues.report(position, 'a pattern has', expected, 'a single backslash at its end');
+  context.issues.report(location, expected, 'a single backslash at the end of the pattern');
   return undefined;
 };
 
-/** A pattern of `$regex`. */
-const parseRegex: OperandParser<string> = (value, position, context) => {
-  const pattern = parsePatternText(value, position, context);
-  if (pattern === undefined || !context.countPattern(position)) return undefined;
+const parseRegex: OperandParser<string> = (value, location, context) => {
+  const pattern = parsePatternText(value, location, context);
+  if (pattern === undefined || !context.countPattern(location)) return undefined;
   const { issues, limits } = context;
   const max = limits.filterPatternInstructionsMax;
   const checked = checkPattern(pattern, max);
   if ('problem' in checked) {
-    issues.report(position, 'the pattern is', 'a regular expression of RE2', checked.problem);
+    issues.report(location, 'a regular expression in RE2 syntax', checked.problem);
     return undefined;
   }
   if (checked.instructionCount > max) {
-    const what = 'instructions of a compiled pattern, in which repetitions are written out';
-    issues.reportBound(position, what, max, checked.instructionCount);
+    const what = 'instructions in the compiled pattern, with repetitions expanded';
+    issues.reportBound(location, what, max, checked.instructionCount);
     return undefined;
   }
   return pattern;
 };
 
-const parsePatternText: OperandParser<string> = (value, position, { issues, limits }) => {
-  const pattern = parseValue(STRING, value, position, issues);
+const parsePatternText: OperandParser<string> = (value, location, { issues, limits }) => {
+  const pattern = parseValue(STRING, value, location, issues);
   const max = limits.filterPatternCharactersMax;
   if (pattern === undefined || pattern.length <= max) return pattern;
-  issues.reportBound(position, 'characters in a pattern', max, pattern.length);
+  issues.reportBound(location, 'characters in a pattern', max, pattern.length);
   return undefined;
 };
 
-/** Bounds of an interval: integers, or other values of which each has a next one. */
+/** The type of the bounds of an interval: values that each have a successor. */
 interface BoundType<Bound> {
   readonly expected: string;
   read(value: Json): Bound | null;
@@ -180,7 +174,7 @@ interface BoundType<Bound> {
 }
 
 const COUNT: BoundType<number> = {
-  expected: 'an integer from 0 on',
+  expected: 'a non-negative integer',
   read: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) + 0 : null),
   next: (count) => count + 1,
   compare: (a, b) => a - b,
@@ -198,22 +192,22 @@ const parseInstants = interval(INSTANT);
 
 const COMPARISONS = ['$eq', '$gt', '$gte', '$lt', '$lte'];
 
-/** A bound, which is the only value of the interval, or an object of comparisons. */
+/** Parses a bound, which is then the only value of the interval, or an object of comparisons. */
 function interval<Bound>(type: BoundType<Bound>): OperandParser<Interval<Bound>> {
-  return (value, position, { issues }) => {
-    if (!isJsonObject(value)) return narrowInterval(type, WHOLE, '$eq', value, position, issues);
+  return (value, location, { issues }) => {
+    if (!isJsonObject(value)) return narrowInterval(type, WHOLE, '$eq', value, location, issues);
     const comparisons = Object.entries(value);
     if (comparisons.length === 0) {
-      issues.report(position, 'the operator takes', 'a comparison', 'an empty object');
+      issues.report(location, 'at least one comparison', 'an empty object');
       return undefined;
     }
     let result: Interval<Bound> | undefined = WHOLE;
     for (const [name, bound] of comparisons) {
       if (!COMPARISONS.includes(name)) {
-        reportUnknown(issues, position, name, COMPARISONS);
+        reportUnknown(issues, location, name, COMPARISONS);
         return undefined;
       }
-      result &&= narrowInterval(type, result, name, bound, within(position, name), issues);
+      result &&= narrowInterval(type, result, name, bound, within(location, name), issues);
     }
     return result;
   };
@@ -226,13 +220,13 @@ function narrowInterval<Bound>(
   { from, until }: Interval<Bound>,
   comparison: string,
   value: Json,
-  position: Position,
+  location: Location,
   issues: IssueList,
 ): Interval<Bound> | undefined {
   const bound = read(value);
   if (bound === null) {
     const actual = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : shown(value);
-    issues.report(position, 'the value is', expected, actual);
+    issues.report(location, expected, actual);
     return undefined;
   }
   const low = comparison === '$gt' ? next(bound) : bound;
@@ -245,55 +239,53 @@ function narrowInterval<Bound>(
   };
 }
 
-/** A type of JSON or several. */
-const parseTypes: OperandParser<readonly JsonType[]> = (value, position, { issues }) => {
+/** Parses the name of a JSON type or an array of such names. */
+const parseTypes: OperandParser<readonly JsonType[]> = (value, location, { issues }) => {
   const names: readonly Json[] = Array.isArray(value) ? value : [value];
   const known: readonly Json[] = JSON_TYPES;
   const wrong = names.findIndex((name) => !known.includes(name));
   if (wrong === -1 && names.length > 0) return JSON_TYPES.filter((type) => names.includes(type));
-  const at = Array.isArray(value) && names.length > 0 ? within(position, wrong) : position;
+  const at = Array.isArray(value) && names.length > 0 ? within(location, wrong) : location;
   const found = names[wrong] ?? value;
-  const actual = typeof found === 'string' ? found.slice(0, 40) : describeType(found);
-  issues.report(at, 'the type is', `one of ${JSON_TYPES.join(', ')}`, actual);
+  const actual = typeof found === 'string' ? found.slice(0, 40) : describeJson(found);
+  issues.report(at, `one of ${JSON_TYPES.join(', ')}`, actual);
   return undefined;
 };
 
-const parseCircle: OperandParser<Circle> = (value, position, { issues }) => {
-  const circle = parseMembers(value, ['center', 'radius_meters'], position, issues);
+const parseCircle: OperandParser<Circle> = (value, location, { issues }) => {
+  const circle = parseMembers(value, ['center', 'radius_meters'], location, issues);
   if (circle === undefined) return undefined;
-  const center = parsePoint(circle.center, within(position, 'center'), issues);
+  const center = parsePoint(circle.center, within(location, 'center'), issues);
   const radius = circle.radius_meters;
   if (!isFiniteNumber(radius) || radius < 0) {
-    const at = within(position, 'radius_meters');
-    const expected = 'a number of meters from 0 on';
-    issues.report(at, 'the radius is', expected, shown(radius ?? null));
+    const at = within(location, 'radius_meters');
+    issues.report(at, 'a non-negative number of meters', shown(radius ?? null));
     return undefined;
   }
   return center && { center, radius_meters: radius + 0 };
 };
 
-const parseBox: OperandParser<Box> = (value, position, { issues }) => {
-  const box = parseMembers(value, ['top_left', 'bottom_right'], position, issues);
+const parseBox: OperandParser<Box> = (value, location, { issues }) => {
+  const box = parseMembers(value, ['top_left', 'bottom_right'], location, issues);
   if (box === undefined) return undefined;
-  const topLeft = parsePoint(box.top_left, within(position, 'top_left'), issues);
-  const bottomRight = parsePoint(box.bottom_right, within(position, 'bottom_right'), issues);
+  const topLeft = parsePoint(box.top_left, within(location, 'top_left'), issues);
+  const bottomRight = parsePoint(box.bottom_right, within(location, 'bottom_right'), issues);
   if (topLeft === undefined || bottomRight === undefined) return undefined;
   if (topLeft.lat < bottomRight.lat) {
-    const at = within(within(position, 'top_left'), 'lat');
-    const expected = `at least ${bottomRight.lat}, that of bottom_right`;
-    issues.report(at, 'the latitude of top_left is', expected, topLeft.lat);
+    const at = within(within(location, 'top_left'), 'lat');
+    const expected = `at least ${bottomRight.lat}, the latitude of bottom_right`;
+    issues.report(at, expected, topLeft.lat);
     return undefined;
   }
   return { top_left: topLeft, bottom_right: bottomRight };
 };
 
-const parsePolygon: OperandParser<Polygon> = (value, position, { issues, limits }) => {
-  const polygon = parseMembers(value, ['exterior', 'interiors'], position, issues, ['interiors']);
+const parsePolygon: OperandParser<Polygon> = (value, location, { issues, limits }) => {
+  const polygon = parseMembers(value, ['exterior', 'interiors'], location, issues, ['interiors']);
   if (polygon === undefined) return undefined;
   const { exterior, interiors = [] } = polygon;
   if (!Array.isArray(interiors)) {
-    const expected = 'an array of rings';
-    issues.reportType(within(position, 'interiors'), 'the interiors are', expected, interiors);
+    issues.reportType(within(location, 'interiors'), 'an array of rings', interiors);
     return undefined;
   }
   const max = limits.filterPolygonPointsMax;
@@ -302,19 +294,19 @@ const parsePolygon: OperandParser<Polygon> = (value, position, { issues, limits 
     0,
   );
   if (pointCount > max) {
-    issues.reportBound(position, 'points in one polygon', max, pointCount);
+    issues.reportBound(location, 'points in one polygon', max, pointCount);
     return undefined;
   }
-  const outer = parseRing(exterior, within(position, 'exterior'), issues);
+  const outer = parseRing(exterior, within(location, 'exterior'), issues);
   const holes = interiors
-    .map((ring, i) => parseRing(ring, within(within(position, 'interiors'), i), issues))
+    .map((ring, i) => parseRing(ring, within(within(location, 'interiors'), i), issues))
     .filter((ring) => ring !== undefined);
   return outer && holes.length === interiors.length
     ? { exterior: outer, interiors: holes }
     : undefined;
 };
 
-/** By the kind of operand that FILTER_OPERATORS names. */
+/** Parsers by the kind of operand that FILTER_OPERATORS names. */
 const PARSERS: { readonly [kind in OperandKind]: OperandParser<ParsedOperands[kind]> } = {
   value: one(SCALAR_OR_NULL),
   values: list(SCALAR_OR_NULL),
@@ -326,35 +318,35 @@ const PARSERS: { readonly [kind in OperandKind]: OperandParser<ParsedOperands[ki
   instants: parseInstants,
   counts: parseCounts,
   types: parseTypes,
-  elements: (value, position, context) => context.parseElements(value, position),
+  elements: (value, location, context) => context.parseElements(value, location),
   circle: parseCircle,
   box: parseBox,
   polygon: parsePolygon,
   words: parseWords,
 };
 
-/** Undefined after reporting what is wrong with the operand. */
+/** Returns undefined after reporting what is wrong with the operand. */
 export function parseOperand<Kind extends OperandKind>(
   kind: Kind,
   value: Json,
-  position: Position,
+  location: Location,
   context: OperandContext,
 ): ParsedOperands[Kind] | undefined {
-  return PARSERS[kind](value, position, context);
+  return PARSERS[kind](value, location, context);
 }
 
-/** The first point may be repeated at the end. */
+/** Parses a ring, whose first point may be repeated at the end. */
 function parseRing(
   value: Json | undefined,
-  position: Position,
+  location: Location,
   issues: IssueList,
 ): Ring | undefined {
   if (!Array.isArray(value)) {
-    issues.reportType(position, 'a ring is', 'an array of points', value ?? null);
+    issues.reportType(location, 'an array of points', value ?? null);
     return undefined;
   }
   const points = value
-    .map((point, i) => parsePoint(point, within(position, i), issues))
+    .map((point, i) => parsePoint(point, within(location, i), issues))
     .filter((point) => point !== undefined);
   if (points.length < value.length) return undefined;
   const first = points[0];
@@ -362,12 +354,12 @@ function parseRing(
   const isClosed = points.length > 1 && first?.lat === last?.lat && first?.lon === last?.lon;
   const ring = isClosed ? points.slice(0, -1) : points;
   if (ring.length < 3) {
-    issues.report(position, 'a ring has', 'at least 3 points', ring.length);
+    issues.report(location, 'at least 3 points', ring.length);
     return undefined;
   }
   if (enclosesPole(ring)) {
-    const expected = 'return to their first point without going around a pole';
-    issues.report(position, 'the edges of a ring', expected, 'a way around the globe');
+    const expected = 'edges that return to their first point without going around a pole';
+    issues.report(location, expected, 'edges that go around the globe');
     return undefined;
   }
   return ring;
@@ -375,59 +367,59 @@ function parseRing(
 
 function parsePoint(
   value: Json | undefined,
-  position: Position,
+  location: Location,
   issues: IssueList,
 ): Point | undefined {
-  const point = parseMembers(value, ['lat', 'lon'], position, issues);
+  const point = parseMembers(value, ['lat', 'lon'], location, issues);
   if (point === undefined) return undefined;
   const coordinates = [
-    { name: 'lat', isValid: isLatitude, expected: 'a number of degrees from -90 to 90' },
-    { name: 'lon', isValid: isLongitude, expected: 'a number of degrees from -180 to 180' },
+    { name: 'lat', isValid: isLatitude, expected: 'a latitude of -90 to 90 degrees' },
+    { name: 'lon', isValid: isLongitude, expected: 'a longitude of -180 to 180 degrees' },
   ].map(({ name, isValid, expected }) => {
     const degrees = point[name] ?? null;
     if (typeof degrees === 'number' && isValid(degrees)) return degrees + 0;
-    issues.report(within(position, name), `${name} is`, expected, shown(degrees));
+    issues.report(within(location, name), expected, shown(degrees));
     return undefined;
   });
   const [lat, lon] = coordinates;
   return lat === undefined || lon === undefined ? undefined : { lat, lon };
 }
 
-/** A number itself, since its type is not what is wrong with it; else the type. */
+/** Returns a number itself, because its type is not what is wrong with it, and the type of any other value. */
 function shown(value: Json): string | number {
-  return isFiniteNumber(value) ? value : describeType(value);
+  return isFiniteNumber(value) ? value : describeJson(value);
 }
 
-/** An object with these members and no others; those in `optional` may be missing. */
+/** Returns an object with these members and no others. Members in `optional` may be missing. */
 function parseMembers(
   value: Json | undefined,
   names: readonly string[],
-  position: Position,
+  location: Location,
   issues: IssueList,
   optional: readonly string[] = [],
 ): JsonObject | undefined {
   const expected = `an object with ${names.join(' and ')}`;
   if (!isJsonObject(value)) {
-    issues.reportType(position, 'the value is', expected, value ?? null);
+    issues.reportType(location, expected, value ?? null);
     return undefined;
   }
   const unknown = Object.keys(value).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    reportUnknown(issues, position, unknown, names);
+    reportUnknown(issues, location, unknown, names);
     return undefined;
   }
   const missing = names.find((name) => !Object.hasOwn(value, name) && !optional.includes(name));
   if (missing === undefined) return value;
-  issues.report(position, 'the value is', expected, `no ${missing}`);
+  issues.report(location, expected, `no ${missing}`);
   return undefined;
 }
 
-/** At the object that has the name, which may be long. */
+/** Reports the name at its object, because the name itself may be too long for a path. */
 function reportUnknown(
   issues: IssueList,
-  position: Position,
+  location: Location,
   name: string,
   known: readonly string[],
 ): void {
-  issues.report(position, 'a name here is', `one of ${known.join(', ')}`, name.slice(0, 40));
+  issues.report(location, `one of ${known.join(', ')}`, name.slice(0, 40));
 }

@@ -1,5 +1,5 @@
-// How each operator of FILTER_OPERATORS is evaluated: its meaning as plain code over JSON, the same over columns, and its
-// cost. Tests compare the two meanings, which share nothing but tests of single strings and points.
+// How each operator of FILTER_OPERATORS is evaluated: its meaning as plain code over JSON, the same over columns, and
+// its cost. Tests compare the two meanings, which share only the tests of single strings and points.
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn } from '../common/columns.js';
@@ -38,7 +38,7 @@ import { createRange, type RangeOperator } from './lookup.js';
 import type { RowTest } from './row-loops.js';
 import { STRING_TESTS, type StringTest } from './string-tests.js';
 
-// Meaning, by the value of a document at the path. Every operator answers yes or no, never "unknown".
+// The meaning by the value of a document at the path. Every operator answers yes or no, never "unknown".
 //
 //                       missing  null  scalar           array                 object
 //   $eq x               no       no    same and equal   an element equals x   no
@@ -60,29 +60,29 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 //   $type …             no       is it is it            is it                 is it
 //   $elem_match …       no       no    no               an element is so      no
 //   $geo_…              no       no    no               no                    a point in it
-//   $match words        at $text only: the indexed text of the vector has all of the words
+//   $match words        only at $text: the indexed text of the vector contains all words
 //
-// "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an array
-// is neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are
-// float64 and the integers of int64 and uint64, compared by value, and -0 equals 0. Strings are equal when
-// their code points are, and are ordered by code point, which is the order of their UTF-8 bytes. The point
-// at the path p has the latitude at p.lat and the longitude at p.lon.
+// "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, because an array is
+// neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are float64 and the
+// integers of int64 and uint64, compared by value, and -0 equals 0. Strings are equal if their code points are,
+// and are ordered by code point, which is the order of their UTF-8 bytes. The point at path p consists of the
+// latitude at p.lat and the longitude at p.lon.
 
-/** How conditions with an operator are evaluated: over JSON, over columns, and for how long. */
+/** How conditions with an operator are evaluated over JSON and over columns, and what they cost. */
 interface Operator<Operand> {
   /**
-   * Whether `value`, undefined where the path is missing, satisfies the operator. For a shape, `value` is
-   * the array of latitude and longitude.
+   * Whether a value satisfies the operator.
+   * @param value is undefined if the path is missing. For a shape it is the array of latitude and longitude.
    */
   matches(value: Json | undefined, operand: Operand): boolean;
   readonly overColumns: OverColumns<Operand>;
-  /** The cost of so many strings or points in cells, see `cost.ts`, besides that of reading each of them. */
+  /** Returns the cost of `count` strings or points in cells (see `cost.ts`), beyond that of reading them. */
   cells?(operand: Operand, count: number, byteCount: number): number;
 }
 
 /**
- * Either a plan for the loops over rows, or a loop of its own, which clears the rows that do not satisfy the operator;
- * `columns` are those of the paths of the condition.
+ * Either a plan for the loops over rows, or a loop of its own, which clears the rows that do not satisfy the operator
+ * and gets one column for each path of the condition.
  */
 type OverColumns<Operand> =
   | { plan(operand: Operand, column: MetadataColumn, isStopped: IsStopped): RowTest }
@@ -159,7 +159,7 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
     },
   },
   $match: {
-    // What the index has found stands at the path of the words.
+    // The column at the path of the words holds what the index found.
     matches: (value) => value === true,
     overColumns: { plan: (_, column) => planEquality([true], column) },
   },
@@ -171,7 +171,7 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
   ),
 };
 
-/** Costs in cells: 64 ns for a byte, as a pattern without a table of states takes, though most take a tenth of it. */
+/** 64 ns, the time of a pattern without a table of states. Most patterns take a tenth of it. */
 const CELLS_PER_PATTERN_BYTE = 64;
 const CELLS_PER_DATE = 32;
 const CELLS_PER_POINT = 32;
@@ -182,7 +182,7 @@ function range(operator: RangeOperator): OverColumns<string | JsonNumber> {
   };
 }
 
-/** Matches strings that pass, and arrays with one. */
+/** Matches strings that pass and arrays that contain one. */
 function onStrings(prepare: (operand: string) => StringTest): Operator<string> {
   return {
     matches: (value, x) => someString(value, prepare(x)),
@@ -190,7 +190,10 @@ function onStrings(prepare: (operand: string) => StringTest): Operator<string> {
   };
 }
 
-/** Matches points in the shape. `edges` counts what else a point is compared with. */
+/**
+ * Matches points in a shape.
+ * @param edges returns the number of edges that a point is compared with.
+ */
 function onPoints<Name extends GeoOperator>(
   name: Name,
   edges: (shape: Shapes[Name]) => number,
@@ -205,8 +208,8 @@ function onPoints<Name extends GeoOperator>(
 }
 
 /**
- * Evaluates a filter on one document: the definition that columns must agree with, used for what has no
- * column. The filter has no conditions on the vector's id.
+ * Evaluates a filter on one document. This is the definition that columns must agree with, and is used for paths
+ * without a column. The filter must not contain conditions on the vector's id.
  */
 export function matchesDocument(node: FilterNode, document: JsonObject): boolean {
   switch (node.kind) {
@@ -261,7 +264,7 @@ function containsAll(value: Json | undefined, wanted: Operands['$contains_all'])
   return wanted.every((one) => elements.has(one));
 }
 
-/** One set per list, not per document: a list may have thousands of values. */
+/** Sets are cached per list, not built per document, because a list may hold thousands of values. */
 const SETS = new WeakMap<readonly Value[], ReadonlySet<Json>>();
 
 function isIn(values: readonly Value[]): IsWanted {
@@ -273,7 +276,7 @@ function isIn(values: readonly Value[]): IsWanted {
   return (value) => set.has(value);
 }
 
-/** Negative, 0 or positive if value is below, equal to or above operand; NaN if they have no order. */
+/** Returns a negative number, 0 or a positive number if `value` is below, equal to or above `operand`; NaN if unordered. */
 function compare(value: Json | undefined, operand: string | JsonNumber): number {
   if (isJsonNumber(value) && isJsonNumber(operand)) {
     return value < operand ? -1 : Number(value > operand);
@@ -284,7 +287,7 @@ function compare(value: Json | undefined, operand: string | JsonNumber): number 
   return Number.NaN;
 }
 
-/** Whether the value is a string that passes, or an array with one. */
+/** Whether the value is a string that passes or an array that contains one. */
 function someString(value: Json | undefined, test: StringTest): boolean {
   const values = Array.isArray(value) ? value : [value];
   return values.some((one) => typeof one === 'string' && passes(one, test));

@@ -1,5 +1,5 @@
-// Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to
-// ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
+// Parses a filter from JSON to a FilterNode. Reports all issues with their paths in the request, up to ISSUES_MAX,
+// and stops when the filter exceeds the limit for nodes.
 
 import type { FieldPath } from '../common/errors.js';
 import {
@@ -23,23 +23,23 @@ import {
   type TestOperator,
   wordsPath,
 } from './filter-node.js';
-import { describeType, IssueList, type Position, within } from './issues.js';
+import { describeJson, IssueList, type Location, within } from './issues.js';
 import { type OperandContext, parseOperand } from './operands.js';
 
 const FIELD_OPERATORS: readonly string[] = [...operatorNames(() => true), '$not'];
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
-/** What decides which filters are valid. */
+/** What determines which filters are valid. */
 export interface FilterContext {
   readonly limits: Limits;
-  /** Whether the documents have an index of text, which conditions on words need. */
+  /** Whether a text index exists, which conditions on words need. */
   readonly hasText: boolean;
 }
 
 /**
- * Throws `invalid_filter` with issues under the field of the request at `path`. For the limit of nodes, a
- * node is an operator, a plain value or an empty filter; the depth is the number of `$and`, `$or` and
- * `$not` around a condition.
+ * Throws `invalid_filter` with issues under the field of the request at `path`. The limit for nodes counts
+ * operators, plain values and empty filters. The depth is the number of `$and`, `$or`, `$not` and `$elem_match`
+ * around a condition.
  */
 export function parseFilter(
   filter: JsonObject,
@@ -52,7 +52,7 @@ export function parseFilter(
   return node;
 }
 
-/** What may stand beside fields: the conditions on id and text, and what combines filters. */
+/** The names that may appear beside fields: conditions on id and text, and operators that combine filters. */
 const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH, TEXT_NAME];
 
 /** Operators for ids, which are strings. */
@@ -68,7 +68,7 @@ class Parser implements OperandContext {
   readonly #hasText: boolean;
   #nodeCount = 0;
   #patternCount = 0;
-  /** The number of `$elem_match` around the present condition. */
+  /** The number of `$elem_match` around the current condition. */
   #elementDepth = 0;
 
   constructor({ limits, hasText }: FilterContext) {
@@ -76,17 +76,17 @@ class Parser implements OperandContext {
     this.#hasText = hasText;
   }
 
-  /** The conditions of a filter object, all of which must hold. */
-  parseFields(filter: Json, position: Position): FilterNode[] {
+  /** Returns the conditions of a filter object, all of which must hold. */
+  parseFields(filter: Json, location: Location): FilterNode[] {
     if (!isJsonObject(filter)) {
-      this.issues.reportType(position, 'a filter is', 'an object', filter);
+      this.issues.reportType(location, 'a filter, which is an object', filter);
       return [];
     }
     const entries = Object.entries(filter);
-    if (entries.length === 0) this.#countNode(position);
+    if (entries.length === 0) this.#countNode(location);
     return entries.flatMap(([name, value]) => {
-      if (!this.#isNameShort(name, position)) return [];
-      const inside = within(position, name);
+      if (!this.#isNameShort(name, location)) return [];
+      const inside = within(location, name);
       if (name === TEXT_NAME && this.#elementDepth === 0) return this.#parseText(value, inside);
       const isField = !name.startsWith('$') || (name === ID_PATH && this.#elementDepth === 0);
       return isField
@@ -95,13 +95,12 @@ class Parser implements OperandContext {
     });
   }
 
-  /** The operand of `$elem_match`: operators for the elements themselves, or a filter for objects. */
-  parseElements(value: Json, position: Position): ElementFilter | undefined {
-    const inside = this.#descend(position);
+  /** Parses the operand of `$elem_match`: operators for the elements themselves, or a filter for objects. */
+  parseElements(value: Json, location: Location): ElementFilter | undefined {
+    const inside = this.#descend(location);
     if (inside === null) return undefined;
     if (!isJsonObject(value) || Object.keys(value).length === 0) {
-      const expected = 'an object with operators or fields';
-      this.issues.reportType(position, '$elem_match takes', expected, value);
+      this.issues.reportType(location, 'an object with operators or fields', value);
       return undefined;
     }
     const hasFields = !holdsOperators(value, this.limits.filterDepthMax);
@@ -115,50 +114,46 @@ class Parser implements OperandContext {
     return { hasFields, node };
   }
 
-  countPattern(position: Position): boolean {
+  countPattern(location: Location): boolean {
     const max = this.limits.filterPatternsMax;
     this.#patternCount++;
     if (this.#patternCount <= max) return true;
-    this.issues.reportBound(position, '$regex in one filter', max, this.#patternCount);
+    this.issues.reportBound(location, '$regex in one filter', max, this.#patternCount);
     return false;
   }
 
-  #parseLogical(name: string, value: Json, position: Position): FilterNode[] {
+  #parseLogical(name: string, value: Json, location: Location): FilterNode[] {
     if (!LOGICAL_OPERATORS.includes(name)) {
-      this.#reportOperator(name, explainMisplaced(name), FILTER_NAMES, position);
+      this.#reportOperator(name, explainMisplaced(name), FILTER_NAMES, location);
       return [];
     }
-    const inside = this.#descend(position);
+    const inside = this.#descend(location);
     if (inside === null) return [];
     if (name === '$not') return [{ kind: 'not', child: allOf(this.parseFields(value, inside)) }];
     if (!Array.isArray(value) || value.length === 0) {
-      this.issues.reportType(position, `${name} takes`, 'a non-empty array of filters', value);
+      this.issues.reportType(location, 'a non-empty array of filters', value);
       return [];
     }
     const filters = value.map((filter, i) => this.parseFields(filter, within(inside, i)));
     return name === '$and' ? filters.flat() : [{ kind: 'or', children: filters.map(allOf) }];
   }
 
-  /** The conditions on the indexed text. */
-  #parseText(value: Json, position: Position): FilterNode[] {
+  /** Parses the conditions on the indexed text. */
+  #parseText(value: Json, location: Location): FilterNode[] {
     if (!this.#hasText) {
-      const detail = `${TEXT_NAME} needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.`;
-      this.issues.add(position, { code: 'invalid_filter', detail });
+      const detail = `${TEXT_NAME} needs a text index, which the collection lacks. Name the fields to search in "text" when you create a collection.`;
+      this.issues.add(location, { code: 'invalid_filter', detail });
       return [];
     }
     if (!isJsonObject(value) || Object.keys(value).length === 0) {
-      this.issues.reportType(position, `${TEXT_NAME} takes`, 'an object with $match', value);
+      this.issues.reportType(location, 'an object with $match', value);
       return [];
     }
     return Object.entries(value).flatMap(([name, operand]): FilterNode[] => {
-      const inside = within(position, name);
+      const inside = within(location, name);
       if (name !== '$match') {
-        this.#reportOperator(
-          name,
-          `${name} does not apply to the text of a vector`,
-          ['$match'],
-          inside,
-        );
+        const detail = `${name} does not apply to the text of a vector.`;
+        this.#reportOperator(name, detail, ['$match'], inside);
         return [];
       }
       this.#countNode(inside);
@@ -168,27 +163,27 @@ class Parser implements OperandContext {
     });
   }
 
-  #parseField(path: string, value: Json, position: Position): FilterNode[] {
-    if (isJsonObject(value)) return this.#parseOperators(path, value, position);
+  #parseField(path: string, value: Json, location: Location): FilterNode[] {
+    if (isJsonObject(value)) return this.#parseOperators(path, value, location);
     if (Array.isArray(value)) {
       const expected = 'a string, a number, a boolean, null, or an object with operators';
-      this.issues.reportType(position, 'a field takes', expected, value);
+      this.issues.reportType(location, expected, value);
       return [];
     }
-    return this.#parseTest(path, '$eq', value, position);
+    return this.#parseTest(path, '$eq', value, location);
   }
 
-  #parseOperators(path: string, operators: JsonObject, position: Position): FilterNode[] {
+  #parseOperators(path: string, operators: JsonObject, location: Location): FilterNode[] {
     const entries = Object.entries(operators).filter(([name]) => name !== '$case');
     if (entries.length === 0) {
       const actual = Object.hasOwn(operators, '$case') ? '$case alone' : 'an empty object';
-      this.issues.report(position, 'a field takes', 'at least one operator', actual);
+      this.issues.report(location, 'at least one operator', actual);
       return [];
     }
-    const ignoresCase = this.#parseCase(operators, position);
+    const ignoresCase = this.#parseCase(operators, location);
     return entries.flatMap(([name, value]) => {
-      if (!this.#isNameShort(name, position)) return [];
-      const inside = within(position, name);
+      if (!this.#isNameShort(name, location)) return [];
+      const inside = within(location, name);
       if (name === '$not') return this.#parseFieldNot(path, value, inside);
       const operator = testOperatorOf(name);
       if (operator === null) {
@@ -201,13 +196,13 @@ class Parser implements OperandContext {
   }
 
   /** Whether the operators of a field ignore case. */
-  #parseCase(operators: JsonObject, position: Position): boolean {
+  #parseCase(operators: JsonObject, location: Location): boolean {
     if (!Object.hasOwn(operators, '$case')) return false;
     const { $case } = operators;
-    const inside = within(position, '$case');
+    const inside = within(location, '$case');
     if (typeof $case !== 'string' || !CASES.includes($case)) {
-      const actual = typeof $case === 'string' ? 'another string' : describeType($case ?? null);
-      this.issues.report(inside, '$case takes', '"sensitive" or "insensitive"', actual);
+      const actual = typeof $case === 'string' ? 'another string' : describeJson($case ?? null);
+      this.issues.report(inside, '"sensitive" or "insensitive"', actual);
       return false;
     }
     const applies = Object.keys(operators).some((name) => {
@@ -215,17 +210,17 @@ class Parser implements OperandContext {
       return operator !== null && FILTER_OPERATORS[operator].comparesStrings;
     });
     if (!applies) {
-      const expected = 'beside an operator that compares strings, such as $eq or $prefix';
-      this.issues.report(inside, '$case stands', expected, 'none in the same object');
+      const expected = 'an operator that compares strings beside $case, such as $eq or $prefix';
+      this.issues.report(inside, expected, 'none');
     }
     return $case === 'insensitive';
   }
 
-  #parseFieldNot(path: string, value: Json, position: Position): FilterNode[] {
-    const inside = this.#descend(position);
+  #parseFieldNot(path: string, value: Json, location: Location): FilterNode[] {
+    const inside = this.#descend(location);
     if (inside === null) return [];
     if (!isJsonObject(value)) {
-      this.issues.reportType(position, '$not takes', 'an object with operators', value);
+      this.issues.reportType(location, 'an object with operators', value);
       return [];
     }
     return [{ kind: 'not', child: allOf(this.#parseOperators(path, value, inside)) }];
@@ -235,63 +230,63 @@ class Parser implements OperandContext {
     path: string,
     operator: TestOperator,
     value: Json,
-    position: Position,
+    location: Location,
     ignoresCase = false,
   ): FilterNode[] {
-    this.#countNode(position);
-    if (path === ID_PATH && !this.#isIdTest(operator, value, position)) return [];
+    this.#countNode(location);
+    if (path === ID_PATH && !this.#isIdTest(operator, value, location)) return [];
     if (operator === '$match') {
-      const detail = `$match stands at ${TEXT_NAME}, as in {"${TEXT_NAME}": {"$match": "words"}}`;
-      this.#reportOperator(operator, detail, [TEXT_NAME], position);
+      const detail = `$match belongs in ${TEXT_NAME}, as in {"${TEXT_NAME}": {"$match": "words"}}.`;
+      this.#reportOperator(operator, detail, [TEXT_NAME], location);
       return [];
     }
-    const operand = parseOperand(FILTER_OPERATORS[operator].takes, value, position, this);
+    const operand = parseOperand(FILTER_OPERATORS[operator].takes, value, location, this);
     if (operand === undefined) return [];
-    // The operand was parsed by the operator.
+    // The operand was parsed for this operator.
     const test = { kind: 'test', path, operator, operand } as FilterTest;
     return [ignoresCase ? ignoreCase(test) : test];
   }
 
-  #isIdTest(operator: TestOperator, value: Json, position: Position): boolean {
+  #isIdTest(operator: TestOperator, value: Json, location: Location): boolean {
     if (!ID_OPERATORS.includes(operator)) {
-      const detail = `${operator} does not apply to ids, which are strings`;
-      this.#reportOperator(operator, detail, ID_OPERATORS, position);
+      const detail = `${operator} does not apply to ids, which are strings.`;
+      this.#reportOperator(operator, detail, ID_OPERATORS, location);
       return false;
     }
     const isString = (id: Json) => typeof id === 'string';
     const wrong = Array.isArray(value) ? value.findIndex((id) => !isString(id)) : -1;
     const isId = Array.isArray(value) ? wrong === -1 : isString(value);
     if (!isId) {
-      const at = Array.isArray(value) ? within(position, wrong) : position;
+      const at = Array.isArray(value) ? within(location, wrong) : location;
       const found = Array.isArray(value) ? value[wrong]! : value;
-      this.issues.reportType(at, 'an id is', 'a string', found);
+      this.issues.reportType(at, 'a string', found);
     }
     return isId;
   }
 
-  #descend(position: Position): Position | null {
-    this.#countNode(position);
-    const { path, depth } = position;
+  #descend(location: Location): Location | null {
+    this.#countNode(location);
+    const { path, depth } = location;
     const max = this.limits.filterDepthMax;
     if (depth < max) return { path, depth: depth + 1 };
-    const what = '$and, $or, $not and $elem_match inside one another';
-    this.issues.reportBound(position, what, max, depth + 1);
+    const what = 'levels of $and, $or, $not and $elem_match';
+    this.issues.reportBound(location, what, max, depth + 1);
     return null;
   }
 
-  #countNode(position: Position): void {
+  #countNode(location: Location): void {
     const max = this.limits.filterNodesMax;
     this.#nodeCount++;
     if (this.#nodeCount <= max) return;
-    this.issues.reportBound(position, 'conditions and operators', max, `more than ${max}`);
-    // Do not continue: millions of nodes may follow.
+    this.issues.reportBound(location, 'conditions and operators', max, `more than ${max}`);
+    // Parsing stops here, because millions of nodes may follow.
     this.issues.throwIssues();
   }
 
-  #isNameShort(name: string, position: Position): boolean {
+  #isNameShort(name: string, location: Location): boolean {
     const max = this.limits.filterPathCharactersMax;
     if (name.length <= max) return true;
-    this.issues.reportBound(position, 'characters in a field name', max, name.length);
+    this.issues.reportBound(location, 'characters in a field name', max, name.length);
     return false;
   }
 
@@ -299,14 +294,14 @@ class Parser implements OperandContext {
     name: string,
     detail: string,
     known: readonly string[],
-    position: Position,
+    location: Location,
   ): void {
     const expected = known.join(', ');
-    this.issues.add(position, { code: 'invalid_filter', detail, expected, actual: name });
+    this.issues.add(location, { code: 'invalid_filter', detail, expected, actual: name });
   }
 }
 
-/** Whether the object has operators of a field, as opposed to fields; `$not` may hold either. */
+/** Whether the object contains operators of a field, as opposed to fields. `$not` may contain either. */
 function holdsOperators(value: JsonObject, depthMax: number): boolean {
   return Object.entries(value).some(([name, inner]) =>
     name === '$not'
@@ -315,7 +310,7 @@ function holdsOperators(value: JsonObject, depthMax: number): boolean {
   );
 }
 
-/** The operator of the tree that `name` stands for, itself or as its complement. */
+/** Returns the operator of the tree that `name` denotes or is the complement of. */
 function testOperatorOf(name: string): TestOperator | null {
   if (!Object.hasOwn(FILTER_OPERATORS, name)) return null;
   const { complementOf }: FilterOperatorEntry = FILTER_OPERATORS[name as FilterOperatorName];
@@ -335,19 +330,18 @@ function foldOperand(operand: FilterTest['operand']): unknown {
 }
 
 function explainMisplaced(name: string): string {
-  if (name === ID_PATH) return `${ID_PATH} is the id of the vector and not part of an element`;
-  if (name === TEXT_NAME)
-    return `${TEXT_NAME} is the text of the vector and not part of an element`;
+  if (name === ID_PATH) return `${ID_PATH} is the id of the vector, not part of an element.`;
+  if (name === TEXT_NAME) return `${TEXT_NAME} is the text of the vector, not part of an element.`;
   return FIELD_OPERATORS.includes(name)
-    ? `${name} stands inside a field, as in {"field": {"${name}": …}}`
-    : `there is no operator ${name}`;
+    ? `${name} belongs inside a field, as in {"field": {"${name}": …}}.`
+    : `There is no operator ${name}.`;
 }
 
 function explainNonOperator(path: string, name: string): string {
   if (LOGICAL_OPERATORS.includes(name)) {
-    return `${name} stands beside fields and not inside one`;
+    return `${name} belongs beside fields, not inside one.`;
   }
   return name.startsWith('$')
-    ? `there is no operator ${name}`
-    : `an object here holds operators only; a nested field is written "${path}.${name}"`;
+    ? `There is no operator ${name}.`
+    : `Only operators may appear in this object. Write the nested field as "${path}.${name}".`;
 }

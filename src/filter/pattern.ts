@@ -1,20 +1,21 @@
-// Regular expressions of filters in the syntax of RE2, by the package re2js: matching takes time linear in
-// the text, whatever the pattern.
+// Regular expressions in filters, in RE2 syntax and with the package re2js. Matching takes time linear in the
+// length of the text, for every pattern.
 
 import type { RE2JS } from 're2js';
 import { latePackage } from '../common/late-package.js';
 
 /**
- * Programs of recent patterns: a filter is evaluated on many segments, and on one document at a time. As
- * many as a filter may have; each takes up to 8 MB in every thread.
+ * Compiled programs of recent patterns, cached because a filter is evaluated on many segments and, over JSON, on one
+ * document at a time. A program takes up to 8 MB in every thread.
  */
 const PROGRAMS = new Map<string, RE2JS>();
+/** The number of patterns that a filter may contain. */
 const PROGRAMS_MAX = 16;
 
-/** A tenth of the code of a process that has no patterns. */
+/** Loaded on first use, because it is a tenth of the code of a process. */
 const re2 = latePackage<typeof import('re2js')>('re2js');
 
-/** The pattern must be valid. */
+/** @param source must be valid. */
 export function compilePattern(source: string): RE2JS {
   const known = PROGRAMS.get(source);
   if (known !== undefined) return known;
@@ -24,13 +25,13 @@ export function compilePattern(source: string): RE2JS {
   return program;
 }
 
-/** The number of instructions of the program, or what is wrong with the pattern. */
+/** Returns the number of instructions of the program, or what is wrong with the pattern. */
 export function checkPattern(
   source: string,
   instructionsMax: number,
 ): { readonly instructionCount: number } | { readonly problem: string } {
   // Compiling a few characters with nested repetitions can take a second.
-  const estimate = countParts(source);
+  const estimate = countAtoms(source);
   if (estimate > instructionsMax) return { instructionCount: estimate };
   try {
     return { instructionCount: compilePattern(source).programSize() };
@@ -41,15 +42,15 @@ export function checkPattern(
 }
 
 const REPETITION = /\{(\d+)(?:,(\d*))?\}/y;
-/** Flags, and a quotation of nothing: a repetition behind them is one of what is before them. */
+/** Flags and empty quotations, which match nothing: a repetition after them repeats what precedes them. */
 const NOTHING = /\(\?[a-zA-Z-]*\)|\\Q\\E/y;
 
 /**
- * About the number of characters and classes of a pattern, repetitions written out: a program has at most a
+ * Estimates the number of characters and classes in a pattern with its repetitions expanded. A program has at most a
  * few instructions for each.
  */
-export function countParts(source: string): number {
-  /** Of the groups that are open, the outermost first: all their parts, and the last one. */
+export function countAtoms(source: string): number {
+  /** For each open group, outermost first: the number of all its atoms, and of those in its last item. */
   const groups = [{ all: 0, last: 0 }];
   let at = 0;
   while (at < source.length) {
@@ -58,7 +59,7 @@ export function countParts(source: string): number {
       at = NOTHING.lastIndex;
       continue;
     }
-    const end = partEnd(source, at);
+    const end = itemEnd(source, at);
     const group = groups.at(-1)!;
     REPETITION.lastIndex = at;
     const [, countMin, countMax] = REPETITION.exec(source) ?? [];
@@ -66,30 +67,30 @@ export function countParts(source: string): number {
       groups.push({ all: 0, last: 0 });
     } else if (source[at] === ')' && groups.length > 1) {
       groups.pop();
-      addPart(groups.at(-1)!, group.all + 1);
+      addItem(groups.at(-1)!, group.all + 1);
     } else if (countMin !== undefined) {
       const count = Math.max(1, Number(countMax || countMin));
       group.all += group.last * (count - 1);
       group.last *= count;
     } else if (/[*+?]/.test(source[at]!)) {
-      // Part of what it repeats: flags between two repetitions make them repetitions of each other.
+      // It becomes part of the item, because flags between two repetitions make the second repeat the first.
       group.all += 1;
       group.last += 1;
     } else {
-      addPart(group, source.startsWith('\\Q', at) ? end - at : 1);
+      addItem(group, source.startsWith('\\Q', at) ? end - at : 1);
     }
     at = end;
   }
   return groups.reduce((sum, { all }) => sum + all, 0);
 }
 
-function addPart(group: { all: number; last: number }, count: number): void {
+function addItem(group: { all: number; last: number }, count: number): void {
   group.all += count;
   group.last = count;
 }
 
-/** The end of an escape, a class of characters, a repetition or a single character. */
-function partEnd(source: string, at: number): number {
+/** Returns the end of an escape, a character class, a repetition or a single character. */
+function itemEnd(source: string, at: number): number {
   switch (source[at]) {
     case '\\':
       if (source[at + 1] === 'Q') return endAfter(source, '\\E', at + 2);
@@ -104,7 +105,7 @@ function partEnd(source: string, at: number): number {
   }
 }
 
-/** The end of the class that begins at `at`, in which "]" may be the first character. */
+/** Returns the end of the character class that begins at `at`, in which "]" may be the first character. */
 function classEnd(source: string, at: number): number {
   let next = source[at + 1] === '^' ? at + 2 : at + 1;
   if (source[next] === ']') next++;

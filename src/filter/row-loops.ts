@@ -1,20 +1,20 @@
-// The loops over rows. Each processes 32 rows at a time and builds a word of the bitmap in a register. All
-// loops narrow: cleared rows stay cleared, and words without rows are skipped. Each loop processes the
-// rows below `end`, up to which its arrays have values, and does not change later bits.
+// The loops over rows. Each processes 32 rows at a time and builds a word of the bitmap in a register. Cleared
+// rows stay cleared, and words without set bits are skipped. A loop processes the rows below `end`, for which its
+// arrays have values, and does not change later bits.
 
 import type { Bitmap } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { BY_VALUE, findNumber, type Lookup, lookUp, type NumberList } from './lookup.js';
 
-// Why the loops are fast: they have no branches except those that skip 32 rows, since unordered values
-// would mispredict every other branch; eight rows are unrolled by hand, since V8 neither unrolls nor
-// vectorises; and each argument has a single type, so that each loop is compiled once.
+// The loops are fast for three reasons. Their only branches skip 32 rows, because branches on unordered values would
+// be mispredicted. Eight rows are unrolled by hand, because V8 neither unrolls nor vectorises. And each argument has
+// a single type, so that each loop is compiled once.
 
-/** Keeps the rows for whose kind the answer is not 0. */
+/** Keeps the rows whose kind has an answer other than 0. */
 export function keepKinds(rows: Bitmap, end: number, kinds: Uint8Array, byKind: Int32Array): void {
   const all = Object.values(KIND);
   const wanted = all.filter((kind) => byKind[kind] !== 0);
-  // Search for the wanted or the unwanted kinds, whichever are fewer: at most four.
+  // Searches for the wanted or the unwanted kinds, whichever are fewer, so for at most four.
   const isInverted = wanted.length > all.length / 2;
   const sought = isInverted ? all.filter((kind) => byKind[kind] === 0) : wanted;
   overWords(rows, end, kinds, kinds, (words, wordCount, kindWords) => {
@@ -45,7 +45,7 @@ export function keepNumbers(
   }
 }
 
-/** Keeps the rows whose number is in the list. All numbers must be within the range of the list. */
+/** Keeps the rows whose number is in the list. All numbers must lie between its least and its greatest. */
 export function keepListed({ words }: Bitmap, numbers: Float64Array, list: NumberList): void {
   for (let w = 0; w < words.length; w++) {
     for (let open = words[w]; open !== 0; open &= open - 1) {
@@ -126,7 +126,7 @@ function keepBetween(
   }
 }
 
-/** Keeps the rows with the string of this dictionary code. */
+/** Keeps the rows with a string of this dictionary code. */
 export function keepString(
   rows: Bitmap,
   end: number,
@@ -169,7 +169,7 @@ function keepCode(
   }
 }
 
-/** Keeps the rows with a string for whose code `byCode` is not 0. */
+/** Keeps the rows with a string whose code has an answer other than 0. */
 export function keepStrings(
   rows: Bitmap,
   end: number,
@@ -183,7 +183,7 @@ export function keepStrings(
   });
 }
 
-/** `table` has a power of two entries, each 0 or 1. */
+/** @param table its length is a power of two, and each entry is 0 or 1. */
 function keepCodes(
   words: Uint32Array,
   wordCount: number,
@@ -218,8 +218,8 @@ function keepCodes(
 }
 
 /**
- * Runs the loop on the complete words, then on a copy of the last, incomplete word, padded with missing
- * rows. `kinds` and `values` have a value for every row below `end`.
+ * Runs the loop on the complete words, then on a copy of the last, incomplete word, padded with missing rows.
+ * `kinds` and `values` must have a value for every row below `end`.
  */
 function overWords<Values extends Float64Array | Int32Array | Uint8Array>(
   { words }: Bitmap,
@@ -238,7 +238,7 @@ function overWords<Values extends Float64Array | Int32Array | Uint8Array>(
   words[wholeCount] = last[0] | (words[wholeCount] & ~counted);
 }
 
-/** [32]: the rows of the word that contains `end`, with zeros from `end` on. */
+/** Returns the 32 rows of the word that contains `end`, with zeros from `end` on. */
 function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
   values: Values,
   end: number,
@@ -249,11 +249,11 @@ function lastRows<Values extends Float64Array | Int32Array | Uint8Array>(
   return rows;
 }
 
-/** The test of rows of any kind. */
+/** A test for rows of all kinds. */
 export interface RowTest {
-  /** Decides all rows except arrays for which it says BY_VALUE. */
+  /** Decides all rows except arrays that it answers with BY_VALUE. */
   readonly lookup: Lookup;
-  /** For those arrays: at least `foundMin` values of its lookup must be elements. Null if not needed. */
+  /** Decides those arrays: at least `foundMin` values of its lookup must be elements. Null if not needed. */
   readonly elementTest: ElementTest | null;
 }
 
@@ -262,7 +262,7 @@ interface ElementTest {
   readonly foundMin: number;
 }
 
-/** Keeps the rows that pass the test, whatever their kinds. */
+/** Keeps the rows of any kind that pass the test. */
 export function keepMixed(
   rows: Bitmap,
   end: number,
@@ -289,7 +289,7 @@ export function keepMixed(
   }
 }
 
-/** `seen` has, by answer, 1 + the last row with that answer, so that a value counts once per row. */
+/** @param seen 1 + the last row with each answer, so that a value counts once per row. */
 function isArrayKept(
   items: MetadataColumn['items'],
   row: number,
@@ -310,22 +310,22 @@ function isArrayKept(
   return foundCount >= foundMin;
 }
 
-/** The bits of a word from bit `count` (1 to 32) on. */
+/** Returns a word with the bits from bit `count` (1 to 32) on set. */
 function bitsFrom(count: number): number {
   return count === 32 ? 0 : 0xffffffff << count;
 }
 
 // Kinds are tested 32 rows at a time: eight 32-bit words of four kinds each become a word of 32 bits.
-// Most columns have a single kind, for which eight comparisons decide.
+// Most columns contain a single kind, which eight comparisons establish.
 
-/** Kinds as words: kind i is byte i & 3 of word i >>> 2. An incomplete last word is left out. */
+/** Returns kinds as words: kind i is byte i & 3 of word i >>> 2. An incomplete last word is left out. */
 export function kindWordsOf(kinds: Uint8Array): Uint32Array {
   // A Uint32Array must start at a multiple of four; a column in a file need not.
   const { buffer, byteOffset, length } = kinds.byteOffset % 4 === 0 ? kinds : kinds.slice();
   return new Uint32Array(buffer, byteOffset, length >>> 2);
 }
 
-/** A mask in which bit i is 1 if row 32 · `index` + i has the kind. Kinds are below 8. */
+/** Returns a mask in which bit i is 1 if row 32 · `index` + i is of the kind. Kinds are below 8. */
 export function kindMask(kindWords: Uint32Array, index: number, kind: number): number {
   const four = Math.imul(kind, 0x01010101);
   const first = index << 3;
@@ -350,9 +350,9 @@ export function kindMask(kindWords: Uint32Array, index: number, kind: number): n
   );
 }
 
-/** A mask in which bit i is 1 if byte i is 0. All bytes are below 8. */
+/** Returns a mask in which bit i is 1 if byte i is 0. All bytes must be below 8. */
 function zeroBytes(word: number): number {
-  // Adding 7 carries into bit 3 of every byte except zeros, and no further.
+  // Adding 7 carries into bit 3 of every byte that is not 0, and no further.
   const isZero = (~(word + 0x07070707) >>> 3) & 0x01010101;
   // The product moves bits 0, 8, 16 and 24 to bits 28, 29, 30 and 31, into which nothing carries.
   return Math.imul(isZero, 0x10204080) >>> 28;

@@ -1,9 +1,12 @@
-// The later rows of a view, for a filter whose result for the earlier rows is cached. Copies no array.
+// Slices the later rows of a view, for a filter whose result for the earlier rows is cached. Copies no array.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
 
-/** The rows from `from` on, a multiple of 32, with the columns of `paths` only. */
+/**
+ * Returns the rows from `from` on, with only the columns of `paths`.
+ * @param from a multiple of 32.
+ */
 export function sliceView(
   view: MetadataView,
   from: number,
@@ -27,7 +30,7 @@ function sliceStrings({ offsets, bytes }: Utf8Column, from: number): Utf8Column 
   return { offsets: offsets.subarray(from), bytes };
 }
 
-/** Dictionary and elements are not sliced, so that codes and element offsets stay valid. */
+/** Slices neither dictionary nor elements, so that codes and element offsets stay valid. */
 function sliceColumn(column: MetadataColumn, from: number): MetadataColumn {
   const { kinds, numbers, residues, codes, items } = column;
   return {

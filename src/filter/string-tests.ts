@@ -1,4 +1,4 @@
-// Conditions on one string, as UTF-8 bytes. Documents and dictionaries of columns use the same tests.
+// Conditions on a single string in UTF-8. Documents and dictionaries of columns use the same tests.
 
 import { isAscii } from 'node:buffer';
 import type { Operands } from './filter-node.js';
@@ -40,17 +40,17 @@ function hasBytesAt(bytes: Uint8Array, start: number, end: number, wanted: Uint8
   return i === wanted.length;
 }
 
-/** Symbols of a `$like` pattern beside bytes. */
+/** Symbols of a `$like` pattern other than bytes. */
 const ANY_CHARACTER = 256;
 const ANY_TEXT = 257;
 
-/** As in SQL: "%" is any text, "_" one character, and "\" takes the next one literally. */
+/** Matches as in SQL: "%" is any text, "_" one character, and "\" makes the next character literal. */
 function testLike(pattern: string): StringTest {
   const symbols = parseLike(pattern);
   return (bytes, start, end) => {
     let next = start;
     let symbol = 0;
-    // The last "%" and the position that it reaches: only this one has to take more text after a mismatch.
+    // The last "%" and where its text ends. After a mismatch only this one has to match more text.
     let anyText = -1;
     let anyTextEnd = start;
     while (next < end) {
@@ -94,7 +94,7 @@ function parseLike(pattern: string): Int16Array {
   return Int16Array.from(symbols);
 }
 
-/** The start of the character after the one at `at`. */
+/** Returns the start of the character after the one at `at`. */
 function nextCharacter(bytes: Uint8Array, at: number, end: number): number {
   let next = at + 1;
   while (next < end && (bytes[next] & 0xc0) === 0x80) next++;
@@ -108,7 +108,7 @@ function testPattern(source: string): StringTest {
 }
 
 /**
- * Decodes strings that mostly follow each other, as in a dictionary. ASCII is decoded in large chunks, since
+ * Decodes strings that mostly follow each other, as in a dictionary. ASCII is decoded in large chunks, because
  * decoding a short string takes as long as matching it.
  */
 function createDecoder(): (bytes: Buffer, start: number, end: number) => string {
@@ -130,7 +130,7 @@ interface Chunk {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
-  /** Null if it is not ASCII. */
+  /** Null if the chunk is not ASCII. */
   readonly text: string | null;
 }
 

@@ -1,4 +1,4 @@
-// Many random filters over random documents, so many that every operator has matches and misses.
+// Enough random filters over random documents that every operator has matches and misses.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Few random filters over random documents; agreement.ci.test.ts has more.
+// A few random filters over random documents; agreement.ci.test.ts runs many more.
 
 import { test } from 'node:test';
 import { compareOperators, compareRandomFilters } from './agreement.js';

@@ -1,5 +1,5 @@
-// Random filters over random documents: columns, incomplete columns, single documents and the
-// oracle must give the same answer for every row. Callers say how many, and check that the answers say something.
+// Random filters over random documents: columns, incomplete columns, single documents and the oracle must give the
+// same answer for every row. Callers choose how many, and check that the answers are varied enough to be meaningful.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -18,7 +18,7 @@ import { idOf, textOf, viewOf } from './view-of.js';
 const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
 
 const NUMBERS = [0, -0, 1, -1, 1.5, 10, 2 ** 53, -1e300, 5e-324, Number.MAX_VALUE];
-/** Integers that float64 does not have, with the float64 values that are their neighbours. */
+/** Integers that float64 cannot represent, with the neighbouring float64 values. */
 // biome-ignore format: a table
 const LONG_INTEGERS = [
   2n ** 53n + 1n, 1768907725507217522n, 1768907725507217523n,
@@ -39,7 +39,7 @@ const PREFIXES = ['', 'a', 'A', 'x', 'é', '2026-01', '😀', 'σ'];
 const LIKE_PATTERNS = [
   '', '%', '_', 'a%', '%a', '%b%', '_b', 'a_', '__', '%_', 'a\\%%', '%\\%', '%\\_\\\\', 'x%y', '2026-%Z', '%é', '😀_',
 ];
-/** Of those that mean the same in RE2 and JavaScript. */
+/** Patterns that mean the same in RE2 and JavaScript. */
 // biome-ignore format: a table
 const REGEXES = [
   '', 'a', '^a', 'b$', '^.$', 'a|b', '^[^a]+$', '\\d{4}-\\d\\d', 'x{5,}y', '(a|b)\\n', '\\p{L}', 'é', '[a-c]b?$',
@@ -106,7 +106,7 @@ const types = fc.constantFrom('null', 'boolean', 'number', 'string', 'array', 'o
 
 const latitude = fc.integer({ min: -90, max: 90 });
 const longitude = fc.integer({ min: -180, max: 180 });
-// No coordinate ends in .375 or is on an edge, where rounding decides.
+// Coordinates end in .375, so that no point lies on an edge, where rounding would decide.
 const place = fc.record({
   lat: latitude.map((degrees) => Math.min(90, degrees + 0.375)),
   lon: longitude.map((degrees) => Math.min(180, degrees + 0.375)),
@@ -217,7 +217,7 @@ const { filter, operators } = fc.letrec<{
     .map((entries) => Object.fromEntries(entries) as JsonObject),
 }));
 
-/** Neither empty nor with conditions on the id, which elements have not. */
+/** Whether the filter is not empty and has no conditions on the id, which elements lack. */
 function isElementFilter(operand: JsonObject): boolean {
   return Object.keys(operand).length > 0 && !textOf(operand).includes('"$id"');
 }
@@ -229,7 +229,10 @@ export interface Counts {
   byJson: number;
 }
 
-/** Compares all answers for every filter and document. `removalBits` says which columns are missing. */
+/**
+ * Compares all answers for every filter and document.
+ * @param options `removalBits` selects the columns to remove.
+ */
 function compareAnswers(
   documents: readonly JsonObject[],
   filters: readonly JsonObject[],
@@ -293,7 +296,7 @@ export function compareRandomFilters(t: TestContext, numRuns: number): Counts {
 
 const text = fc.constantFrom<Json>(...STRINGS);
 const element = fc.oneof(text, scalarOrNull, place, fc.constant<Json>([]), fc.constant<Json>({}));
-/** Documents with one path, whose values suit the operators. */
+/** Documents with one path whose values suit the operators. */
 const focusedDocument = fc
   .oneof(
     { weight: 3, arbitrary: text },
@@ -318,7 +321,7 @@ export function compareOperators(t: TestContext, numRuns: number): SeenBy {
     (documents, filters, hasGarbage, removalBits) => {
       compareAnswers(documents, filters, { hasGarbage, removalBits }, ({ a }, answers) => {
         const names = Object.keys(a as JsonObject).filter((name) => name !== '$case');
-        // The answers of two operators say little about one of them.
+        // Answers of several operators together say little about each of them.
         for (const operator of names.length === 1 ? Object.keys(a as JsonObject) : []) {
           const seen = seenBy.get(operator) ?? { matches: 0, misses: 0 };
           seen.matches += answers.filter(Boolean).length;

@@ -1,4 +1,4 @@
-// The choice of the thread that evaluates a filter, what it is sent, and how it is stopped.
+// Which thread evaluates a filter, what it is sent, and how it is stopped.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ import { parseFilter } from '../../src/filter/parse.js';
 import type { Task, WorkerPool } from '../../src/platform/pool.js';
 import { utf8Of, viewOf } from './view-of.js';
 
-/** Runs a task like a thread: later, with cloned input and output. */
+/** A pool that runs a task as a thread does: later, and with cloned input and output. */
 function createCloningPool(threadCount = 2) {
   const inputs: FilterInput[] = [];
   const pool: WorkerPool = {
@@ -51,7 +51,7 @@ function largeView(rowCount: number): MetadataView {
   return { ...viewOf([]), rowCount, columns: new Map(['a', 'b'].map((path) => [path, column])) };
 }
 
-/** The number of matching rows of each view. */
+/** Counts the matching rows of each view. */
 async function countIn(pool: WorkerPool, filter: FilterNode, views: readonly MetadataView[]) {
   const found = await Promise.all(selectRows(pool, filter, views).map(({ rows }) => rows));
   return found.map((rows, i) => {
@@ -203,7 +203,7 @@ test('a failure of a task rejects all of its views', async () => {
   for (const { rows } of selections) await assert.rejects(rows, SyntaxError);
 });
 
-/** A view without columns; texts need not be valid JSON. */
+/** Returns a view without columns. The texts need not be valid JSON. */
 function viewOfJson(texts: readonly string[]): MetadataView {
   return { ...viewOf([]), rowCount: texts.length, isComplete: false, json: utf8Of(texts) };
 }

@@ -1,4 +1,4 @@
-// Points in shapes: known distances and what random points must have in common.
+// Points in shapes: known distances, and properties that hold for random points.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { createRandom } from '../database/harness.js';
 
 const BERLIN = { lat: 52.52, lon: 13.405 };
 
-/** The least whole radius in meters of a circle around `center` with the point. */
+/** Returns the smallest whole radius in meters of a circle around `center` that contains the point. */
 function distanceTo(center: Point, { lat, lon }: Point): number {
   let low = 0;
   let high = 21_000_000;
@@ -29,7 +29,7 @@ test('distances are those on a sphere with the mean radius of the Earth', () => 
   assert.equal(distanceTo(BERLIN, { lat: 53.52, lon: 13.405 }), 111_196);
 });
 
-test('a circle of half the circumference has every point', () => {
+test('a circle with a radius of half the circumference contains every point', () => {
   const isInside = shapeTest('$geo_radius', { center: BERLIN, radius_meters: 20_015_200 });
   const random = createRandom(5);
   for (let i = 0; i < 1_000; i++) assert.ok(isInside(random() * 180 - 90, random() * 360 - 180));
@@ -50,7 +50,7 @@ test('a box without width is a part of a meridian, and one without height of a p
   assert.deepEqual([dateLine(0, -180), dateLine(0, 180), dateLine(0, 0)], [true, true, false]);
 });
 
-test('a polygon and the same polygon turned around the globe have the same points', () => {
+test('a polygon and the same polygon turned around the globe contain the same points', () => {
   const exterior = [
     { lat: -20, lon: -60 },
     { lat: 5, lon: 70 },
@@ -72,7 +72,7 @@ test('a polygon and the same polygon turned around the globe have the same point
   }
 });
 
-test('what two polygons share as an edge belongs to both, and all else to one', () => {
+test('points on an edge that two polygons share belong to both, and all others to one', () => {
   const west = [
     { lat: 0, lon: 0 },
     { lat: 9, lon: 3 },

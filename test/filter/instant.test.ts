@@ -1,5 +1,5 @@
-// Instants, compared with the dates of JavaScript from year 0 to 9999: where months and years begin and end, and on
-// every seventh day, which is each day of each month in some year; in the nightly run on all days.
+// Instants compared with JavaScript dates from year 0 to 9999: at the ends of months and years and on every seventh
+// day, which covers each day of each month in some year. The nightly run compares all days.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ test('a day of the calendar is as many seconds from 1970 as in JavaScript', () =
   }
 });
 
-/** The 29th of February is the 1st of March in most years. */
+/** In most years JavaScript reads February 29 as March 1. */
 const YEAR_EDGES = [
   [1, 1],
   [2, 28],
@@ -31,13 +31,13 @@ const YEAR_EDGES = [
 function assertSameDay(day: number): void {
   const text = new Date(day).toISOString().slice(0, 10);
   const instant = parseInstant(text);
-  // Half a million calls of deepEqual take seconds.
+  // Half a million calls of deepEqual would take seconds.
   if (instant?.length !== 2 || instant[0] !== day / 1000 || instant[1] !== 0) {
     assert.deepEqual(instant, [day / 1000, 0], text);
   }
 }
 
-test('days that are in no month are none', () => {
+test('days that no month has are rejected', () => {
   for (const year of [1900, 2000, 2023, 2024]) {
     for (let month = 0; month <= 13; month++) {
       for (let day = 0; day <= 32; day++) {

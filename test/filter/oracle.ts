@@ -1,4 +1,4 @@
-// An independent implementation of filters, written from the API contract without code of src/filter/. It
+// An independent implementation of filters, written from the API contract without code from src/filter/. It
 // reads the filter as the client sent it.
 
 import type { Json, JsonObject } from '../../src/common/types.js';
@@ -15,7 +15,7 @@ export function saysYes(filter: JsonObject, document: JsonObject, id = ''): bool
   });
 }
 
-/** Finds a member of the object that is held, which a literal name with a dot may stand for. */
+/** Finds a member of the object at the path; a literal name with a dot may denote it. */
 type MemberFinder = (member: string) => readonly Json[];
 
 function holdsAll(held: readonly Json[], operators: JsonObject, memberOf: MemberFinder): boolean {
@@ -34,7 +34,7 @@ function holdsAll(held: readonly Json[], operators: JsonObject, memberOf: Member
   });
 }
 
-/** One character for all that a regular expression of JavaScript considers the same but for case. */
+/** Replaces each character by one that represents all that JavaScript's regular expressions equate without case. */
 function withoutCase(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutCase);
   if (typeof value !== 'string') return value;
@@ -44,10 +44,10 @@ function withoutCase(value: Json): Json {
   }).join('');
 }
 
-/** Of the strings in tests. */
+/** The letters in the strings of tests. */
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyzéασⱥ'];
 
-/** `held` has the value of the document at the path, if there is one. */
+/** @param held the value of the document at the path; empty if there is none. */
 function holds(
   held: readonly Json[],
   operator: string,
@@ -186,7 +186,7 @@ function isLike(text: string, operator: string, operand: Json): boolean {
   }
 }
 
-/** By definition: "%" takes no character, or one and the rest again. */
+/** Follows the definition: "%" matches nothing, or one character and then the rest with "%" again. */
 function isLikeFrom(text: number[], at: number, pattern: number[], from: number): boolean {
   if (from === pattern.length) return at === text.length;
   const symbol = String.fromCodePoint(pattern[from]);
@@ -205,7 +205,7 @@ function isLikeFrom(text: number[], at: number, pattern: number[], from: number)
 const DATE =
   /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?)?$/;
 
-/** Nanoseconds since 1970, by the dates of JavaScript. */
+/** Returns nanoseconds since 1970, computed with JavaScript dates. */
 function nanosecondsOf(text: string): bigint | null {
   const [, day, minutes = '00:00', second = '00', fraction = '', zone = 'Z'] =
     DATE.exec(text) ?? [];
@@ -217,7 +217,7 @@ function nanosecondsOf(text: string): bigint | null {
   return BigInt(start) * 1_000_000n + BigInt(second) * 1_000_000_000n + nanoseconds;
 }
 
-/** Date.parse accepts February 30. */
+/** Whether the day exists. Date.parse accepts February 30. */
 function isDay(day: string): boolean {
   const milliseconds = Date.parse(`${day}T00:00:00Z`);
   return !Number.isNaN(milliseconds) && new Date(milliseconds).toISOString().startsWith(day);
@@ -304,7 +304,7 @@ function isInShape(place: Place, operator: string, shape: Shape): boolean {
   }
 }
 
-/** By the angle between the vectors from the center of the Earth, in place of the haversine formula. */
+/** Uses the angle between the vectors from the center of the Earth instead of the haversine formula. */
 function distanceOf(a: Place, b: Place): number {
   const [x, y] = [a, b].map(({ lat, lon }) => {
     const [phi, lambda] = [(lat * Math.PI) / 180, (lon * Math.PI) / 180];
@@ -315,11 +315,11 @@ function distanceOf(a: Place, b: Place): number {
   return 6_371_008.8 * Math.atan2(Math.hypot(...cross), dot);
 }
 
-/** By the angles under which the point sees the edges: a straight angle is that of an edge that it is on. */
+/** Adds the angles at which the point sees the edges. A straight angle means that the point is on the edge. */
 function sideOf(ring: readonly Place[], place: Place): 'inside' | 'border' | 'outside' {
   const turn = (degrees: number) => ((degrees + 540) % 360) - 180;
   let angle = 0;
-  // Longitudes as distances from the point, without a jump between the ends of an edge.
+  // Longitudes are relative to the point and do not jump between the ends of an edge.
   let east = turn(ring[0].lon - place.lon);
   for (let i = 0; i < ring.length; i++) {
     const from = ring[i];

@@ -92,7 +92,7 @@ const REFUSED: readonly {
     actual: 'constructor',
   },
   {
-    says: 'an operator of a field that stands beside fields',
+    says: 'a field operator beside fields',
     filter: { $gt: 5 },
     place: '/filter/$gt',
     expected: /\$and/,
@@ -214,7 +214,7 @@ const REFUSED: readonly {
     says: '$in of a plain value',
     filter: { a: { $in: 'x' } },
     place: '/filter/a/$in',
-    expected: /^an array, each value a string, a number, a boolean or null$/,
+    expected: /^an array in which each value is a string, a number, a boolean or null$/,
     actual: 'a string',
   },
   {
@@ -257,7 +257,7 @@ const REFUSED: readonly {
     filter: { a: { $like: 'a\\\\\\' } },
     place: '/filter/a/$like',
     expected: /a character after each backslash/,
-    actual: 'a single backslash at its end',
+    actual: 'a single backslash at the end of the pattern',
   },
   {
     says: '$regex of an array',
@@ -270,14 +270,14 @@ const REFUSED: readonly {
     says: '$regex with a group that is not closed',
     filter: { a: { $regex: '(a' } },
     place: '/filter/a/$regex',
-    expected: /a regular expression of RE2/,
+    expected: /a regular expression in RE2 syntax/,
     actual: 'missing closing ): `(a`',
   },
   {
     says: '$regex with a backreference',
     filter: { a: { $regex: '(a)\\1' } },
     place: '/filter/a/$regex',
-    expected: /a regular expression of RE2/,
+    expected: /a regular expression in RE2 syntax/,
     actual: 'invalid escape sequence: `\\1`',
   },
   {
@@ -292,7 +292,7 @@ const REFUSED: readonly {
     filter: { a: { $exists: true, $case: 'insensitive' } },
     place: '/filter/a/$case',
     expected: /an operator that compares strings/,
-    actual: 'none in the same object',
+    actual: 'none',
   },
   {
     says: '$case alone',
@@ -319,7 +319,7 @@ const REFUSED: readonly {
     says: 'an empty $date',
     filter: { a: { $date: {} } },
     place: '/filter/a/$date',
-    expected: /a comparison/,
+    expected: /at least one comparison/,
     actual: 'an empty object',
   },
   {
@@ -333,7 +333,7 @@ const REFUSED: readonly {
     says: 'a fractional $size',
     filter: { a: { $size: 1.5 } },
     place: '/filter/a/$size',
-    expected: /an integer from 0 on/,
+    expected: /a non-negative integer/,
     actual: '1.5',
   },
   {
@@ -403,7 +403,7 @@ const REFUSED: readonly {
     says: 'a negative radius',
     filter: { a: { $geo_radius: { center: { lat: 1, lon: 2 }, radius_meters: -1 } } },
     place: '/filter/a/$geo_radius/radius_meters',
-    expected: /from 0 on/,
+    expected: /a non-negative number/,
     actual: '-1',
   },
   {
@@ -448,7 +448,7 @@ const REFUSED: readonly {
     filter: { a: { $geo_polygon: { exterior: [P(80, 0), P(80, 120), P(80, -120)] } } },
     place: '/filter/a/$geo_polygon/exterior',
     expected: /without going around a pole/,
-    actual: 'a way around the globe',
+    actual: 'edges that go around the globe',
   },
   {
     says: 'a point in a hole that is no object',
@@ -469,6 +469,7 @@ for (const { says, filter, place, expected, actual } of REFUSED) {
     assert.equal(placeOf(items[0]), place);
     assert.match(String(items[0].expected), expected);
     assert.equal(String(items[0].actual), actual);
+    assert.match(items[0].detail, /^[A-Z$].+\.$/s);
   });
 }
 

@@ -1,9 +1,9 @@
-// The check of patterns before they are compiled: no pattern of few characters takes long.
+// The check of patterns before they are compiled: no short pattern takes long.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RE2JS } from 're2js';
-import { checkPattern, countParts } from '../../src/filter/pattern.js';
+import { checkPattern, countAtoms } from '../../src/filter/pattern.js';
 import { createRandom } from '../database/harness.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 
@@ -43,30 +43,33 @@ test('repetitions that are too large are found without compiling them', () => {
   }
 });
 
-test('what looks like a repetition in a class, a literal text or an escape is none', () => {
+test('what looks like a repetition inside a class, a quotation or an escape is not one', () => {
   for (const pattern of ['[a{900}]{5}', '\\Qa{900}\\E{5}', '\\x{900}{5}', 'a{,900}', 'a{9']) {
     assert.ok(Number(countOf(pattern)) < 100, pattern);
   }
 });
 
-test('random patterns compile to at most eight instructions for each part that is counted', (t) => {
+test('random patterns compile to at most eight instructions per counted atom', (t) => {
   const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
   t.diagnostic(`SAGITTA_TEST_SEED=${seed}`);
   const random = createRandom(seed);
   // biome-ignore format: a list
-  const parts = [
+  const pieces = [
     'a', '.', '\\d', '\\pL', '[^x]', '[])(]', '[[:digit:](]', '(', '(', ')', ')', '|', '*', '+?', '{7}', '{2,9}', '{30}',
     '^', '\\b', '(?i)', '(?:', '\\Q(\\E', '\\Q\\E', '\\(', '\\x{41}', '(?P<n>', '[\\]{5}]', '{', '\\',
   ];
   let compiledCount = 0;
   for (let i = 0; i < PATTERN_COUNT; i++) {
     const count = 1 + Math.floor(random() * 16);
-    const pattern = Array.from({ length: count }, () => parts[Math.floor(random() * parts.length)]);
+    const pattern = Array.from(
+      { length: count },
+      () => pieces[Math.floor(random() * pieces.length)],
+    );
     const source = pattern.join('');
-    if (typeof countOf(source) === 'string' || countParts(source) > MAX) continue;
+    if (typeof countOf(source) === 'string' || countAtoms(source) > MAX) continue;
     compiledCount++;
     const size = RE2JS.compile(source).programSize();
-    assert.ok(size <= 8 * countParts(source) + 8, `${source}: ${size} instructions`);
+    assert.ok(size <= 8 * countAtoms(source) + 8, `${source}: ${size} instructions`);
   }
   assert.ok(compiledCount > PATTERN_COUNT / 20, `only ${compiledCount} patterns compiled`);
 });

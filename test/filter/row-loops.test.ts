@@ -1,4 +1,4 @@
-// Compares the loops over 32 rows with tests row by row: every end of a column, kinds at any address, and
+// Compares the loops over 32 rows with tests row by row, for columns that end anywhere, kinds at any address, and
 // garbage where it is allowed.
 
 import assert from 'node:assert/strict';
@@ -28,11 +28,11 @@ interface Cells {
   readonly codes: Int32Array;
 }
 
-/** Arrays of `end` rows, with kinds at offset `shift` of their buffer. */
+/** Returns arrays of `end` rows, with kinds at offset `shift` of their buffer. */
 function drawCells(random: () => number, end: number, shift: number): Cells {
   const below = (n: number) => Math.floor(random() * n);
   const kinds = new Uint8Array(new SharedArrayBuffer(end + shift), shift);
-  // Mostly one kind, so that there are words of one kind and mixed ones.
+  // Most rows have the same kind, so that some words contain one kind and some several.
   const usual = KINDS[below(KINDS.length)];
   for (let row = 0; row < end; row++) kinds[row] = below(20) > 0 ? usual : KINDS[below(8)];
   const numberAt = (row: number) => (kinds[row] === KIND.number ? below(10) : Number.NaN);
@@ -45,7 +45,7 @@ function drawCells(random: () => number, end: number, shift: number): Cells {
   };
 }
 
-/** Narrows rows, some of which are cleared before, and compares the result with `isKept`. */
+/** Narrows rows, some of which are already cleared, and compares the result with `isKept`. */
 function check(
   random: () => number,
   end: number,
@@ -54,7 +54,7 @@ function check(
 ): void {
   const rows = createFullBitmap(ROWS);
   for (let row = 0; row < ROWS; row++) {
-    // Some whole words are cleared.
+    // Every third word is cleared.
     if (random() < 0.2 || (row >>> 5) % 3 === 1) clearBit(rows, row);
   }
   const before = Array.from({ length: ROWS }, (_, row) => hasBit(rows, row));
@@ -118,7 +118,7 @@ test('every kind is found at every position of a word among every other kind', (
   }
 });
 
-test(`rows are found by their elements, also in a slice of later rows (seed ${SEED})`, () => {
+test(`rows are found by their elements, even in a slice of later rows (seed ${SEED})`, () => {
   const random = createRandom(SEED);
   const counts = Array.from({ length: ROWS }, () => Math.floor(random() * 4));
   const offsets = new Int32Array(ROWS + 1);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { STRING_TESTS } from '../../src/filter/string-tests.js';
 import { createRandom } from '../database/harness.js';
 
-test('a pattern is matched against strings in any order and of several buffers', () => {
+test('a pattern is matched against strings in any order and from several buffers', () => {
   const random = createRandom(3);
   const columns = [
     Array.from({ length: 4_000 }, (_, i) => `name ${i}`),

@@ -1,5 +1,5 @@
-// Builds the columns of a MetadataView from documents, for tests of filters without segments. It uses all
-// freedom of the column contract: arrays that end early, and arrays with garbage after the rows.
+// Builds the columns of a MetadataView from documents, for tests of filters without segments. It uses everything that
+// the contract of columns allows: arrays that end early, and arrays with garbage after the rows.
 
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
 import { parseExactJson } from '../../src/common/exact-json.js';
@@ -7,13 +7,13 @@ import { flattenMetadata } from '../../src/common/metadata-path.js';
 import type { Json, JsonObject, Utf8Column } from '../../src/common/types.js';
 
 export interface ViewOptions {
-  /** Whether arrays continue past the last row, with garbage; else they end at their last value. */
+  /** Whether arrays continue past the last row, with garbage. Otherwise they end at their last value. */
   readonly hasGarbage?: boolean;
   /** Paths without a column; the view is then incomplete. */
   readonly withoutColumns?: readonly string[];
 }
 
-/** Documents are parsed from text, as in a segment, which allows `{"a": -0}` and `{"a": 1e999}`. */
+/** Parses documents from text, as a segment does, which allows `{"a": -0}` and `{"a": 1e999}`. */
 export function viewOf(texts: readonly string[], options: ViewOptions = {}): MetadataView {
   const cells = new Map<string, (Json | undefined)[]>();
   texts.forEach((text, row) => {
@@ -44,12 +44,12 @@ export function viewOf(texts: readonly string[], options: ViewOptions = {}): Met
   return { rowCount: texts.length, columns, isComplete, ids, json: utf8Of(texts) };
 }
 
-/** The id of a row: a few have a common prefix. */
+/** Returns the id of a row. Some rows share a prefix. */
 export function idOf(row: number): string {
   return `${['doc', 'Doc', 'é'][row % 3]}/${row}`;
 }
 
-/** JSON with -0 and 1e999, which JSON.parse reads but JSON.stringify does not write. */
+/** Writes JSON with -0 and 1e999, which JSON.parse reads but JSON.stringify does not write. */
 export function textOf(value: Json): string {
   if (typeof value === 'number') {
     if (Object.is(value, -0)) return '-0';
@@ -92,7 +92,7 @@ export function columnOf(cells: readonly (Json | undefined)[], garbageCount = 0)
   };
 }
 
-/** Offsets end after the last array that is not empty, the minimum that they must cover. */
+/** Offsets end after the last array that is not empty, which is the least that they must cover. */
 function itemsOf(cells: readonly (Json | undefined)[], garbageCount: number) {
   const arrays = cells.map((cell) => (Array.isArray(cell) ? cell : []));
   const last = arrays.findLastIndex((array) => array.length > 0);

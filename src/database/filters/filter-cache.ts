@@ -7,7 +7,7 @@ import { type Bitmap, countBits, createBitmap } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import { assert } from '../../common/errors.js';
 import { unlessAborted } from '../../common/when-aborted.js';
-import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
+import { type FilterEvaluation, selectRows } from '../../filter/evaluate-task.js';
 import {
   type FilterNode,
   filterPaths,
@@ -221,7 +221,7 @@ export class FilterCache {
     return Promise.all(work.map(({ segment, view }) => words.addColumns(node, segment, view)));
   }
 
-  #track(result: Result, selection: RowSelection, fromRow: number): Evaluation {
+  #track(result: Result, selection: FilterEvaluation, fromRow: number): Evaluation {
     const end = () => {
       if (result.evaluation === evaluation) result.evaluation = null;
     };
@@ -301,8 +301,8 @@ export class FilterCache {
 function selectLater(
   count: number,
   views: Promise<readonly MetadataView[]>,
-  select: (views: readonly MetadataView[]) => readonly RowSelection[],
-): RowSelection[] {
+  select: (views: readonly MetadataView[]) => readonly FilterEvaluation[],
+): FilterEvaluation[] {
   const selections = views.then(select);
   return Array.from({ length: count }, (_, i) => {
     let isStopped = false;

@@ -317,7 +317,7 @@ describe('a text query', () => {
     assert.deepEqual(await rejects(plain, { vector, filter }), [
       'invalid_filter',
       'filter.$text',
-      '$text needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.',
+      '$text needs a text index, which the collection lacks. Name the fields to search in "text" when you create a collection.',
     ]);
     assert.deepEqual((await rejects(collection, { text, metric: 'dot' })).slice(0, 2), [
       'invalid_request',
