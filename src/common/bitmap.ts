@@ -39,6 +39,11 @@ export function firstBits({ words }: Bitmap, length: number): Bitmap {
   return cut;
 }
 
+/** Returns the bits as bytes, as in Arrow: a view of the words. */
+export function bitmapBytes({ words, length }: Bitmap): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, (length + 7) >>> 3);
+}
+
 /** Returns a copy that is not in shared memory. */
 export function copyBitmap({ length, words }: Bitmap): Bitmap {
   return { length, words: words.slice() };

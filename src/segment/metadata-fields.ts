@@ -19,9 +19,9 @@ import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
 import { KIND, type LeafColumn, type ListColumn, type MetadataColumn } from '../common/columns.js';
 import { sharedInt32 } from '../common/shared-array.js';
 import {
-  bodyOf,
   type ColumnToWrite,
   type DictionaryToWrite,
+  encodeBody,
   FILE_ALIGNMENT,
 } from '../formats/arrow/ipc-writer.js';
 
@@ -148,7 +148,7 @@ function typedValues(
   if (residues !== null) add('residues', new Int32(), residues.subarray(0, length), numeric);
   if (seen[KIND.string]) {
     const id = dictionaries.length;
-    const body = bodyOf([{ leaf: dictionary! }], dictionaryCount, FILE_ALIGNMENT);
+    const body = encodeBody([{ leaf: dictionary! }], dictionaryCount, FILE_ALIGNMENT);
     dictionaries.push({ id, count: dictionaryCount, body });
     const type = new Dictionary(new Utf8(), new Int32(), id);
     add('strings', type, codes!.subarray(0, length), [KIND.string, KIND.string]);

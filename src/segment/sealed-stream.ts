@@ -3,9 +3,9 @@
 
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import {
-  bodyOf,
   type ColumnToWrite,
-  encodeArrowStream,
+  encodeBody,
+  layOutArrowStream,
   STREAM_ALIGNMENT,
 } from '../formats/arrow/ipc-writer.js';
 import { decodeArrowStream, type StoredBatch } from '../formats/arrow/stored-arrow.js';
@@ -22,8 +22,8 @@ export function encodeSealedStream(
   metadata: Map<string, string>,
   allocate: (byteCount: number) => Uint8Array = (byteCount) => new Uint8Array(byteCount),
 ): Uint8Array {
-  const body = bodyOf(columns, rowCount, STREAM_ALIGNMENT);
-  const stream = encodeArrowStream(schemaMessage, rowCount, body, metadata);
+  const body = encodeBody(columns, rowCount, STREAM_ALIGNMENT);
+  const stream = layOutArrowStream(schemaMessage, rowCount, body, metadata);
   const bytes = stream.copyInto(allocate(stream.length + TRAILER_BYTES));
   const trailer = bytes.subarray(stream.length);
   trailer.set(FORMAT);

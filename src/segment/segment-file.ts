@@ -10,9 +10,9 @@ import { CODE_NAMES, type FileMapping, type RowCodes, type Utf8Column } from '..
 import type { Named } from '../common/vectors.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import {
-  bodyOf,
+  type ByteLayout,
+  encodeBody,
   FILE_ALIGNMENT,
-  type Layout,
   layOutArrowFile,
   toField,
 } from '../formats/arrow/ipc-writer.js';
@@ -56,7 +56,7 @@ interface SegmentParts {
   readonly checksum: string;
 }
 
-function layOutSegment(data: SegmentData): Layout {
+function layOutSegment(data: SegmentData): ByteLayout {
   const { rowCount, vectors } = data;
   const columns = new RowColumns(vectors, { hasSequences: true });
   const metadata = new StoredMetadata(data.columns, rowCount);
@@ -74,7 +74,7 @@ function layOutSegment(data: SegmentData): Layout {
   return layOutArrowFile({
     schema,
     rowCount,
-    body: bodyOf([...columns.write(data), ...metadata.columns], rowCount, FILE_ALIGNMENT),
+    body: encodeBody([...columns.write(data), ...metadata.columns], rowCount, FILE_ALIGNMENT),
     dictionaries: metadata.dictionaries,
     attachments: vectors.flatMap(({ codes }) => arraysOf(codes)),
   });

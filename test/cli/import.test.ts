@@ -285,7 +285,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'a null id',
     arrow({ id: texts('a', null), values: listsOf(new Float32(), [[1], [2]]) }),
-    /row 2: id: The id is null/,
+    /row 2: id: Expected text, an integer or a UUID; found null/,
   ],
   [
     'a number that JSON cannot say',

@@ -1,9 +1,9 @@
-// Errors about Arrow data: `invalid_arrow` for bytes that a client sent, `data_corrupt` for files and
-// records that we wrote. The readers throw nothing but SagittaError, whatever the bytes are.
+// Errors about Arrow data: `invalid_arrow` for bytes that a client sent, `data_corrupt` for files and records that
+// we wrote. For any bytes, readers throw only SagittaError.
 
 import { SagittaError } from '../../common/errors.js';
 
-/** Names in invalid data may hold any characters, at any length. */
+/** Messages are cut because names in invalid data may contain any characters and be of any length. */
 const FOUND_CHARACTERS_MAX = 300;
 
 /** @param found what follows "Found", without the full stop. */
@@ -16,7 +16,7 @@ export function corrupt(found: string, cause?: unknown): SagittaError {
   return new SagittaError('data_corrupt', `Found ${printable(found)}.`, { cause });
 }
 
-/** Runs `work`; an error in data is thrown with `place` before its message. */
+/** Runs `work` and prefixes errors in data with `place`. */
 export function located<Result>(place: string, work: () => Result): Result {
   try {
     return work();
@@ -31,7 +31,7 @@ export function atPlace(place: string, error: unknown): unknown {
   return new SagittaError(error.code, detail, { issues: error.issues, cause: error });
 }
 
-/** Runs a reader of stored data: invalid Arrow becomes `data_corrupt`, as does any other error. */
+/** Runs a reader of stored data. Invalid Arrow and any unknown error become `data_corrupt`. */
 export function readingStored<Result>(what: string, read: () => Result): Result {
   try {
     return read();

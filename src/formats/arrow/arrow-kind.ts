@@ -1,4 +1,4 @@
-// What a kind of vectors is in a record batch. The kinds are in `vector-kinds.ts`.
+// How vectors of one kind are stored in a record batch. `vector-kinds.ts` lists the kinds.
 
 import type { Limits } from '../../common/limits.js';
 import type { VectorColumn } from '../../common/vectors.js';
@@ -7,33 +7,36 @@ import type { ColumnToWrite, FieldToWrite } from './ipc-writer.js';
 import type { RowIssues } from './row-issues.js';
 import type { ArrowField } from './schema.js';
 
-/** Vectors of one name to read. */
-export interface NamedToRead {
+/** How to read the vectors of one name. */
+export interface VectorsToRead {
   readonly name: string;
-  /** Whether rows may lack the vector: null stands for none then. */
+  /** Whether rows may lack the vector and are then null. */
   readonly mayBeNull: boolean;
-  /** Bound on the result. */
+  /** Limit for the result. */
   readonly bytesMax: number;
   readonly limits: Pick<Limits, 'multiVectorsMax' | 'multiValuesMax'>;
   readonly issues: RowIssues;
 }
 
 export interface ArrowKind<Spec, Found, Written extends VectorColumn> {
-  /** The member of a record that has the vectors by name. */
+  /** The member of a record that holds the vectors by name. */
   readonly member: string;
-  /** The members of a vector that have columns of their own; '' for the vector itself. */
+  /** The members of a vector that have their own columns; '' for the vector itself. */
   readonly parts: readonly string[];
-  /** What the columns are for, and what they must hold, in errors. */
+  /** Names the vectors in errors. */
   readonly what: string;
+  /** Names the required type in errors. */
   readonly expected: string;
   isField(field: ArrowField): boolean;
   /**
-   * @param columns one for each part. Undefined content if there are issues. Throws `invalid_arrow`.
+   * The result is undefined if there are issues. Throws `invalid_arrow`.
+   * @param columns one for each part.
    */
-  read(columns: readonly Column[], toRead: NamedToRead & Spec): Found;
-  /** Whether a row without a named vector is null; it is empty otherwise. */
+  read(columns: readonly Column[], toRead: VectorsToRead & Spec): Found;
+  /** Whether a row without a named vector is null. Otherwise it is empty. */
   readonly isNullable: boolean;
-  /** One for each part; so has `write`. */
+  /** Returns one type for each part. */
   types(spec: Spec): readonly FieldToWrite['type'][];
+  /** Returns one column for each part. */
   write(column: Written): readonly ColumnToWrite[];
 }

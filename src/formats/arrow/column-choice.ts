@@ -1,5 +1,5 @@
-// Chooses the columns of a schema for id, vector and metadata: by the names given in the request, else
-// by common names.
+// Chooses the columns of a schema for id, vector and metadata: by the names in the request or, without them, by
+// common names.
 
 import { SagittaError } from '../../common/errors.js';
 import { type ColumnSpec, UNNAMED } from '../../common/vectors.js';
@@ -14,17 +14,17 @@ export interface ColumnNames {
   readonly vectorColumn?: string | undefined;
   /** The vectors that rows may have, by name. */
   readonly vectors: Readonly<Record<string, ColumnSpec>>;
-  /** Whether rows change vectors that there are: they need ids, and may lack the unnamed vector. */
+  /** Whether rows change existing vectors. They then need ids and may lack the unnamed vector. */
   readonly isPatch?: boolean | undefined;
 }
 
 /** Column indexes. */
 export interface VectorColumns {
   readonly id: number | null;
-  /** Those of the vectors that have columns. */
+  /** Only vectors that have columns. */
   readonly vectors: readonly ChosenVectors[];
   readonly metadata: number | null;
-  /** The other columns: they become members of the metadata. */
+  /** The other columns, which become members of the metadata. */
   readonly members: readonly number[];
 }
 
@@ -33,12 +33,12 @@ interface ChosenVectors {
   readonly indexes: readonly number[];
 }
 
-/** The names of a column of vectors for which none is given, the first that exists. */
+/** Names of the vector column; the first that exists is used if the request names none. */
 export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
 
-/** For rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
+/** Chooses columns of rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
   fields: readonly ArrowField[],
   names: ColumnNames,
@@ -65,7 +65,7 @@ export function chooseVectorColumns(
   return { id, vectors, metadata: hasMetadata ? metadata : null, members };
 }
 
-/** Throws `invalid_request` for a column that rows must or must not have. */
+/** Throws `invalid_request` if the column is required but missing, or present but not allowed. */
 function chooseUnnamed(
   fields: readonly ArrowField[],
   { vectorColumn, vectors, isPatch = false }: ColumnNames,
@@ -79,7 +79,7 @@ function chooseUnnamed(
   );
 }
 
-/** Where no vector is of a member, columns whose names begin with it are metadata. */
+/** If the collection has no vectors of a member, columns whose names begin with the member are metadata. */
 function chooseNamed(
   fields: readonly ArrowField[],
   { vectors: { [UNNAMED]: _, ...vectors } }: ColumnNames,
@@ -105,7 +105,7 @@ function chooseNamed(
   });
 }
 
-/** Throws `invalid_request` for a column of the member that is none of the vectors. */
+/** Throws `invalid_request` for a column of the member that belongs to no vector. */
 function requireKnown(
   fields: readonly ArrowField[],
   vectors: ColumnNames['vectors'],
@@ -134,7 +134,7 @@ function requireVectors(field: ArrowField): void {
   );
 }
 
-/** The vector column; null if there is none and none was named. Throws `invalid_request`. */
+/** Returns the vector column; null if none exists and none was named. Throws `invalid_request`. */
 export function chooseVectors(fields: readonly ArrowField[], name?: string): number | null {
   const index =
     name === undefined
@@ -149,7 +149,7 @@ export function chooseVectors(fields: readonly ArrowField[], name?: string): num
   return index;
 }
 
-/** The id column; null if there is none and none was named. Throws `invalid_request`. */
+/** Returns the id column; null if none exists and none was named. Throws `invalid_request`. */
 export function chooseId(fields: readonly ArrowField[], name?: string): number | null {
   const index = indexOf(fields, name ?? ID_NAME);
   if (index === null) {
@@ -165,7 +165,7 @@ export function chooseId(fields: readonly ArrowField[], name?: string): number |
   return index;
 }
 
-/** Two columns of one name are ambiguous. Throws `invalid_request`. */
+/** Throws `invalid_request` for columns of the same name, which are ambiguous. */
 export function requireUniqueNames(fields: readonly ArrowField[]): void {
   const names = new Set<string>();
   for (const { name } of fields) {
@@ -220,7 +220,7 @@ function noIds(fields: readonly ArrowField[]): SagittaError {
   );
 }
 
-/** The first names only: schemas can be long. */
+/** Lists only the first names, because schemas can be long. */
 function listed(fields: readonly ArrowField[]): string {
   if (fields.length === 0) return 'no columns';
   const shown = fields.slice(0, 8).map(({ name }) => quoted(name));

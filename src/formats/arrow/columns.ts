@@ -1,6 +1,6 @@
-// Opens the columns of an encoded batch as views of its buffers; a compressed buffer is decompressed
-// when it is first read. Checks that buffers are as long as their columns need. Offsets and indexes
-// in the buffers are checked by the code that follows them (offsets.ts, strings.ts).
+// Opens the columns of an encoded batch as views of its buffers. A compressed buffer is decompressed when it is first
+// read. Checks that buffers are as long as their columns need. The code that follows offsets and indexes in the
+// buffers checks them (offsets.ts, strings.ts).
 
 import { invalidArrow } from './arrow-errors.js';
 import { decompressInto, uncompressedLengths } from './compression.js';
@@ -15,19 +15,19 @@ type ArrayOf<T> = {
 export interface Column {
   readonly field: ArrowField;
   readonly length: number;
-  /** Bits, 1 for a value; null when there are no nulls. */
+  /** Bits, 1 for a value; null if there are no nulls. */
   readonly validity: Uint8Array | null;
   readonly children: readonly Column[];
-  /** The values that indexes refer to: the dictionary and its deltas; null without a dictionary. */
+  /** The values that indexes refer to, the dictionary and its deltas; null without a dictionary. */
   readonly dictionary: readonly Column[] | null;
   /** The number of buffers after the validity. */
   readonly bufferCount: number;
-  /** The first `length` elements of a buffer, counted from 0 after the validity. Throws `invalid_arrow`. */
+  /** Returns the first `length` elements of a buffer, counted from 0 after the validity. Throws `invalid_arrow`. */
   buffer<View>(index: number, ArrayType: ArrayOf<View>, length: number): View;
   byteLength(index: number): number;
 }
 
-/** Buffers after the validity. Columns of views have more, by their variadic count. */
+/** The number of buffers after the validity. Columns of views have additional ones, by their variadic count. */
 const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
   null: 0,
   int: 1,
@@ -57,13 +57,16 @@ const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
   run_end_encoded: 0,
 };
 
-/** Throws `invalid_arrow`. @param bytesMax bound on the decompressed batch. */
+/**
+ * Throws `invalid_arrow`.
+ * @param bytesMax limit for the decompressed batch.
+ */
 export function openColumns(
   batch: Pick<EncodedBatch, 'fields' | 'rowCount' | 'body' | 'dictionaries'>,
   bytesMax: number,
 ): Column[] {
   const { body, dictionaries } = batch;
-  // Columns of nulls have no bytes: without this bound, a hundred bytes could ask for any work.
+  // Columns of nulls take no bytes, so without this limit a hundred bytes could demand any amount of work.
   if (batch.rowCount > bytesMax) throw invalidArrow(`${batch.rowCount} rows in a batch`);
   return new BodyReader(body, dictionaries, bytesMax).columns(batch.fields, batch.rowCount);
 }
@@ -147,7 +150,7 @@ class BodyReader {
 
   #values(field: ArrowField, id: number): Column[] {
     const bodies = this.#dictionaries.get(id);
-    // Without a dictionary every index is out of range, but a column of nulls is still valid.
+    // Without a dictionary every index is out of range, yet a column of nulls is valid.
     if (bodies === undefined) return [];
     return bodies.map((body) => {
       const reader = new BodyReader(body, this.#dictionaries, this.#bytesMax);

@@ -1,6 +1,6 @@
-// Decompresses the buffers of record batches. Each is compressed by itself: 8 bytes of uncompressed
-// length (-1: not compressed), then a frame of lz4 or zstd. The lengths are checked against a bound
-// before anything is allocated, and a frame that holds more or fewer bytes is an error.
+// Decompresses the buffers of record batches. Each is compressed separately: 8 bytes of uncompressed length (-1: not
+// compressed), then a frame of lz4 or zstd. The lengths are checked against a limit before anything is allocated,
+// and a frame that holds more or fewer bytes is an error.
 
 import { invalidArrow } from './arrow-errors.js';
 import type { EncodedBody } from './encoded-batch.js';
@@ -11,12 +11,12 @@ import { decodeZstd, loadZstd } from './zstd.js';
 const LENGTH_BYTES = 8;
 const STORED = -1;
 
-/** A received body, with the decoder where it needs one: any thread can then decompress it. */
+/** Returns a received body with the decoder that it needs, so that any thread can decompress it. */
 export async function encodedBody(shape: BodyShape, bytes: Uint8Array): Promise<EncodedBody> {
   return shape.codec === 'zstd' ? { shape, bytes, zstd: await loadZstd() } : { shape, bytes };
 }
 
-/** The uncompressed length of every buffer. Throws `invalid_arrow` when they exceed the bound. */
+/** Returns the uncompressed length of every buffer. Throws `invalid_arrow` if they exceed the limit. */
 export function uncompressedLengths({ shape, bytes }: EncodedBody, bytesMax: number): Float64Array {
   const { regions, codec } = shape;
   const lengths = new Float64Array(regions.length / 2);
@@ -46,7 +46,7 @@ function lengthOf(bytes: Uint8Array, offset: number, length: number, index: numb
   return uncompressed;
 }
 
-/** Writes a decompressed buffer to `target`, which has its length. Throws `invalid_arrow`. */
+/** Writes a decompressed buffer to `target`, which must be of its length. Throws `invalid_arrow`. */
 export function decompressInto(body: EncodedBody, index: number, target: Uint8Array): void {
   const { regions, codec } = body.shape;
   const offset = regions[index * 2]!;
@@ -77,7 +77,7 @@ export function decompressInto(body: EncodedBody, index: number, target: Uint8Ar
   }
 }
 
-/** The same body uncompressed, in shared memory. Throws `invalid_arrow`. */
+/** Returns the body uncompressed and in shared memory. Throws `invalid_arrow`. */
 export function decompressed(body: EncodedBody, bytesMax: number): EncodedBody {
   const lengths = uncompressedLengths(body, bytesMax);
   const regions = new Float64Array(body.shape.regions.length);

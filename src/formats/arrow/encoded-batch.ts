@@ -1,6 +1,6 @@
-// A record batch as it was received: its bytes and the layout of its buffers, nothing decoded. It is
-// plain data for a worker thread: the body of the batch has an ArrayBuffer of its own, which can be
-// transferred, and dictionaries, which later batches need too, are in shared memory.
+// A record batch as received: its bytes and the layout of its buffers, with nothing decoded. It is plain data for a
+// worker thread. The body of the batch has its own ArrayBuffer, which can be transferred; dictionaries, which later
+// batches need too, are in shared memory.
 
 import { invalidArrow } from './arrow-errors.js';
 import type { BodyShape } from './message.js';
@@ -9,13 +9,13 @@ import type { ZstdModule } from './zstd.js';
 
 export interface EncodedBody {
   readonly shape: BodyShape;
-  /** Starts at byte 0 of its buffer, but for batches in stored files. */
+  /** Starts at byte 0 of its buffer, except for batches in stored files. */
   readonly bytes: Uint8Array;
-  /** The decoder, where the codec is zstd; structured clone shares it. */
+  /** The decoder if the codec is zstd. Structured clone shares it. */
   readonly zstd?: ZstdModule;
 }
 
-/** By dictionary id: the dictionary and its deltas, in the order of their indexes. */
+/** Each dictionary and its deltas, in the order of their indexes, by dictionary id. */
 export type EncodedDictionaries = ReadonlyMap<number, readonly EncodedBody[]>;
 
 export interface EncodedBatch {
@@ -29,16 +29,16 @@ export interface EncodedBatch {
   readonly dictionaries: EncodedDictionaries;
 }
 
-/** The buffers to transfer when the batch is sent to another thread, which detaches them here. */
+/** Returns the buffers to transfer with the batch to another thread, which detaches them here. */
 export function transferables(batch: EncodedBatch): ArrayBuffer[] {
   const { buffer } = batch.body.bytes;
   return buffer instanceof ArrayBuffer ? [buffer] : [];
 }
 
-/** Of all dictionaries and deltas: every later batch is read with all of them. */
+/** Limit for dictionaries and deltas together, because every later batch is read with all of them. */
 const BODIES_MAX = 4_096;
 
-/** The dictionaries of a stream or file as they stand between its record batches, bounded in bytes. */
+/** The dictionaries of a stream or file at a point between its record batches, with a limit for their bytes. */
 export class Dictionaries {
   readonly #bytesMax: number;
   readonly #ids = new Set<number>();
@@ -50,7 +50,7 @@ export class Dictionaries {
     this.#bytesMax = bytesMax;
   }
 
-  /** Accepts the dictionaries of these fields and of their children. */
+  /** Accepts the dictionaries of these fields and their children. */
   setFields(fields: readonly ArrowField[]): void {
     for (const { dictionary, children } of fields) {
       if (dictionary !== null) this.#ids.add(dictionary.id);
@@ -58,12 +58,15 @@ export class Dictionaries {
     }
   }
 
-  /** Throws `invalid_arrow` unless a field has this dictionary. */
+  /** Throws `invalid_arrow` unless a field uses this dictionary. */
   expect(id: number): void {
     if (!this.#ids.has(id)) throw invalidArrow(`dictionary ${id}, which is not in the schema`);
   }
 
-  /** Replaces the dictionary, or extends it by a delta. @param body not compressed. */
+  /**
+   * Replaces the dictionary or extends it by a delta.
+   * @param body must not be compressed.
+   */
   add(id: number, body: EncodedBody, isDelta: boolean): void {
     const before = this.#bodies.get(id) ?? [];
     const bodies = isDelta ? [...before, body] : [body];
@@ -77,7 +80,7 @@ export class Dictionaries {
     }
     if (this.#bodyCount > BODIES_MAX)
       throw invalidArrow(`more than ${BODIES_MAX} dictionaries and deltas`);
-    // A new map, so that batches already handed out keep theirs.
+    // The map is replaced, so that batches that were already returned keep theirs.
     this.#bodies = new Map(this.#bodies).set(id, bodies);
   }
 

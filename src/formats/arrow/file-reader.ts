@@ -1,34 +1,34 @@
-// Reads Arrow IPC files batch by batch, in the order of their footer, from anything that can be read
-// at an offset. The footer is checked like the rest. Also has the parts that stored-arrow.ts needs to
-// read a file in memory: where the footer lies, the footer, and the head of a message.
+// Reads Arrow IPC files batch by batch, in the order of their footer, from any source that can be read at an offset.
+// The footer is checked like everything else. stored-arrow.ts uses the functions that find and read the footer and
+// the messages of blocks.
 
 import { atPlace, invalidArrow, located } from './arrow-errors.js';
 import { decompressed, encodedBody } from './compression.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { Dictionaries } from './encoded-batch.js';
 import { FlatTable } from './flat-table.js';
+import { FILE_MAGIC } from './framing.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
-import { type ArrowSchema, readSchema } from './schema.js';
+import { type ArrowSchema, parseSchema } from './schema.js';
 import { METADATA_BYTES_MAX } from './stream-reader.js';
 
 export interface RandomAccess {
   readonly byteLength: number;
-  /** Fills `target` with the bytes from `offset` on; rejects when there are too few. */
+  /** Fills `target` with the bytes from `offset` on. Rejects if there are too few. */
   readInto(target: Uint8Array, offset: number): Promise<void>;
 }
 
-/** Where a message lies in a file. */
+/** The location of a message in a file. */
 export interface Block {
   readonly offset: number;
   readonly metadataBytes: number;
   readonly bodyBytes: number;
 }
 
-const MAGIC = new TextEncoder().encode('ARROW1');
-/** At the start of a file: the magic, padded. */
-export const HEAD_BYTES = 8;
-/** At the end of a file: the length of the footer and the magic. */
-export const TAIL_BYTES = 4 + MAGIC.length;
+/** A file starts with the magic, padded. */
+export const FILE_HEAD_BYTES = 8;
+/** A file ends with the length of the footer and the magic. */
+export const FILE_TAIL_BYTES = 4 + FILE_MAGIC.length;
 const BLOCK_BYTES = 24;
 
 export class ArrowFileReader {
@@ -42,16 +42,19 @@ export class ArrowFileReader {
     this.#batchBytesMax = batchBytesMax;
   }
 
-  /** Throws `invalid_arrow`. @param batchBytesMax bound on one batch, and on all dictionaries. */
+  /**
+   * Throws `invalid_arrow`.
+   * @param batchBytesMax limit for one batch, and for all dictionaries together.
+   */
   static async open(source: RandomAccess, batchBytesMax: number): Promise<ArrowFileReader> {
     const { byteLength } = source;
-    if (byteLength < HEAD_BYTES + TAIL_BYTES) {
+    if (byteLength < FILE_HEAD_BYTES + FILE_TAIL_BYTES) {
       throw invalidArrow(`${byteLength} bytes, expected an Arrow file`);
     }
-    const head = await readAt(source, 0, HEAD_BYTES);
-    const tail = await readAt(source, byteLength - TAIL_BYTES, TAIL_BYTES);
+    const head = await readAt(source, 0, FILE_HEAD_BYTES);
+    const tail = await readAt(source, byteLength - FILE_TAIL_BYTES, FILE_TAIL_BYTES);
     const start = footerStart(head, tail, byteLength);
-    const footer = await readAt(source, start, byteLength - TAIL_BYTES - start);
+    const footer = await readAt(source, start, byteLength - FILE_TAIL_BYTES - start);
     return new ArrowFileReader(source, readFooter(footer, start), batchBytesMax);
   }
 
@@ -63,7 +66,7 @@ export class ArrowFileReader {
     return this.#footer.batches.length;
   }
 
-  /** Batches without rows are skipped. Throws `invalid_arrow`. */
+  /** Skips batches without rows. Throws `invalid_arrow`. */
   async *batches(): AsyncGenerator<EncodedBatch, void, undefined> {
     const { fields } = this.schema;
     const dictionaries = new Dictionaries(this.#batchBytesMax);
@@ -74,7 +77,7 @@ export class ArrowFileReader {
       const dictionary = await encodedBody(message.shape, body);
       located(`dictionary batch ${index}`, () => {
         dictionaries.expect(message.id);
-        // Decompression puts it into shared memory, even if it was not compressed.
+        // This also moves a dictionary that was not compressed into shared memory.
         dictionaries.add(
           message.id,
           decompressed(dictionary, this.#batchBytesMax),
@@ -127,38 +130,45 @@ export interface Footer {
 }
 
 /**
- * The offset of the footer. `head` and `tail`: the first HEAD_BYTES and the last TAIL_BYTES of the
- * file. Throws `invalid_arrow`.
+ * Returns the offset of the footer. Throws `invalid_arrow`.
+ * @param head the first FILE_HEAD_BYTES of the file.
+ * @param tail the last FILE_TAIL_BYTES of the file.
  */
 export function footerStart(head: Uint8Array, tail: Uint8Array, fileBytes: number): number {
   if (!hasMagic(head, 0) || !hasMagic(tail, 4)) {
     throw invalidArrow('no Arrow file: it would begin and end with ARROW1');
   }
   const footerBytes = new DataView(tail.buffer, tail.byteOffset).getInt32(0, true);
-  const start = fileBytes - TAIL_BYTES - footerBytes;
-  if (footerBytes <= 0 || start < HEAD_BYTES || footerBytes > METADATA_BYTES_MAX) {
+  const start = fileBytes - FILE_TAIL_BYTES - footerBytes;
+  if (footerBytes <= 0 || start < FILE_HEAD_BYTES || footerBytes > METADATA_BYTES_MAX) {
     throw invalidArrow(`a footer of ${footerBytes} bytes in a file of ${fileBytes}`);
   }
   return start;
 }
 
-/** @param start its offset in the file, before which all blocks end. Throws `invalid_arrow`. */
+/**
+ * Throws `invalid_arrow`.
+ * @param start the offset of the footer, before which all blocks must end.
+ */
 export function readFooter(bytes: Uint8Array, start: number): Footer {
   return located('footer', () => {
     const footer = FlatTable.root(bytes);
     const schema = footer.table(1);
     if (schema === null) throw invalidArrow('a footer without a schema');
     return {
-      schema: readSchema(schema),
+      schema: parseSchema(schema),
       dictionaries: readBlocks(footer, 2, start),
       batches: readBlocks(footer, 3, start),
     };
   });
 }
 
-/** The message of a block. @param prefixed its prefix and metadata. Throws `invalid_arrow`. */
+/**
+ * Reads the message of a block. Throws `invalid_arrow`.
+ * @param prefixed the prefix and the metadata.
+ */
 export function readBlock({ bodyBytes }: Block, prefixed: Uint8Array): ArrowMessage {
-  // The prefix is a continuation mark and a length, or before Arrow 0.15 the length alone.
+  // The prefix is a continuation mark and a length; before Arrow 0.15 it was only the length.
   const isMarked = new DataView(prefixed.buffer, prefixed.byteOffset).getInt32(0, true) === -1;
   const head = readMessageHead(prefixed.subarray(isMarked ? 8 : 4));
   if (head.bodyLength !== bodyBytes) {
@@ -178,7 +188,7 @@ function readBlocks(footer: FlatTable, index: number, end: number): Block[] {
     };
     const { offset, metadataBytes, bodyBytes } = block;
     const isInside =
-      offset >= HEAD_BYTES && bodyBytes >= 0 && offset + metadataBytes + bodyBytes <= end;
+      offset >= FILE_HEAD_BYTES && bodyBytes >= 0 && offset + metadataBytes + bodyBytes <= end;
     if (!isInside || metadataBytes < 8 || metadataBytes > METADATA_BYTES_MAX) {
       throw invalidArrow(
         `block ${i} at byte ${offset} with ${metadataBytes} bytes of metadata and ${bodyBytes} of body, expected to end before byte ${end}`,
@@ -199,5 +209,5 @@ async function readAt(
 }
 
 function hasMagic(bytes: Uint8Array, at: number): boolean {
-  return MAGIC.every((byte, i) => bytes[at + i] === byte);
+  return FILE_MAGIC.every((byte, i) => bytes[at + i] === byte);
 }

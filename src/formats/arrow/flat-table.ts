@@ -1,6 +1,5 @@
-// Reads FlatBuffers tables from untrusted bytes. Every offset and count is checked before it is used,
-// and a budget of tables and of text keeps a few bytes that refer to each other from expanding into
-// unbounded work.
+// Reads FlatBuffers tables from untrusted bytes. Every offset and count is checked before it is used. A budget for
+// tables and text prevents a few bytes that refer to each other from expanding into unbounded work.
 
 import { invalidArrow } from './arrow-errors.js';
 
@@ -39,7 +38,7 @@ export class FlatTable {
   static root(bytes: Uint8Array): FlatTable {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     if (bytes.byteLength < 8) throw invalidArrow(`${bytes.byteLength} bytes of metadata`);
-    // A table has at least four bytes, and no writer of Arrow shares text between fields.
+    // A table takes at least four bytes, and no Arrow writer shares text between fields.
     const budget = { tablesLeft: bytes.byteLength / 4, textBytesLeft: bytes.byteLength };
     return new FlatTable(view, view.getUint32(0, true), budget);
   }
@@ -68,7 +67,7 @@ export class FlatTable {
     return at === 0 ? 0 : this.int64At(at);
   }
 
-  /** Of a struct. Beyond 2^53 the number is rounded; the bounds of callers are far below. */
+  /** Reads from a struct. Numbers beyond 2^53 are rounded; the limits of callers are far below. */
   int64At(at: number): number {
     return this.#view.getInt32(at + 4, true) * 2 ** 32 + this.#view.getUint32(at, true);
   }
@@ -77,7 +76,7 @@ export class FlatTable {
     return this.#view.getInt32(at, true);
   }
 
-  /** Empty when absent. */
+  /** Returns '' if the text is absent. */
   text(index: number): string {
     const at = this.#referenceAt(index);
     if (at === 0) return '';
@@ -87,7 +86,7 @@ export class FlatTable {
       throw invalidArrow('more text in metadata than fits into it');
     const { buffer, byteOffset } = this.#view;
     try {
-      // A copy, because TextDecoder does not take shared memory.
+      // The bytes are copied because TextDecoder does not accept shared memory.
       return decoder.decode(new Uint8Array(buffer, byteOffset + at + 4, length).slice());
     } catch (error) {
       throw invalidArrow('a name that is not UTF-8', error);

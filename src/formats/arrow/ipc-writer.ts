@@ -1,7 +1,7 @@
-// Writes Arrow IPC: files of one batch for segments, streams of one batch for log records, and streams
-// of many batches for replies and uploads. Buffers of columns go out as they are, without a copy and
-// beyond 2 GiB, so they may not change until they are written. apache-arrow encodes the metadata
-// around them (schema, messages, footer).
+// Writes Arrow IPC: files of one batch for segments, streams of one batch for log records, and streams of many
+// batches for replies and uploads. The buffers of columns are written without a copy and may exceed 2 GiB in total,
+// so they must not change until they are written. apache-arrow encodes the metadata around them (schema, messages,
+// footer).
 
 import {
   Bool,
@@ -29,16 +29,17 @@ import {
   Message,
   RecordBatch,
 } from 'apache-arrow/ipc/metadata/message';
-import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
+import { type Bitmap, bitmapBytes, countBits, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import { ELEMENTS, type ElementType } from '../../common/elements.js';
 import { type MultiColumn, valuesOfRows } from '../../common/vectors.js';
+import { CONTINUATION, END_OF_STREAM, FILE_MAGIC, PREFIX_BYTES } from './framing.js';
 
-/** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
+/** Smaller buffers are copied into shared chunks, because a chunk of their own would cost more than the copy. */
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Bytes to write with their offsets; the gaps between them are zeros. */
-export class Layout {
+/** Bytes to write at given offsets. The gaps between them are zeros. */
+export class ByteLayout {
   length = 0;
   readonly #regions: { readonly at: number; readonly bytes: Uint8Array }[] = [];
 
@@ -56,12 +57,12 @@ export class Layout {
     this.length = Math.ceil(this.length / alignment) * alignment;
   }
 
-  append(other: Layout): void {
+  append(other: ByteLayout): void {
     for (const { at, bytes } of other.#regions) this.#regions.push({ at: this.length + at, bytes });
     this.length += other.length;
   }
 
-  /** All bytes in order: large buffers as they are, small ones and the gaps joined into new chunks. */
+  /** Returns all bytes in order. Large buffers are chunks themselves; small ones and gaps are joined into new chunks. */
   toChunks(): Uint8Array[] {
     const chunks: Uint8Array[] = [];
     let start = 0;
@@ -101,7 +102,7 @@ export class Layout {
 
 /** The body of a record batch: nodes and buffers in the order of the schema's fields, depth first. */
 export class BodyWriter {
-  readonly layout = new Layout();
+  readonly layout = new ByteLayout();
   readonly nodes: FieldNode[] = [];
   readonly regions: BufferRegion[] = [];
   readonly #alignment: number;
@@ -114,7 +115,10 @@ export class BodyWriter {
     this.nodes.push(new FieldNode(length, nullCount));
   }
 
-  /** `byteLength` beyond the view's is filled with zeros. The view is read when the layout is written. */
+  /**
+   * Adds a buffer, which is read when the layout is written.
+   * @param byteLength the length with zeros after the view.
+   */
   buffer(view: ArrayBufferView, byteLength = view.byteLength): void {
     this.regions.push(new BufferRegion(this.layout.length, byteLength));
     this.layout.add(view);
@@ -137,7 +141,10 @@ export class BodyWriter {
     else this.#vectorLists(column.multi, rowCount);
   }
 
-  /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
+  /**
+   * Adds a column of vectors.
+   * @param presence the rows that are not null; null for all rows.
+   */
   #vectors(
     values: Float32Array,
     rowCount: number,
@@ -154,7 +161,7 @@ export class BodyWriter {
   #leaves({ leaf, presence = null }: LeafColumn, count: number): void {
     this.#nullable(count, presence);
     if ('words' in leaf) {
-      this.buffer(bytesOf(leaf));
+      this.buffer(bitmapBytes(leaf));
       return;
     }
     if ('offsets' in leaf) {
@@ -163,26 +170,26 @@ export class BodyWriter {
       this.buffer(bytes.subarray(offsets[0], offsets[count]));
       return;
     }
-    // Later rows have no value.
+    // Rows past the end of the array have no value.
     this.buffer(leaf, count * leaf.BYTES_PER_ELEMENT);
   }
 
-  /** Adds a column of lists, which may be null, of values, which may be null. */
+  /** Adds a column of lists. Both lists and their items may be null. */
   #nullableLists({ starts, presence, items }: ListColumn, count: number): void {
     this.#nullable(count, presence);
     this.buffer(starts);
     this.#leaves(items, starts[count]!);
   }
 
-  /** Adds the node of a column and the validity of its rows; null has all. */
+  /** Adds the node of a column and the validity of its rows. Null means that no row is null. */
   #nullable(count: number, presence: Bitmap | null): void {
     const nullCount = presence === null ? 0 : count - countBits(presence);
     this.node(count, nullCount);
     if (presence === null || nullCount === 0) this.noNulls();
-    else this.buffer(bytesOf(presence));
+    else this.buffer(bitmapBytes(presence));
   }
 
-  /** Adds a column of the lists of the rows 0..count, none of them null. */
+  /** Adds a column with the lists of the rows 0..count, none of them null. */
   #lists(starts: Int32Array, elements: Uint32Array | Float32Array, count: number): void {
     const [first, end] = [starts[0]!, starts[count]!];
     this.node(count);
@@ -193,7 +200,7 @@ export class BodyWriter {
     this.buffer(elements.subarray(first, end));
   }
 
-  /** Adds a column of the multi-vectors of the rows 0..count, null where a row has none. */
+  /** Adds a column with the multi-vectors of the rows 0..count; rows without one are null. */
   #vectorLists(column: MultiColumn, count: number): void {
     const { dimension, starts } = column;
     const values = valuesOfRows(column, 0, count);
@@ -207,26 +214,16 @@ export class BodyWriter {
   }
 }
 
-/** Offsets that begin at 0: the same array where they do. */
+/** Returns offsets that begin at 0; the same array if they already do. */
 function offsetsOf(offsets: Int32Array, count: number): Int32Array {
   const cut = offsets.subarray(0, count + 1);
   const start = cut[0]!;
   return start === 0 ? cut : cut.map((offset) => offset - start);
 }
 
-function bytesOf({ words, length }: Bitmap): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, (length + 7) >>> 3);
-}
-
-/** Bodies and buffers of files start at multiples of this in the file, as Arrow recommends. */
+/** Bodies and buffers in a file start at multiples of this, as Arrow recommends. */
 export const FILE_ALIGNMENT = 64;
 export const STREAM_ALIGNMENT = 8;
-
-const MAGIC = new TextEncoder().encode('ARROW1');
-const CONTINUATION = -1;
-/** A message begins with the continuation mark and the length of its metadata. */
-const PREFIX_BYTES = 8;
-export const END_OF_STREAM = Int32Array.of(CONTINUATION, 0);
 
 export interface DictionaryToWrite {
   readonly id: number;
@@ -239,15 +236,15 @@ interface FileToWrite {
   readonly rowCount: number;
   readonly body: BodyWriter;
   readonly dictionaries: readonly DictionaryToWrite[];
-  /** Stored between the batch and the footer, where readers of Arrow do not look. */
+  /** Stored between the batch and the footer, where Arrow readers do not look. */
   readonly attachments: readonly Uint8Array[];
 }
 
-/** An Arrow file of one record batch. The layout refers to the columns and copies nothing. */
-export function layOutArrowFile(file: FileToWrite): Layout {
+/** Lays out an Arrow file of one record batch. The layout refers to the columns and copies nothing. */
+export function layOutArrowFile(file: FileToWrite): ByteLayout {
   const { schema, rowCount, body, dictionaries, attachments } = file;
-  const layout = new Layout();
-  layout.add(MAGIC);
+  const layout = new ByteLayout();
+  layout.add(FILE_MAGIC);
   layout.align(8);
   addMessage(layout, Message.from(schema), FILE_ALIGNMENT);
   const dictionaryBlocks = dictionaries.map(({ id, count, body: dictionary }) => {
@@ -267,18 +264,21 @@ export function layOutArrowFile(file: FileToWrite): Layout {
   );
   layout.add(footer);
   layout.add(Int32Array.of(footer.byteLength));
-  layout.add(MAGIC);
+  layout.add(FILE_MAGIC);
   return layout;
 }
 
-/** A stream of one batch with `metadata` on the batch. Its length is a multiple of 8. */
-export function encodeArrowStream(
+/**
+ * Lays out a stream of one batch. Its length is a multiple of 8.
+ * @param metadata is stored with the batch.
+ */
+export function layOutArrowStream(
   schemaMessage: Uint8Array,
   rowCount: number,
   body: BodyWriter,
   metadata: Map<string, string>,
-): Layout {
-  const layout = new Layout();
+): ByteLayout {
+  const layout = new ByteLayout();
   layout.add(schemaMessage);
   const batch = toRecordBatch(rowCount, body, metadata);
   addBatch(layout, Message.from(batch, body.layout.length), body, STREAM_ALIGNMENT);
@@ -295,7 +295,7 @@ function toRecordBatch(
 }
 
 function addBatch(
-  layout: Layout,
+  layout: ByteLayout,
   message: Message,
   body: BodyWriter,
   alignment = FILE_ALIGNMENT,
@@ -308,7 +308,7 @@ function addBatch(
 }
 
 /** Adds the metadata of a message, padded so that its body starts at a multiple of `alignment`. */
-function addMessage(layout: Layout, message: Message, alignment: number): void {
+function addMessage(layout: ByteLayout, message: Message, alignment: number): void {
   const metadata = Message.encode(message);
   const unpadded = layout.length + PREFIX_BYTES + metadata.byteLength;
   const padded = Math.ceil(unpadded / alignment) * alignment;
@@ -317,12 +317,12 @@ function addMessage(layout: Layout, message: Message, alignment: number): void {
   layout.align(alignment);
 }
 
-/** `json` is text with a JSON value. */
+/** `json` is text that holds a JSON value. */
 export type LeafType = 'utf8' | 'json' | 'boolean' | keyof typeof NUMBERS;
 
 export interface FieldToWrite {
   readonly name: string;
-  /** Whether a column may have nulls; lists of vectors may not. Absent: no. */
+  /** Whether the column may contain nulls; false by default and for lists of vectors. */
   readonly isNullable?: boolean;
   readonly type:
     | LeafType
@@ -338,16 +338,17 @@ export interface FieldToWrite {
 export type ColumnToWrite =
   | LeafColumn
   | ListColumn
-  /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
   | {
+      /** Row-major [rowCount, dimension]. */
       readonly vectors: Float32Array;
+      /** The rows that are not null; absent or null for all rows. */
       readonly presence?: Bitmap | null;
-      /** The element type that the field has. */
+      /** The element type of the field. */
       readonly element?: ElementType | undefined;
     }
-  /** Of the rows from 0; see `SparseColumn`. */
+  /** Lists of numbers, starting at row 0; see `SparseColumn`. */
   | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
-  /** Lists of vectors, of the rows from 0. */
+  /** Lists of vectors, starting at row 0. */
   | { readonly multi: MultiColumn };
 
 const ELEMENT_CLASSES = {
@@ -367,31 +368,34 @@ const NUMBERS = {
   float64: Float64,
 } as const;
 
-/** The schema message that a stream begins with. */
+/** Encodes the schema message, with which a stream begins. */
 export function encodeSchema(
   fields: readonly FieldToWrite[],
   metadata: ReadonlyMap<string, string> = new Map(),
 ): Uint8Array {
-  const layout = new Layout();
+  const layout = new ByteLayout();
   const schema = new Schema(fields.map(toField), new Map(metadata));
   addMessage(layout, Message.from(schema), STREAM_ALIGNMENT);
   return layout.copyInto(new Uint8Array(layout.length));
 }
 
-/** A record batch with `metadata` on it, in chunks; columns in the order of the schema's fields. */
+/**
+ * Encodes a record batch, in chunks.
+ * @param columns in the order of the schema's fields.
+ */
 export function encodeBatch(
   rowCount: number,
   columns: readonly ColumnToWrite[],
   metadata?: Map<string, string>,
 ): Uint8Array[] {
-  const body = bodyOf(columns, rowCount, STREAM_ALIGNMENT);
-  const layout = new Layout();
+  const body = encodeBody(columns, rowCount, STREAM_ALIGNMENT);
+  const layout = new ByteLayout();
   const batch = toRecordBatch(rowCount, body, metadata);
   addBatch(layout, Message.from(batch, body.layout.length), body, STREAM_ALIGNMENT);
   return layout.toChunks();
 }
 
-export function bodyOf(
+export function encodeBody(
   columns: readonly ColumnToWrite[],
   rowCount: number,
   alignment: number,
@@ -401,7 +405,7 @@ export function bodyOf(
   return body;
 }
 
-/** The end-of-stream mark; a stream without it was cut off. */
+/** Encodes the end-of-stream mark. A stream without it was cut off. */
 export function encodeEnd(): Uint8Array {
   return new Uint8Array(END_OF_STREAM.slice().buffer);
 }

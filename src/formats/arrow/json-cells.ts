@@ -1,5 +1,5 @@
-// Writes the values of a column as JSON, whatever their type. A writer is made once per column. A value
-// without a JSON form is recorded in the context, and the caller reports its row.
+// Writes the values of columns of any type as JSON. A writer is created once per column. A value without a JSON form
+// is recorded in the context, and the caller reports its row.
 
 import { numberText } from '../../common/exact-json.js';
 import { float32Text } from '../../common/float-text.js';
@@ -13,17 +13,17 @@ import { readIndexes, readSpans } from './offsets.js';
 import { describeType, type IntType } from './schema.js';
 import { readStrings } from './strings.js';
 import type { Utf8Builder } from './utf8-builder.js';
-import { isUuid, uuidReader } from './uuids.js';
+import { isUuid, uuidWriter } from './uuids.js';
 
 export interface CellContext {
   readonly out: Utf8Builder;
-  /** Bound on text gathered from views and dictionaries. */
+  /** Limit for text gathered from views and dictionaries. */
   readonly bytesMax: number;
-  /** Whether NaN is written as null, instead of being a problem. */
+  /** Whether NaN is written as null instead of being a problem. */
   readonly isNanNull: boolean;
-  /** What is wrong with the current row, as it follows "found"; null if nothing is. */
+  /** What is wrong with the current row, as a phrase after "found"; null if nothing is. */
   problem: string | null;
-  /** Names of the column and of the members within it that have the problem. */
+  /** The path to the problem: the name of the column and of the members within it. */
   problemPath: string[];
 }
 
@@ -36,7 +36,7 @@ const [COMMA, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...',[]{}
 
 const INT32: IntType = { kind: 'int', bitWidth: 32, isSigned: true };
 
-/** For a column whose type has a JSON form (`jsonViolation`). Throws `invalid_arrow`. */
+/** Creates a writer for a column whose type has a JSON form (see `jsonViolation`). Throws `invalid_arrow`. */
 export function cellWriter(column: Column, context: CellContext): WriteCell {
   const { out } = context;
   const { validity } = column;
@@ -96,12 +96,12 @@ function valueWriter(column: Column, context: CellContext): WriteCell {
     case 'duration':
       return timeWriter(column, context);
     default:
-      if (isUuid(field)) return uuidWriter(column, context);
+      if (isUuid(field)) return quotedUuidWriter(column, context);
       throw invalidArrow(`a column of ${describeType(field)}, which has no JSON form`);
   }
 }
 
-/** Writes `"name":value` of each column; without `isFirst` a comma comes before the first one. */
+/** Creates a writer of `"name":value` for each column, with a comma before the first unless `isFirst`. */
 export function membersWriter(
   columns: readonly Column[],
   context: CellContext,
@@ -142,7 +142,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
   };
 }
 
-/** `float32Text` is fast for usual magnitudes, but writes up to 17 digits for others. */
+/** `float32Text` is fast for usual magnitudes but writes up to 17 digits for others. */
 function shortFloat32(value: number): string {
   const magnitude = Math.abs(value);
   if (magnitude === 0 || (magnitude >= 1e-7 && magnitude < 1e7)) return float32Text(value);
@@ -189,7 +189,7 @@ function listWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-/** The keys are text. A repeated key is a problem: readers of JSON differ in which one they take. */
+/** Keys are text. A repeated key is a problem because JSON readers differ in which value they keep. */
 function mapWriter(column: Column, context: CellContext): WriteCell {
   const { out } = context;
   const { starts, ends } = readSpans(column);
@@ -238,7 +238,7 @@ function dictionaryWriter(
     }
     let part = 0;
     if (parts.length > 1) {
-      // Binary search for the last part that starts at or before the index.
+      // A binary search finds the last part that starts at or before the index.
       let end = parts.length;
       while (end - part > 1) {
         const middle = (part + end) >> 1;
@@ -272,25 +272,29 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-function uuidWriter(column: Column, { out }: CellContext): WriteCell {
-  const read = uuidReader(column);
-  return (row) => out.ascii(`"${read(row)}"`);
+function quotedUuidWriter(column: Column, { out }: CellContext): WriteCell {
+  const write = uuidWriter(column, out);
+  return (row) => {
+    out.ascii('"');
+    write(row);
+    out.ascii('"');
+  };
 }
 
-/** Decimals of 32 to 256 bits: reads the unscaled integer of a row. */
+/** Reads the unscaled integer of a decimal of 32 to 256 bits. */
 function unscaledDecimals(column: Column, bitWidth: number): (row: number) => bigint {
   const words = bitWidth / 32;
   const values = column.buffer(0, Int32Array, column.length * words);
   return (row) => {
     const last = row * words + words - 1;
-    // The highest word carries the sign.
+    // Only the highest word is signed.
     let value = BigInt(values[last]!);
     for (let i = last - 1; i >= row * words; i--) value = (value << 32n) | BigInt(values[i]! >>> 0);
     return value;
   };
 }
 
-/** `value` / 10^scale, exactly. */
+/** Returns `value` / 10^scale, exactly. */
 function decimalText(value: bigint, scale: number): string {
   if (scale === 0 || (scale < 0 && value === 0n)) return String(value);
   const sign = value < 0n ? '-' : '';

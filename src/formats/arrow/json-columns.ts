@@ -1,5 +1,5 @@
-// Reads the metadata of rows, one JSON object per row: from a column of JSON text, structs or maps, from
-// further columns as members, or from both.
+// Reads the metadata of rows as one JSON object per row: from a column of JSON text, structs or maps, from other
+// columns, which become members, or from both.
 
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -16,28 +16,28 @@ const CLOSE_BRACE = 0x7d;
 
 export interface MetadataToRead {
   readonly count: number;
-  /** JSON text, structs or maps; null where there is no such column. */
+  /** JSON text, structs or maps; null if no such column exists. */
   readonly objects: Column | null;
   readonly members: readonly Column[];
-  /** Bound on one row. */
+  /** Limit for one row. */
   readonly rowBytesMax: number;
-  /** Bound on all rows. */
+  /** Limit for all rows. */
   readonly bytesMax: number;
-  /** Whether NaN becomes null; absent: it is an issue, since JSON does not have it. */
+  /** Whether NaN becomes null. By default it is an issue, because JSON cannot express it. */
   readonly isNanNull?: boolean;
   readonly issues: RowIssues;
 }
 
 /**
- * JSON text is passed on as received, in place where possible; the caller checks that it is a JSON
- * object, unless members are added to it here. Null when no column has metadata; undefined content if
- * there are issues. Throws `invalid_arrow`.
+ * Returns JSON text as received, in place if possible; the caller checks that it is a JSON object, unless members
+ * are added to it here. Returns null if no column holds metadata. The content is undefined if there are issues.
+ * Throws `invalid_arrow`.
  */
 export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
   const { count, objects, members, rowBytesMax, bytesMax, isNanNull = false, issues } = toRead;
   if (objects === null && members.length === 0) return null;
   const isMap = objects?.field.type.kind === 'map';
-  // The member names of maps differ from row to row, as those of text do.
+  // The member names of maps differ from row to row, like those of text.
   const texts: Strings | null =
     objects !== null && isTextField(objects.field)
       ? readStrings(objects, bytesMax)
@@ -72,7 +72,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
     } catch (error) {
       if (!(error instanceof RowTooLong)) throw error;
       out.dropRow();
-      const detail = `The metadata has more than ${rowBytesMax} bytes.`;
+      const detail = `Expected metadata of at most ${rowBytesMax} bytes; found more.`;
       const rest = { detail, expected: rowBytesMax };
       issues.add({ row, member: 'metadata', code: 'invalid_metadata', ...rest });
       context.problem = null;
@@ -82,8 +82,8 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
     if (context.problem !== null) {
       const { problem, problemPath } = context;
       const where =
-        problemPath.length === 0 ? '' : `in the column ${quoted(problemPath.join('.'))} `;
-      const detail = `The metadata cannot be written as JSON; ${where}found ${problem}.`;
+        problemPath.length === 0 ? '' : ` in the column ${quoted(problemPath.join('.'))}`;
+      const detail = `Expected metadata that JSON can express${where}; found ${problem}.`;
       issues.add({ row, member: 'metadata', code: 'invalid_metadata', detail });
       context.problem = null;
       context.problemPath = [];
@@ -93,7 +93,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
   return out.finish();
 }
 
-/** Writes the text of a row with the members inserted before its closing brace. */
+/** Creates a writer of the text of a row with the members inserted before its closing brace. */
 function mergedWriter(
   { offsets, bytes }: Utf8Column,
   members: readonly Column[],

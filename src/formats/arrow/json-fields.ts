@@ -1,10 +1,10 @@
-// Which types have a JSON form: all but binary, unions, intervals and run-end encoding.
+// Decides which types have a JSON form: all but binary, unions, intervals and run-end encoding.
 
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
 import { isUuid } from './uuids.js';
 
-/** An extension type: text that is JSON. */
+/** The extension type for text that is JSON. */
 export const JSON_EXTENSION = 'arrow.json';
 
 const KINDS_WITHOUT_JSON = [
@@ -17,7 +17,7 @@ const KINDS_WITHOUT_JSON = [
   'run_end_encoded',
 ];
 
-/** Why the field cannot be written as JSON, as a sentence that begins with "found"; null if it can. */
+/** Returns why the field cannot be written as JSON, as a sentence that begins with "found"; null if it can. */
 export function jsonViolation(field: ArrowField): string | null {
   const { type, children } = field;
   if (isUuid(field)) return null;

@@ -1,5 +1,5 @@
-// Dates, times and durations as ISO 8601 text. A timestamp has as many decimals as its unit, so that the
-// texts of a column sort as their times do.
+// Formats dates, times and durations as ISO 8601 text. A timestamp has as many decimals as its unit, so that the
+// texts of a column sort like their times.
 
 import type { TimeUnit } from './schema.js';
 
@@ -14,13 +14,13 @@ export const MS_PER_DAY = 86_400_000;
 /** The range of Date, in milliseconds since 1970. */
 const MS_MAX = 8.64e15;
 
-/** `2026-01-31`; null when out of range. */
+/** Returns text such as `2026-01-31`; null if out of range. */
 export function dateText(days: number): string | null {
   const ms = days * MS_PER_DAY;
   return Math.abs(ms) <= MS_MAX ? new Date(ms).toISOString().replace(/T.*/, '') : null;
 }
 
-/** `2026-01-31T12:00:00.000001Z`; null when out of range. */
+/** Returns text such as `2026-01-31T12:00:00.000001Z`; null if out of range. */
 export function timestampText(
   value: number | bigint,
   unit: TimeUnit,
@@ -33,7 +33,7 @@ export function timestampText(
   return `${toSeconds}${fractionText(fraction, unit)}${hasZone ? 'Z' : ''}`;
 }
 
-/** `12:00:00.000001`; null when not within one day. */
+/** Returns text such as `12:00:00.000001`; null if not within one day. */
 export function timeText(value: number | bigint, unit: TimeUnit): string | null {
   const { seconds, fraction } = split(value, unit);
   if (seconds < 0 || seconds >= 86_400) return null;
@@ -41,7 +41,7 @@ export function timeText(value: number | bigint, unit: TimeUnit): string | null 
   return `${toSeconds}${fractionText(fraction, unit)}`;
 }
 
-/** `PT90.5S`: in seconds only, since the length of a day or month is not fixed. */
+/** Returns text such as `PT90.5S`: only seconds, because the length of a day or month is not fixed. */
 export function durationText(value: number | bigint, unit: TimeUnit): string {
   const isNegative = value < 0;
   const { seconds, fraction } = split(isNegative ? -value : value, unit);
@@ -49,7 +49,7 @@ export function durationText(value: number | bigint, unit: TimeUnit): string {
   return `${isNegative ? '-' : ''}PT${seconds}${decimals}S`;
 }
 
-/** Whole seconds, rounded down so that the fraction is never negative. */
+/** Splits off whole seconds, rounded down so that the fraction is never negative. */
 function split(value: number | bigint, unit: TimeUnit): { seconds: number; fraction: number } {
   const perSecond = UNITS_PER_SECOND[unit];
   if (typeof value === 'number') {

@@ -1,6 +1,6 @@
-// Decodes LZ4 frames (format 1.6) into a buffer of known length. Every length is checked before bytes
-// are copied, so a frame cannot write outside the target, and time is linear in both lengths.
-// Checksums are not compared: the transport has its own, and the decoded data is checked as Arrow.
+// Decodes LZ4 frames (format 1.6) into a buffer of known length. Every length is checked before bytes are copied, so a
+// frame cannot write outside the target. The time is linear in both lengths. Checksums are not compared, because the
+// transport has its own and the decoded data is checked as Arrow.
 
 const MAGIC = 0x184d2204;
 const VERSION_MASK = 0xc0;
@@ -12,10 +12,10 @@ const HAS_CONTENT_CHECKSUM = 0x04;
 const HAS_DICTIONARY = 0x01;
 const IS_STORED = 0x80000000;
 const MATCH_MIN = 4;
-/** Below this a loop is faster than a call. */
+/** Up to this length a loop is faster than a call. */
 const LOOP_BYTES_MAX = 32;
 
-/** Returns the number of bytes written to `target`. Throws an Error when the frame is damaged. */
+/** Returns the number of bytes written to `target`. Throws an Error if the frame is damaged. */
 export function decodeLz4Frame(frame: Uint8Array, target: Uint8Array): number {
   const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
   if (frame.length < 7 || view.getUint32(0, true) !== MAGIC) throw new Error('not an LZ4 frame');
@@ -48,7 +48,7 @@ export function decodeLz4Frame(frame: Uint8Array, target: Uint8Array): number {
   return end;
 }
 
-/** Writes from target[start] on and returns the end. Matches reach back to `windowStart` at most. */
+/** Writes from target[start] on and returns the end. Matches reach back at most to `windowStart`. */
 function decodeBlock(
   block: Uint8Array,
   target: Uint8Array,
@@ -58,7 +58,7 @@ function decodeBlock(
   let at = 0;
   let end = start;
   while (true) {
-    // Beyond the end the token is undefined, which acts as 0; the check below then throws.
+    // Beyond the end the token is undefined, which acts as 0, and the check below throws.
     const token = block[at++]!;
     let literals = token >> 4;
     if (literals === 15) {

@@ -1,13 +1,13 @@
-// Reads the metadata of Arrow IPC messages and checks it against the length of the body that it
-// announces. The result is plain data, which can be sent to another thread.
+// Reads the metadata of Arrow IPC messages and checks it against the length of the body that it announces. The
+// result is plain data, which can be sent to another thread.
 
 import { invalidArrow } from './arrow-errors.js';
 import { FlatTable } from './flat-table.js';
-import { type ArrowSchema, readKeyValues, readSchema } from './schema.js';
+import { type ArrowSchema, parseSchema, readKeyValues } from './schema.js';
 
 type Codec = 'lz4_frame' | 'zstd';
 
-/** The layout of a body. Every region lies inside the body, and regions do not overlap. */
+/** The layout of a body. Regions lie inside the body and do not overlap. */
 export interface BodyShape {
   readonly rowCount: number;
   /** Pairs of length and null count, in the order of the schema's fields, depth first. */
@@ -31,13 +31,13 @@ export type ArrowMessage =
 
 export interface MessageHead {
   readonly bodyLength: number;
-  /** Reads the rest, once the caller has accepted the length of the body. Throws `invalid_arrow`. */
+  /** Reads the rest, after the caller has accepted the length of the body. Throws `invalid_arrow`. */
   read(): ArrowMessage;
-  /** Key-value metadata of the message itself. */
+  /** Returns the key-value metadata of the message itself. */
   metadata(): ReadonlyMap<string, string>;
 }
 
-/** Metadata versions 4 (Arrow 0.8) and 5 (1.0), numbered from 0; older ones have another layout. */
+/** Metadata versions 4 (Arrow 0.8) and 5 (1.0), numbered from 0. Older versions use another layout. */
 const VERSIONS = [3, 4];
 const CODECS: readonly Codec[] = ['lz4_frame', 'zstd'];
 
@@ -66,7 +66,7 @@ function readHeader(message: FlatTable, bodyLength: number, isVersion4: boolean)
   switch (type) {
     case 1: {
       if (bodyLength !== 0) throw invalidArrow(`a schema with a body of ${bodyLength} bytes`);
-      const schema = readSchema(header);
+      const schema = parseSchema(header);
       if (isVersion4 && schema.fields.some(hasUnion)) {
         throw invalidArrow('a union in metadata of version 4, expected version 5');
       }
@@ -116,7 +116,7 @@ function readShape(table: FlatTable, bodyLength: number): BodyShape {
     }
     total += length;
   }
-  // Otherwise ten thousand columns could each read the same bytes.
+  // Without this check, ten thousand columns could each read the same bytes.
   if (total > bodyLength) {
     throw invalidArrow(`buffers of ${total} bytes in a body of ${bodyLength}: they overlap`);
   }

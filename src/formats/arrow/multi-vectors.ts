@@ -1,7 +1,7 @@
-// Reads columns of multi-vectors: a list of vectors in each row, empty or null in rows without it.
+// Reads and writes columns of multi-vectors: a list of vectors per row, empty or null in rows without a multi-vector.
 
 import type { MultiColumn } from '../../common/vectors.js';
-import type { ArrowKind, NamedToRead } from './arrow-kind.js';
+import type { ArrowKind, VectorsToRead } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
 import { readSpans } from './offsets.js';
 import { RowIssues } from './row-issues.js';
@@ -9,7 +9,7 @@ import { type ArrowField, isListOfAnyLength } from './schema.js';
 import { isVectorField, readVectors } from './vectors.js';
 
 /** Columns of lists of vectors, `vectors.<name>`. */
-export const multiVectors: ArrowKind<
+export const MULTI_COLUMNS: ArrowKind<
   Pick<MultiColumn, 'kind' | 'dimension'>,
   MultiColumn,
   MultiColumn
@@ -30,18 +30,18 @@ function isMultiField(field: ArrowField): boolean {
   return isListOfAnyLength(field) && vector !== undefined && isVectorField(vector);
 }
 
-/** The most vectors of a row: as many as there may be, and have as many values as there may be, but one. */
+/** Returns the limit for the vectors of a row, by their number and by their values; a single vector always fits. */
 export function vectorsMax(
   dimension: number,
-  { multiVectorsMax, multiValuesMax }: NamedToRead['limits'],
+  { multiVectorsMax, multiValuesMax }: VectorsToRead['limits'],
 ): number {
   return Math.min(multiVectorsMax, Math.max(1, Math.floor(multiValuesMax / dimension)));
 }
 
-/** Undefined content if there are issues. Throws `invalid_arrow`. */
+/** The content is undefined if there are issues. Throws `invalid_arrow`. */
 function readMultiVectors(
   column: Column,
-  { name, dimension, bytesMax, limits, issues }: NamedToRead & { readonly dimension: number },
+  { name, dimension, bytesMax, limits, issues }: VectorsToRead & { readonly dimension: number },
 ): MultiColumn {
   const { length, validity } = column;
   const countMax = vectorsMax(dimension, limits);
@@ -51,15 +51,15 @@ function readMultiVectors(
     const count = isValid(validity, row) ? spans.ends[row]! - spans.starts[row]! : 0;
     starts[row + 1] = starts[row]! + count;
     if (count <= countMax || issues.isFull) continue;
-    const detail = `The multi-vector has ${count} vectors, the limit is ${countMax}.`;
+    const detail = `Expected a multi-vector of at most ${countMax} vectors; found ${count}.`;
     const bound = { expected: countMax, actual: count };
     issues.add({ row, member: `vectors.${name}`, code: 'limit_exceeded', detail, ...bound });
   }
-  const ofVectors = new RowIssues();
-  const all = readVectors(column.children[0]!, { dimension, bytesMax, issues: ofVectors });
-  for (const { row: vector, ...issue } of ofVectors.items) {
+  const vectorIssues = new RowIssues();
+  const all = readVectors(column.children[0]!, { dimension, bytesMax, issues: vectorIssues });
+  for (const { row: vector, ...issue } of vectorIssues.items) {
     const row = spans.ends.findIndex((end, i) => spans.starts[i]! <= vector && vector < end);
-    // A vector of no row, which nobody sees, is wrong all the same.
+    // An invalid vector that belongs to no row is still an issue, reported for row 0.
     issues.add({ ...issue, row: Math.max(0, row), member: `vectors.${name}` });
   }
   const valueCount = issues.items.length > 0 ? 0 : starts[length]! * dimension;

@@ -1,5 +1,5 @@
-// Columns of integers and floats of every width: as numbers, and as text that is exact where a number
-// would round.
+// Reads columns of integers and floats of every width, as numbers or as text, which is exact where a number would be
+// rounded.
 
 import { float16Table } from '../../common/elements.js';
 import type { Column } from './columns.js';
@@ -14,7 +14,7 @@ export type NarrowIntegers =
   | Int32Array
   | Uint32Array;
 
-/** Integers of up to 32 bits, in place. */
+/** Returns integers of up to 32 bits, in place. */
 export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType): NarrowIntegers {
   const { length } = column;
   switch (bitWidth) {
@@ -31,7 +31,7 @@ export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType):
   }
 }
 
-/** Integers of 64 bits: numbers where they are exact, else bigints. */
+/** Creates a reader of 64-bit integers: numbers if exact, otherwise bigints. */
 export function wideIntegers(column: Column, isSigned: boolean): (row: number) => number | bigint {
   const { length } = column;
   const halves = column.buffer(0, Int32Array, length * 2);
@@ -41,7 +41,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
   return (row) => {
     const low = halves[row * 2]!;
     const high = halves[row * 2 + 1]!;
-    // Within ±2^53, as most integers are: no bigint is made.
+    // Most integers are within ±2^53 and need no bigint.
     if (high >= -0x200000 && high < 0x200000 && (isSigned || high >= 0)) {
       return high * 2 ** 32 + (low >>> 0);
     }
@@ -49,7 +49,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
   };
 }
 
-/** Writes the integer of a row in decimal, exactly. */
+/** Creates a writer of exact decimal integers. */
 export function integerWriter(
   column: Column,
   type: IntType,
@@ -67,7 +67,7 @@ export function integerWriter(
   };
 }
 
-/** The number of a row of a column of integers or floats; integers beyond ±2^53 are rounded. */
+/** Creates a reader of integers or floats. Integers beyond ±2^53 are rounded. */
 export function numberReader(column: Column, type: IntType | FloatType): (row: number) => number {
   if (type.kind === 'float') return floatReader(column, type.bitWidth);
   if (type.bitWidth < 64) {

@@ -1,20 +1,20 @@
-// Reads and checks offsets: where the elements of lists and the bytes of strings start and end, in each
-// of Arrow's layouts, and which values the indexes of a dictionary refer to.
+// Reads and checks offsets, which say where the elements of lists and the bytes of strings start and end, in each of
+// Arrow's layouts, and indexes into dictionaries.
 
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { narrowIntegers, wideIntegers } from './numbers.js';
 import { quoted } from './schema.js';
 
-/** Value i spans elements `starts[i]` to before `ends[i]` of the child. */
+/** Value i spans the elements from `starts[i]` to `ends[i]`, exclusive, of the child. */
 export interface Spans {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
 }
 
-/** Length + 1 offsets that never decrease and stay within `end`. Throws `invalid_arrow`. */
+/** Returns length + 1 offsets, which never decrease and do not exceed `end`. Throws `invalid_arrow`. */
 export function readOffsets(column: Column, isLarge: boolean, end: number): Int32Array {
-  // Some writers give an empty column no offsets.
+  // Some writers write no offsets for an empty column.
   if (column.length === 0) return new Int32Array(1);
   const count = column.length + 1;
   const offsets = isLarge ? readLow(column, 0, count) : column.buffer(0, Int32Array, count);
@@ -28,7 +28,7 @@ export function readOffsets(column: Column, isLarge: boolean, end: number): Int3
   return offsets;
 }
 
-/** The index of the first offset that is negative or less than the one before it, or -1. */
+/** Returns the index of the first offset that is negative or less than its predecessor, or -1. */
 function findDescending(offsets: Int32Array): number {
   let previous = 0;
   for (let i = 0; i < offsets.length; i++) {
@@ -39,7 +39,7 @@ function findDescending(offsets: Int32Array): number {
   return -1;
 }
 
-/** Of a column of lists, list views or maps. Throws `invalid_arrow`. */
+/** Reads the spans of lists, list views or maps. Throws `invalid_arrow`. */
 export function readSpans(column: Column): Spans {
   const { type } = column.field;
   const end = column.children[0]!.length;
@@ -64,7 +64,7 @@ export function readSpans(column: Column): Spans {
   return { starts: offsets, ends: offsets.subarray(1) };
 }
 
-/** 64-bit offsets, which in a batch of bounded size are below 2^31. Throws `invalid_arrow`. */
+/** Reads 64-bit offsets, which are below 2^31 in a batch of limited size. Throws `invalid_arrow`. */
 function readLow(column: Column, index: number, count: number): Int32Array {
   const halves = column.buffer(index, Int32Array, count * 2);
   const low = new Int32Array(count);
@@ -78,7 +78,7 @@ function readLow(column: Column, index: number, count: number): Int32Array {
   return low;
 }
 
-/** The index of each row into a dictionary of `count` values; -1 for null. Throws `invalid_arrow`. */
+/** Returns the index of each row into a dictionary of `count` values; -1 for null. Throws `invalid_arrow`. */
 export function readIndexes(column: Column, count: number): Int32Array {
   const { length, validity, field } = column;
   const { indexType } = field.dictionary!;

@@ -1,6 +1,6 @@
-// Reads a record batch as queries, one per row: by a vector, or by the id of a stored vector, with
-// further columns for its options. A pure function, which runs in any thread. The collection's rules
-// for ids, filters and numbers are checked by the caller.
+// Reads a record batch as queries, one per row: by a vector or by the id of a stored vector, with optional columns for
+// options. It is a pure function, which runs on any thread. The caller checks ids, filters and numbers against the
+// rules of the collection.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -16,7 +16,7 @@ import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField, readStrings, type Strings } from './strings.js';
 import { readVectors } from './vectors.js';
 
-/** The optional columns and what they hold. */
+/** The optional columns and the kind of their values. */
 const OPTION_KINDS = {
   top_k: 'integer',
   filter: 'text',
@@ -26,65 +26,65 @@ const OPTION_KINDS = {
 type OptionName = keyof typeof OPTION_KINDS;
 const OPTION_NAMES = Object.keys(OPTION_KINDS) as OptionName[];
 
-/** A column of names for the queries, which their replies repeat. */
+/** The column that names queries; replies repeat the name. */
 const QUERY_ID_NAME = 'query_id';
 
 export interface QueryColumns {
-  /** Column indexes; exactly one of these two is not null. */
+  /** Column indexes. Exactly one of `vector` and `id` is not null. */
   readonly vector: number | null;
   readonly id: number | null;
-  /** `query_id`, or `id` beside a vector. */
+  /** The index of `query_id`, or of `id` beside a vector. */
   readonly queryId: number | null;
   readonly options: ReadonlyMap<OptionName, number>;
 }
 
 export interface ColumnRules {
   readonly vectorColumn?: string | undefined;
-  /** Whether columns that a query does not have are left out, instead of an error. */
+  /** Whether unknown columns are ignored instead of being an error. */
   readonly ignoreColumns?: boolean | undefined;
 }
 
 export interface QueryRowsOptions extends ColumnRules {
   readonly dimension: number;
-  /** Bound on the decompressed batch. */
+  /** Limit for the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
 }
 
 export interface Numbers {
   readonly values: Float64Array;
-  /** Bits, 1 for a number; null when no value is null. */
+  /** Bits, 1 for a number; null if no value is null. */
   readonly validity: Uint8Array | null;
 }
 
-export interface QueryRows {
+/** Columns are null if the batch lacks them. */
+export interface ArrowQueryRows {
   readonly count: number;
-  /** Row-major [count, dimension] float32, all finite; null if the queries have ids. */
+  /** Row-major [count, dimension] float32, all finite; null if queries are by id. */
   readonly vectors: Float32Array | null;
   readonly ids: Utf8Column | null;
-  /** Null without a column for them. */
   readonly queryIds: Utf8Column | null;
-  /** Integers of any size. Here and below: null if there is no such column. */
+  /** Integers of any size. */
   readonly topK: Numbers | null;
   /** JSON text, known only to be UTF-8. */
   readonly filters: Strings | null;
   readonly scoreThresholds: Numbers | null;
   readonly metrics: Strings | null;
-  /** About `values`, `id` and `query_id`, of the first rows that have any; if not empty, the rest is undefined. */
+  /** Issues with `values`, `id` and `query_id`, of the first rows with any. If not empty, the rest is undefined. */
   readonly issues: readonly RowIssue[];
 }
 
-/** The text of a row; null where the column is absent or null. */
-export function textAt(cells: Strings | null, row: number): string | null {
+/** Returns the text of a row; null if the column is absent or the row is null. */
+export function cellText(cells: Strings | null, row: number): string | null {
   return cells === null || !isValid(cells.validity, row) ? null : stringAt(cells.text, row);
 }
 
-/** The number of a row; null where the column is absent or null. */
-export function numberOrNull(cells: Numbers | null, row: number): number | null {
+/** Returns the number of a row; null if the column is absent or the row is null. */
+export function cellNumber(cells: Numbers | null, row: number): number | null {
   return cells === null || !isValid(cells.validity, row) ? null : cells.values[row]!;
 }
 
-/** Throws `invalid_request`, and `unknown_parameter` for a column that no query has. */
+/** Throws `invalid_request`, and `unknown_parameter` for an unknown column. */
 export function chooseQueryColumns(
   fields: readonly ArrowField[],
   { vectorColumn, ignoreColumns = false }: ColumnRules = {},
@@ -103,14 +103,14 @@ export function chooseQueryColumns(
     } else if (!ignoreColumns) {
       throw new SagittaError(
         'unknown_parameter',
-        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${[QUERY_ID_NAME, ...OPTION_NAMES].join(', ')}. If the column is the vector, name it with ?vector_column=; ?ignore_columns=true leaves further columns out.`,
+        `Expected columns for a vector or an id, and ${[QUERY_ID_NAME, ...OPTION_NAMES].join(', ')}; found ${quoted(field.name)}. If the column is the vector, name it with ?vector_column=; ?ignore_columns=true ignores other columns.`,
       );
     }
   }
   return { vector, id, queryId, options };
 }
 
-/** An id beside a vector names the query: the vector is what is searched for. */
+/** An id beside a vector names the query, because the search is by the vector. */
 function chooseIds(
   fields: readonly ArrowField[],
   hasVector: boolean,
@@ -121,14 +121,14 @@ function chooseIds(
   if (!hasVector) return { id, queryId };
   if (id !== null && queryId !== null) {
     throw invalid(
-      'Found the columns "id" and "query_id" beside a vector; expected one of them, which names the query in its reply.',
+      'Expected one of the columns "id" and "query_id" beside a vector, to name the query in its reply; found both.',
     );
   }
   return { id: null, queryId: queryId ?? id };
 }
 
-/** Throws `invalid_arrow`, and what `chooseQueryColumns` throws. */
-export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): QueryRows {
+/** Throws `invalid_arrow` and the errors of `chooseQueryColumns`. */
+export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): ArrowQueryRows {
   return located(`record batch ${batch.index}`, () => {
     const { dimension, batchBytesMax, idBytesMax } = options;
     const chosen = chooseQueryColumns(batch.fields, options);
@@ -158,7 +158,7 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): Q
 function checkKind(name: OptionName, field: ArrowField): void {
   const kind = OPTION_KINDS[name];
   const isFitting = kind === 'text' ? isTextField(field) : isNumberField(field, kind);
-  // Some writers make a column without values one of type null.
+  // Some writers give a column without values the type null.
   if (isFitting || field.type.kind === 'null') return;
   const expected = { text: 'text', integer: 'integers', number: 'numbers' }[kind];
   throw invalid(`Column ${quoted(name)} must hold ${expected}; found ${describeType(field)}.`);
@@ -178,7 +178,7 @@ function readNumbers(column: Column | null): Numbers | null {
   if (column === null || column.field.type.kind === 'null') return null;
   const { type } = column.field;
   if (type.kind !== 'int' && type.kind !== 'float') {
-    throw invalid(`Found ${describeType(column.field)}, expected numbers.`);
+    throw invalid(`Expected numbers; found ${describeType(column.field)}.`);
   }
   const read = numberReader(column, type);
   const values = new Float64Array(column.length);

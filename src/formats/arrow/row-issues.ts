@@ -1,9 +1,9 @@
-// What is wrong with rows of a batch, row by row, so that the client can find each of them.
+// Issues with the rows of a batch, by row, so that the client can find each of them.
 
 import { ISSUES_MAX, type Violation } from '../../common/errors.js';
 
 export interface RowIssue extends Violation {
-  /** Row of the batch, from 0. */
+  /** Row of the batch, counted from 0. */
   readonly row: number;
   readonly member: 'id' | 'query_id' | 'values' | 'metadata' | `vectors.${string}`;
 }

@@ -1,5 +1,5 @@
-// Reads schemas into plain data, which can be sent to another thread. Every type of Arrow is known, so
-// that the columns after one of an unused type are still found.
+// Parses schemas into plain data, which can be sent to another thread. Every Arrow type is known, so that columns
+// after one of an unused type can still be located.
 
 import { invalidArrow } from './arrow-errors.js';
 import type { FlatTable } from './flat-table.js';
@@ -38,22 +38,22 @@ type TypeKind = ArrowType['kind'];
 
 export interface ArrowField {
   readonly name: string;
-  /** The type of the values, also where they are in a dictionary. */
+  /** The type of the values, even if they are in a dictionary. */
   readonly type: ArrowType;
   readonly children: readonly ArrowField[];
   readonly dictionary: { readonly id: number; readonly indexType: IntType } | null;
-  /** The name of an extension type, which is stored as `type`. */
+  /** The name of the extension type, which is stored as `type`. */
   readonly extension: string | null;
 }
 
 export interface ArrowSchema {
   readonly fields: readonly ArrowField[];
   readonly metadata: ReadonlyMap<string, string>;
-  /** Key-value metadata of each field; of children only the extension is kept. */
+  /** Key-value metadata of each top-level field. Children keep only their extension. */
   readonly fieldMetadata: readonly ReadonlyMap<string, string>[];
 }
 
-/** Deeper than metadata may nest. */
+/** More than the depth that metadata may have. */
 const DEPTH_MAX = 16;
 const FIELDS_MAX = 10_000;
 const EXTENSION_NAME = 'ARROW:extension:name';
@@ -66,7 +66,7 @@ const INT_WIDTHS = [8, 16, 32, 64] as const;
 const TIME_WIDTHS = [32, 64] as const;
 const DECIMAL_WIDTHS = [32, 64, 128, 256] as const;
 
-/** Types without parameters, by their number in the format. */
+/** Types without parameters, by number in the format. */
 const PLAIN_KINDS = {
   1: 'null',
   4: 'binary',
@@ -85,7 +85,7 @@ const PLAIN_KINDS = {
   26: 'large_list_view',
 } as const satisfies Record<number, TypeKind>;
 
-/** The number of children by type; others have none, structs and unions any number. */
+/** The number of children of each type. Structs and unions have any number, and other types none. */
 const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
   list: 1,
   large_list: 1,
@@ -97,7 +97,7 @@ const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
 };
 
 /** Throws `invalid_arrow`. */
-export function readSchema(table: FlatTable): ArrowSchema {
+export function parseSchema(table: FlatTable): ArrowSchema {
   if (table.int16(0) !== 0) throw invalidArrow('a big-endian schema, expected little-endian');
   const count = { left: FIELDS_MAX };
   const fieldMetadata: ReadonlyMap<string, string>[] = [];
@@ -178,7 +178,7 @@ function readType(number: number, table: FlatTable | null, name: string): ArrowT
     case 7: {
       const bitWidth = oneOf(DECIMAL_WIDTHS, table.int32(2, 128), 'bits of a decimal');
       const scale = table.int32(1);
-      // 256 bits have 77 digits; a scale far beyond would be written as that many zeros.
+      // 256 bits hold 77 digits; a much larger scale would be written as that many zeros.
       if (Math.abs(scale) > 100) throw invalidArrow(`a decimal of scale ${scale}`);
       return { kind: 'decimal', scale, bitWidth };
     }
@@ -217,14 +217,14 @@ export function readKeyValues(table: FlatTable, index: number): Map<string, stri
   return values;
 }
 
-/** Whether its values are lists whose lengths differ, and not in a dictionary. */
+/** Whether the values are lists of varying length and not in a dictionary. */
 export function isListOfAnyLength({ type, dictionary }: ArrowField): boolean {
   return dictionary === null && LISTS.includes(type.kind);
 }
 
 const LISTS: readonly TypeKind[] = ['list', 'large_list', 'list_view', 'large_list_view'];
 
-/** The type in words: `fixed_size_list<float32>[3]`, `dictionary<utf8>`, `uint8`. */
+/** Describes the type, as in `fixed_size_list<float32>[3]`, `dictionary<utf8>` or `uint8`. */
 export function describeType({ type, children, dictionary }: ArrowField): string {
   let text: string = type.kind;
   if (type.kind === 'int') text = `${type.isSigned ? '' : 'u'}int${type.bitWidth}`;

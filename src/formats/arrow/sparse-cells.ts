@@ -1,5 +1,5 @@
-// The two columns of a sparse vector: lists of indices and of values, of equal lengths, empty in rows without it. Those
-// that are read become the elements of each row, which the caller checks.
+// Reads and writes the two columns of sparse vectors: lists of indices and lists of values of equal lengths, empty in
+// rows without the vector. The caller checks the elements that were read.
 
 import type { ColumnSpec, SparseColumn } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
@@ -9,16 +9,16 @@ import { numberReader } from './numbers.js';
 import { readSpans } from './offsets.js';
 import { type ArrowField, type FloatType, type IntType, isListOfAnyLength } from './schema.js';
 
-/** Sparse vectors as they were sent. */
+/** Sparse vectors as received. */
 export interface SparseCells {
   readonly kind: 'sparse';
-  /** Numbers, and null where an element is null; nothing in a row that is null. */
+  /** Returns numbers, and null for elements that are null; nothing for a row that is null. */
   readonly indicesAt: (row: number) => (number | null)[];
   readonly valuesAt: (row: number) => (number | null)[];
 }
 
 /** Columns of lists of numbers, `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`. */
-export const sparseVectors: ArrowKind<ColumnSpec, SparseCells, SparseColumn> = {
+export const SPARSE_COLUMNS: ArrowKind<ColumnSpec, SparseCells, SparseColumn> = {
   member: 'sparse_vectors',
   parts: ['indices', 'values'],
   what: 'a sparse vector',
@@ -37,7 +37,7 @@ export const sparseVectors: ArrowKind<ColumnSpec, SparseCells, SparseColumn> = {
   ],
 };
 
-/** Whether a field can be a column of indices or values: lists of integers or floats of any width. */
+/** Whether the field can hold indices or values: lists of integers or floats of any width. */
 function isElementsField(field: ArrowField): boolean {
   const [element] = field.children;
   return (
@@ -48,7 +48,10 @@ function isElementsField(field: ArrowField): boolean {
   );
 }
 
-/** @param bytesMax bound on the elements of all rows, which may overlap. Throws `invalid_arrow`. */
+/**
+ * Throws `invalid_arrow`.
+ * @param bytesMax limit for the elements of all rows, which may overlap.
+ */
 function readElements(column: Column, bytesMax: number): (row: number) => (number | null)[] {
   const { starts, ends } = readSpans(column);
   const elements = column.children[0]!;

@@ -1,5 +1,5 @@
-// Reads the Arrow data that we stored: segment files and log records, each one record batch, whole in
-// memory, without copies. The checks are the same as for data of clients; a failure is `data_corrupt`.
+// Reads the Arrow data that we stored: segment files and log records, each of them a single record batch in memory,
+// without copies. The checks are the same as for data from clients; a failure is `data_corrupt`.
 
 import { ELEMENTS } from '../../common/elements.js';
 import { corrupt, readingStored } from './arrow-errors.js';
@@ -7,44 +7,45 @@ import { type Column, openColumns } from './columns.js';
 import type { EncodedBody } from './encoded-batch.js';
 import {
   type Block,
+  FILE_HEAD_BYTES,
+  FILE_TAIL_BYTES,
   footerStart,
-  HEAD_BYTES,
   readBlock,
   readFooter,
-  TAIL_BYTES,
 } from './file-reader.js';
-import { END_OF_STREAM, FILE_ALIGNMENT, type FieldToWrite } from './ipc-writer.js';
+import { CONTINUATION, END_OF_STREAM, PREFIX_BYTES } from './framing.js';
+import { FILE_ALIGNMENT, type FieldToWrite } from './ipc-writer.js';
 import { type ArrowMessage, type BodyShape, readMessageHead } from './message.js';
 import { type ArrowField, type ArrowSchema, describeType } from './schema.js';
 
 export interface StoredBatch {
   readonly schema: ArrowSchema;
   readonly rowCount: number;
-  /** In the order of the schema's fields; their buffers are views of the bytes read. */
+  /** In the order of the schema's fields. Buffers are views of the given bytes. */
   readonly columns: readonly Column[];
   /** Key-value metadata of the batch; empty in a file. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-const CONTINUATION = 0xffffffff;
-/** A message begins with the continuation mark and the length of its metadata. */
-const PREFIX_BYTES = 8;
-/** No bound: everything is in memory already. */
+/** There is no limit, because everything is already in memory. */
 const BYTES_MAX = Number.POSITIVE_INFINITY;
 
 export interface StoredFile extends StoredBatch {
-  /** The attachments of these lengths, in their order in the file. Throws `data_corrupt`. */
+  /** Returns the attachments of these lengths, in the order of the file. Throws `data_corrupt`. */
   attachments(byteLengths: readonly number[]): Uint8Array[];
 }
 
-/** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
+/**
+ * Reads a file in place. Throws `data_corrupt`.
+ * @param bytes start at a multiple of 8 in their buffer.
+ */
 export function decodeArrowFile(bytes: Uint8Array): StoredFile {
   return readingStored('an Arrow file', () => {
-    if (bytes.length < HEAD_BYTES + TAIL_BYTES) {
+    if (bytes.length < FILE_HEAD_BYTES + FILE_TAIL_BYTES) {
       throw corrupt(`${bytes.length} bytes, expected an Arrow file`);
     }
-    const start = footerStart(bytes, bytes.subarray(-TAIL_BYTES), bytes.length);
-    const footer = readFooter(bytes.subarray(start, bytes.length - TAIL_BYTES), start);
+    const start = footerStart(bytes, bytes.subarray(-FILE_TAIL_BYTES), bytes.length);
+    const footer = readFooter(bytes.subarray(start, bytes.length - FILE_TAIL_BYTES), start);
     const { schema, batches } = footer;
     if (batches.length !== 1) throw corrupt(`${batches.length} record batches, expected 1`);
     const dictionaries = new Map<number, readonly EncodedBody[]>();
@@ -87,7 +88,10 @@ function cutAttachments(
   });
 }
 
-/** Reads in place; `bytes` starts at a multiple of 8 in its buffer. Throws `data_corrupt`. */
+/**
+ * Reads a stream in place. Throws `data_corrupt`.
+ * @param bytes start at a multiple of 8 in their buffer.
+ */
 export function decodeArrowStream(bytes: Uint8Array): StoredBatch {
   return readingStored('an Arrow stream', () => {
     const schemaEnd = metadataEnd(bytes, 0);
@@ -121,7 +125,7 @@ export function expectFields(
   }
 }
 
-/** The same text as `describeType` gives. */
+/** Describes a type as `describeType` does. */
 function typeText(type: FieldToWrite['type']): string {
   if (typeof type === 'string') return type;
   if ('vectorOf' in type) {
@@ -132,11 +136,11 @@ function typeText(type: FieldToWrite['type']): string {
   return `list<fixed_size_list<float32>[${type.vectorsOf}]>`;
 }
 
-/** The records of a log repeat a few schemas; comparing bytes is ten times faster than decoding. */
+/** Schemas are cached because the records of a log repeat a few; comparing bytes is ten times faster than decoding. */
 const knownSchemas = new Map<string, ArrowSchema>();
 const KNOWN_SCHEMAS_MAX = 256;
 
-/** @param bytes the whole message with its prefix. */
+/** @param bytes the whole message, including its prefix. */
 function cachedSchema(bytes: Uint8Array): ArrowSchema {
   const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   let schema = knownSchemas.get(key);
@@ -150,7 +154,7 @@ function cachedSchema(bytes: Uint8Array): ArrowSchema {
   return schema;
 }
 
-/** Where the metadata of the message at `start` ends and its body begins. */
+/** Returns where the metadata of the message at `start` ends, which is where its body begins. */
 function metadataEnd(bytes: Uint8Array, start: number): number {
   if (start + PREFIX_BYTES > bytes.length) {
     throw corrupt(`a message at byte ${start} of ${bytes.length}`);
@@ -164,7 +168,7 @@ function metadataEnd(bytes: Uint8Array, start: number): number {
   return end;
 }
 
-/** Our writers do not compress; without this check, a damaged length could ask for any memory. */
+/** Our writers do not compress. Without this check, a damaged length could demand any amount of memory. */
 function plainBody(shape: BodyShape, bytes: Uint8Array): EncodedBody {
   if (shape.codec !== null) throw corrupt('a compressed body, expected a plain one');
   return { shape, bytes };

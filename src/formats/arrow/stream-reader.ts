@@ -1,31 +1,31 @@
-// Reads an Arrow IPC stream from chunks as they arrive, message by message, in the current framing and
-// in that before Arrow 0.15. Holds one record batch and the dictionaries, both bounded in bytes.
-// Whatever the bytes are, reading ends with the stream or with `invalid_arrow`.
+// Reads an Arrow IPC stream from chunks as they arrive, message by message, in the current framing and in that of
+// versions before Arrow 0.15. It holds one record batch and the dictionaries, both limited in bytes. For any bytes,
+// reading ends with the stream or with `invalid_arrow`.
 
 import { atPlace, invalidArrow } from './arrow-errors.js';
 import { decompressed, encodedBody } from './compression.js';
 import type { EncodedBatch, EncodedBody } from './encoded-batch.js';
 import { Dictionaries } from './encoded-batch.js';
+import { CONTINUATION } from './framing.js';
 import { type ArrowMessage, readMessageHead } from './message.js';
 import type { ArrowSchema } from './schema.js';
 
 export interface StreamReaderOptions {
-  /** Bound on the body of a record batch, both compressed and not, and on all dictionaries. */
+  /** Limit for the body of a record batch, both compressed and decompressed, and for all dictionaries together. */
   readonly batchBytesMax: number;
-  /** Called with the bytes held for the next batch and for dictionaries; a yielded batch is the caller's. */
+  /** Called with the bytes held for the next batch and for dictionaries. Yielded batches no longer count. */
   readonly onBuffered?: (byteCount: number) => void;
-  /** Allocates the body of a batch, at byte 0 of a buffer. Default: a new ArrayBuffer. */
+  /** Allocates the body of a batch, at byte 0 of a buffer; by default a new ArrayBuffer. */
   readonly allocate?: (byteCount: number) => Uint8Array;
-  /** Decompresses a dictionary. Default: on this thread. */
+  /** Decompresses a dictionary; by default on this thread. */
   readonly decompress?: (body: EncodedBody, bytesMax: number) => Promise<EncodedBody>;
 }
 
-/** A batch of 10 000 fields has 1 MB of metadata. */
+/** A batch of 10,000 fields has 1 MB of metadata. */
 export const METADATA_BYTES_MAX = 16_000_000;
 
-const CONTINUATION = 0xffffffff;
-/** "ARRO": a file begins with it. */
-const FILE_MAGIC = 0x4f525241;
+/** "ARRO", the first bytes of a file. */
+const FILE_START = 0x4f525241;
 
 export class ArrowStreamReader {
   readonly #source: ByteSource;
@@ -60,7 +60,7 @@ export class ArrowStreamReader {
     }
   }
 
-  /** Batches without rows count in `index` but are not yielded. Throws `invalid_arrow`. */
+  /** Yields batches with rows; batches without rows still count in `index`. Throws `invalid_arrow`. */
   async *batches(): AsyncGenerator<EncodedBatch, void, undefined> {
     let index = 0;
     let firstRow = 0;
@@ -112,7 +112,7 @@ export class ArrowStreamReader {
     this.#report();
   }
 
-  /** Null at the end. */
+  /** Returns null at the end. */
   async #nextMessage(): Promise<{ message: ArrowMessage; body: Uint8Array } | null> {
     const metadataBytes = await this.#metadataLength();
     if (metadataBytes === 0) return null;
@@ -127,7 +127,7 @@ export class ArrowStreamReader {
     }
     const message = head.read();
     this.#source.release(metadataBytes);
-    // Untouched memory costs nothing, so a false length costs nothing until its bytes arrive.
+    // Untouched memory costs nothing, so a false length does no harm until its bytes arrive.
     const { allocate = (byteCount) => new Uint8Array(byteCount) } = this.#options;
     const body =
       message.kind === 'dictionary'
@@ -137,7 +137,7 @@ export class ArrowStreamReader {
     return { message, body };
   }
 
-  /** 0 at the end of the stream, with or without an end-of-stream mark. */
+  /** Returns 0 at the end of the stream, with or without an end-of-stream mark. */
   async #metadataLength(): Promise<number> {
     const first = await this.#uint32(true);
     if (first === null) return 0;
@@ -147,7 +147,7 @@ export class ArrowStreamReader {
       if (byteCount > 0) throw invalidArrow('bytes after the end-of-stream mark');
       return 0;
     }
-    if (first === FILE_MAGIC) throw invalidArrow('an Arrow file, expected an Arrow stream');
+    if (first === FILE_START) throw invalidArrow('an Arrow file, expected an Arrow stream');
     if (length! > METADATA_BYTES_MAX) {
       throw invalidArrow(
         `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}; this is probably not an Arrow stream`,
@@ -179,7 +179,7 @@ function cutOff(what: string, found: number, expected: number): Error {
   return invalidArrow(`the end of the stream after ${found} of ${expected} bytes of ${what}`);
 }
 
-/** Bytes from a source of chunks, read only as needed. `onHeld` gets the bytes read but not released. */
+/** Reads bytes from a source of chunks, only as needed. `onHeld` is called with the bytes read but not released. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #onHeld: (byteCount: number) => void;
@@ -193,8 +193,8 @@ class ByteSource {
   }
 
   /**
-   * Fills `target` and returns the number of bytes: fewer than its length only at the end of the
-   * source. The bytes count as held until they are released.
+   * Fills `target` and returns the number of bytes, which is less than its length only at the end of the source. The
+   * bytes count as held until they are released.
    */
   async readInto(target: Uint8Array): Promise<number> {
     let filled = 0;
@@ -208,7 +208,7 @@ class ByteSource {
     return filled;
   }
 
-  /** No longer counts these bytes as held: their owner does. */
+  /** Stops counting these bytes as held, because their new owner counts them. */
   release(byteCount: number): void {
     this.#hold(-byteCount);
   }

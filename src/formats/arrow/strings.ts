@@ -1,5 +1,5 @@
-// Reads columns of text in any layout (utf8, views, dictionaries) as offsets and bytes, in place where
-// they are stored that way. Every string is checked to be valid UTF-8.
+// Reads columns of text in any layout (utf8, views, dictionaries) as offsets and bytes, in place if they are stored
+// that way. Every string is checked to be valid UTF-8.
 
 import { isUtf8 } from 'node:buffer';
 import type { Utf8Column } from '../../common/types.js';
@@ -10,19 +10,22 @@ import { type ArrowField, describeType, quoted } from './schema.js';
 
 export interface Strings {
   readonly text: Utf8Column;
-  /** Bits, 1 for a string; null when no value is null. The span of a null has no meaning. */
+  /** Bits, 1 for a string; null if no value is null. The span of a null value is meaningless. */
   readonly validity: Uint8Array | null;
 }
 
 const VIEW_BYTES = 16;
-/** Up to this length a string is stored in the view itself. */
+/** A string of up to this length is stored in the view itself. */
 const INLINE_BYTES_MAX = 12;
 
 export function isTextField({ type }: ArrowField): boolean {
   return type.kind === 'utf8' || type.kind === 'large_utf8' || type.kind === 'utf8_view';
 }
 
-/** Throws `invalid_arrow`. @param bytesMax bound on text gathered from views and dictionaries. */
+/**
+ * Throws `invalid_arrow`.
+ * @param bytesMax limit for text gathered from views and dictionaries.
+ */
 export function readStrings(column: Column, bytesMax: number): Strings {
   const { dictionary } = column;
   if (dictionary !== null) return gatherDictionary(column, dictionary, bytesMax, readStrings);
@@ -40,7 +43,7 @@ function readPlain(column: Column, bytesMax: number): Strings {
   return { text: readUtf8(column), validity: column.validity };
 }
 
-/** A utf8 or large_utf8 column in place; the offsets are checked, the text is not. Throws `invalid_arrow`. */
+/** Reads a utf8 or large_utf8 column in place. Checks the offsets but not the text. Throws `invalid_arrow`. */
 export function readUtf8(column: Column): Utf8Column {
   const byteCount = column.byteLength(1);
   const offsets = readOffsets(column, column.field.type.kind === 'large_utf8', byteCount);
@@ -88,8 +91,10 @@ function gatherViews(column: Column, bytesMax: number): Strings {
 }
 
 /**
- * The values at the indexes of a column with a dictionary, of whose parts `read` gives the values as text. Throws
- * `invalid_arrow`. @param bytesMax bound on the text of all rows.
+ * Returns the values at the indexes of a column with a dictionary, as text. Throws `invalid_arrow`.
+ * @param parts the dictionary and its deltas.
+ * @param bytesMax limit for the text of all rows.
+ * @param read reads the values of a part as text.
  */
 export function gatherDictionary(
   column: Column,
@@ -102,7 +107,7 @@ export function gatherDictionary(
   return gather({ text, validity }, indexes, bytesMax, column);
 }
 
-/** The strings at these indexes, where -1 means null. */
+/** Returns the strings at these indexes. Index -1 means null. */
 function gather(
   { text, validity }: Strings,
   indexes: Int32Array,
@@ -179,7 +184,7 @@ function checkUtf8(column: Column, { text, validity }: Strings): void {
   const { length } = column;
   if (isUtf8(bytes.subarray(offsets[0]!, offsets[length]!))) {
     let isWhole = true;
-    // The text as a whole is valid; a string that starts inside a character is not.
+    // The text as a whole is valid, but a string that starts inside a character is not.
     for (let row = 1; row < length; row++) {
       const offset = offsets[row]!;
       if (offset < offsets[length]! && (bytes[offset]! & 0xc0) === 0x80) isWhole = false;

@@ -1,10 +1,10 @@
-// Builds a column of text, plain or JSON, in one buffer that grows up to a bound.
+// Builds a column of text, plain or JSON, in one buffer that grows up to a limit.
 
 import type { Utf8Column } from '../../common/types.js';
 import { JsonWriter } from '../json/json-writer.js';
 import { invalidArrow } from './arrow-errors.js';
 
-/** Thrown when the text of one row exceeds its bound. */
+/** Thrown if the text of one row exceeds its limit. */
 export class RowTooLong extends Error {}
 
 export class Utf8Builder extends JsonWriter {
@@ -26,7 +26,7 @@ export class Utf8Builder extends JsonWriter {
     this.#setLimit();
   }
 
-  /** Ends the row as an empty one, dropping what was written to it. */
+  /** Discards what was written to the row and ends it as an empty one. */
   dropRow(): void {
     this.end = this.#offsets[this.#rows]!;
     this.endRow();

@@ -1,10 +1,11 @@
-// Columns of UUIDs, 16 bytes each, as text.
+// Reads columns of UUIDs, 16 bytes each, as text.
 
 import type { Column } from './columns.js';
 import type { ArrowField } from './schema.js';
+import type { Utf8Builder } from './utf8-builder.js';
 
 export const UUID_CHARACTERS = 36;
-/** The name of the extension type, which a schema gives to a column of 16 bytes. */
+/** The extension type that a schema declares for a column of 16 bytes. */
 export const UUID_EXTENSION = 'arrow.uuid';
 const UUID_BYTES = 16;
 
@@ -16,13 +17,13 @@ export function isUuid({ type, extension }: ArrowField): boolean {
   );
 }
 
-/** The text of a row of a column of UUIDs. */
-export function uuidReader(column: Column): (row: number) => string {
+/** Returns a function that writes the UUID of a row in its usual form. */
+export function uuidWriter(column: Column, out: Utf8Builder): (row: number) => void {
   const bytes = column.buffer(0, Uint8Array, column.length * UUID_BYTES);
   return (row) => {
     const start = bytes.byteOffset + row * UUID_BYTES;
     const hex = Buffer.from(bytes.buffer, start, UUID_BYTES).toString('hex');
     const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
-    return `${groups.join('-')}-${hex.slice(20)}`;
+    out.ascii(`${groups.join('-')}-${hex.slice(20)}`);
   };
 }

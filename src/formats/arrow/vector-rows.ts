@@ -1,6 +1,5 @@
-// Reads a record batch as rows to write: columns of ids, vectors and metadata. A pure function, which
-// runs in any thread. The collection's rules for ids and metadata, but for their lengths, are checked
-// by the caller.
+// Reads a record batch as rows to write: columns of ids, vectors and metadata. It is a pure function, which runs on any
+// thread. It checks the lengths of ids and metadata; the caller checks the other rules of the collection.
 
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -23,23 +22,20 @@ export interface VectorRowsOptions extends ColumnNames {
 
 export interface VectorRows {
   readonly count: number;
-  /** Null if there is no column of ids. */
+  /** Null if the batch has no column of ids. */
   readonly ids: Utf8Column | null;
-  /** The vectors that have columns, by name. Values are finite, and views of the batch's body where possible. */
+  /** The vectors with columns, by name. Values are finite and, if possible, views of the batch's body. */
   readonly vectors: ReadonlyMap<string, FoundVectors>;
-  /**
-   * Null if there is none. JSON objects that were written here, or text as received, known only to be
-   * UTF-8.
-   */
+  /** JSON objects written here, or text as received, known only to be UTF-8; null if the batch has no metadata. */
   readonly metadata: Utf8Column | null;
-  /** Of the first rows that have any; if not empty, the content of the columns is undefined. */
+  /** Issues of the first rows with any. If not empty, the content of the columns is undefined. */
   readonly issues: readonly RowIssue[];
 }
 
-/** By how much dictionaries, float16 and numbers as JSON may make the rows larger than the batch. */
+/** The factor by which dictionaries, float16 and numbers as JSON may make the rows larger than the batch. */
 const EXPANSION_MAX = 4;
 
-/** Throws `invalid_arrow`, `invalid_request` or, of a column without JSON, `invalid_metadata`. */
+/** Throws `invalid_arrow`, `invalid_request` or, for a column without a JSON form, `invalid_metadata`. */
 export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions): VectorRows {
   return located(`record batch ${batch.index}`, () => {
     const { limits, isPatch = false } = options;

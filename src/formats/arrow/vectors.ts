@@ -1,5 +1,5 @@
-// Reads columns of dense vectors as row-major float32: in place where they are stored that way, converted from
-// any other list of numbers. A row that is not a valid vector becomes an issue.
+// Reads and writes columns of dense vectors. Vectors are read as row-major float32, in place if they are stored that
+// way and otherwise converted from any list of numbers. A row that is not a valid vector becomes an issue.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import { float16Table, unpackElements } from '../../common/elements.js';
@@ -14,7 +14,7 @@ import { type ArrowField, describeType, type IntType, isListOfAnyLength } from '
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
 
-/** Whether a field can be a column of vectors: lists of floats, of integers up to 32 bits, or of booleans. */
+/** Whether the field can hold vectors: lists of floats, of integers up to 32 bits, or of booleans. */
 export function isVectorField(field: ArrowField): boolean {
   const { type, children, dictionary } = field;
   const element = children[0];
@@ -29,7 +29,7 @@ export function isVectorField(field: ArrowField): boolean {
 }
 
 /** Columns of lists of numbers, `vectors.<name>`. */
-export const denseVectors: ArrowKind<DenseSpec, DenseColumn, DenseColumn> = {
+export const DENSE_COLUMNS: ArrowKind<DenseSpec, DenseColumn, DenseColumn> = {
   member: 'vectors',
   parts: [''],
   what: 'a named vector',
@@ -45,7 +45,7 @@ export const denseVectors: ArrowKind<DenseSpec, DenseColumn, DenseColumn> = {
   write: ({ values, presence, element }) => [{ vectors: values, presence, element }],
 };
 
-/** The rows that are not null; null for all. */
+/** Returns the rows that are not null; null for all rows. */
 function presenceOf({ length, validity }: Column): Bitmap | null {
   if (validity === null) return null;
   const presence = createBitmap(length);
@@ -53,22 +53,23 @@ function presenceOf({ length, validity }: Column): Bitmap | null {
   return presence;
 }
 
-export interface VectorsToRead {
-  /** The name of the vector, which issues are about; absent for the unnamed one. */
+/** How to read dense vectors. */
+export interface DenseToRead {
+  /** The name of the vector in issues; the unnamed vector by default. */
   readonly name?: string;
   readonly dimension: number;
-  /** Bound on the result. */
+  /** Limit for the result. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
-  /** Whether rows may be null, which get zeros then. */
+  /** Whether rows may be null; they are then read as zeros. */
   readonly mayBeNull?: boolean;
 }
 
 /**
- * Row-major [length, dimension] float32, all finite; undefined content if there are issues.
+ * Returns row-major [length, dimension] float32, all finite. The content is undefined if there are issues.
  * Throws `invalid_arrow`.
  */
-export function readVectors(column: Column, toRead: VectorsToRead): Float32Array {
+export function readVectors(column: Column, toRead: DenseToRead): Float32Array {
   const { dimension, bytesMax, issues } = toRead;
   if (!isVectorField(column.field)) {
     throw invalidArrow(`a column of ${describeType(column.field)}, expected lists of numbers`);
@@ -101,15 +102,15 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
   return values;
 }
 
-function memberOf({ name = UNNAMED }: VectorsToRead): RowIssue['member'] {
+function memberOf({ name = UNNAMED }: DenseToRead): RowIssue['member'] {
   return name === UNNAMED ? 'values' : `vectors.${name}`;
 }
 
-/** In place of the start of a row that is null. */
+/** The start of a row that is null. */
 const ABSENT = -1;
 
-/** Where the elements of each row start; null if there are issues. */
-function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
+/** Returns where the elements of each row start; null if there are issues. */
+function readStarts(column: Column, toRead: DenseToRead): Int32Array | null {
   const { length, validity, field } = column;
   const { dimension, issues, name = UNNAMED, mayBeNull = false } = toRead;
   const member = memberOf(toRead);
@@ -117,8 +118,9 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
-  const starts =
-    spans === null ? new Int32Array(length) : startsOf(spans.starts.subarray(0, length), mayBeNull);
+  // The offsets belong to the column, so they are copied if nulls are to be marked.
+  const offsets = spans?.starts.subarray(0, length) ?? new Int32Array(length);
+  const starts = mayBeNull ? offsets.slice() : offsets;
   const issuesBefore = issues.items.length;
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
@@ -126,7 +128,7 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
         starts[row] = ABSENT;
         continue;
       }
-      const detail = 'The vector is null, expected a list of numbers.';
+      const detail = 'Expected a list of numbers; found null.';
       issues.add({ row, member, code: 'invalid_vector', detail });
       continue;
     }
@@ -136,7 +138,7 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
       const detail = `The vector has ${found} elements; ${whose} is ${dimension}.`;
       const rest = { detail, expected: dimension, actual: found };
       issues.add({ row, member, code: 'dimension_mismatch', ...rest });
-      // All rows of the column have this length.
+      // All rows of the column have the same length.
       if (isFixed) break;
     }
     if (isFixed) starts[row] = row * dimension;
@@ -144,12 +146,7 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   return issues.items.length > issuesBefore ? null : starts;
 }
 
-/** A copy where nulls are marked in it: the offsets are the column's own. */
-function startsOf(offsets: Int32Array, mayBeNull: boolean): Int32Array {
-  return mayBeNull ? offsets.slice() : offsets;
-}
-
-function checkElements({ validity }: Column, starts: Int32Array, toRead: VectorsToRead): void {
+function checkElements({ validity }: Column, starts: Int32Array, toRead: DenseToRead): void {
   if (validity === null) return;
   const { dimension, issues } = toRead;
   for (let row = 0; row < starts.length && !issues.isFull; row++) {
@@ -181,7 +178,7 @@ function elementsOf(column: Column): Elements {
   return narrowIntegers(column, type as IntType);
 }
 
-/** In place when the elements are contiguous float32; zeros for rows that are absent. */
+/** Returns the values as float32, in place if they are contiguous float32, with zeros for absent rows. */
 function narrow(
   source: Elements,
   starts: Int32Array,
@@ -217,10 +214,10 @@ function narrowInto(target: Float32Array, elements: Elements, isHalf: boolean): 
   for (let i = 0; i < elements.length; i++) target[i] = table[elements[i]!]!;
 }
 
-/** Elements per check: the branch costs little, and the search inside of a block is short. */
+/** Elements per check: large enough that the branch costs little, and small enough for a short search in a block. */
 const BLOCK = 4_096;
 
-/** The index of the first NaN or infinity, or -1. */
+/** Returns the index of the first NaN or infinity, or -1. */
 export function findNotFinite(values: Float32Array): number {
   for (let start = 0; start < values.length; start += BLOCK) {
     const end = Math.min(start + BLOCK, values.length);
@@ -230,7 +227,7 @@ export function findNotFinite(values: Float32Array): number {
   return -1;
 }
 
-/** A finite number times 0 is 0, anything else NaN, which a sum keeps. Four sums are independent. */
+/** A finite number times 0 is 0; anything else is NaN, and so is the sum. Four sums keep the additions independent. */
 function isBlockFinite(values: Float32Array, start: number, end: number): boolean {
   let a = 0;
   let b = 0;

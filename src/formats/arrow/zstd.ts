@@ -1,7 +1,7 @@
-// Decodes Zstandard frames with the official decoder, compiled to WebAssembly (package zstddec). The
-// package compiles it asynchronously and keeps one instance whose memory only grows, so this file
-// takes the compiled module and makes instances itself: a module can be sent to a worker thread,
-// where an instance takes 0.1 ms, and an instance that has grown is dropped.
+// Decodes Zstandard frames with the official decoder, compiled to WebAssembly (package zstddec). The package compiles
+// it asynchronously and keeps one instance, whose memory only grows. This file therefore takes the compiled module and
+// creates instances itself: a module can be sent to a worker thread, where an instance takes 0.1 ms, and an instance
+// that has grown too much is dropped.
 
 import { ZSTDDecoder } from 'zstddec';
 
@@ -11,10 +11,10 @@ export type ZstdModule = object;
 interface Instance {
   readonly exports: {
     readonly memory: { readonly buffer: ArrayBuffer };
-    /** 0 when there is no memory left. */
+    /** Returns 0 if no memory is left. */
     malloc(byteCount: number): number;
     free(pointer: number): void;
-    /** Bytes written, or an error for `ZSTD_isError`. */
+    /** Returns the bytes written, or an error for `ZSTD_isError`. */
     ZSTD_decompress(
       target: number,
       targetBytes: number,
@@ -25,12 +25,12 @@ interface Instance {
   };
 }
 
-/** TypeScript declares WebAssembly only in its libraries for browsers. */
+/** TypeScript declares WebAssembly only in its browser libraries. */
 declare const WebAssembly: {
   readonly Instance: new (module: ZstdModule, imports: object) => Instance;
 };
 
-/** An instance that has grown beyond is dropped. It starts with 17 MB, most of it never touched. */
+/** An instance that has grown beyond this is dropped. It starts with 17 MB, most of them never touched. */
 const KEPT_MEMORY_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Error codes of zstd_errors.h. */
@@ -48,13 +48,13 @@ const ERRORS: { readonly [code: number]: string } = {
 class ModuleLoader extends ZSTDDecoder {
   static module: ZstdModule;
 
-  /** Called with what WebAssembly.instantiate returned. */
+  /** Called with the result of WebAssembly.instantiate. */
   override _init(result: { readonly module: ZstdModule }): void {
     ModuleLoader.module = result.module;
   }
 }
 
-/** The first call compiles the decoder, in about 60 ms. */
+/** The first call compiles the decoder, which takes about 60 ms. */
 export async function loadZstd(): Promise<ZstdModule> {
   await new ModuleLoader().init();
   return ModuleLoader.module;
@@ -64,13 +64,13 @@ export async function loadZstd(): Promise<ZstdModule> {
 let kept: Instance | null = null;
 
 /**
- * Writes what the frames hold to the start of `target` and returns its length in bytes. Throws an
- * Error when a frame is damaged or holds more than `target` can take.
+ * Writes the content of the frames to the start of `target` and returns its length in bytes. Throws an Error if a
+ * frame is damaged or its content does not fit.
  */
 export function decodeZstd(module: ZstdModule, frames: Uint8Array, target: Uint8Array): number {
   const instance =
     kept ?? new WebAssembly.Instance(module, { env: { emscripten_notify_memory_growth() {} } });
-  // Kept again at the end, unless it traps or runs out of memory before.
+  // The instance is kept again at the end, unless it traps or runs out of memory.
   kept = null;
   const { memory, malloc, free, ZSTD_decompress, ZSTD_isError } = instance.exports;
   const source = malloc(frames.length);
@@ -79,7 +79,7 @@ export function decodeZstd(module: ZstdModule, frames: Uint8Array, target: Uint8
   new Uint8Array(memory.buffer).set(frames, source);
   const result = ZSTD_decompress(output, target.length, source, frames.length);
   const isError = ZSTD_isError(result) !== 0;
-  // The memory may have grown during the call, which replaces its buffer.
+  // The memory may have grown during the call, which replaces the buffer.
   if (!isError) target.set(new Uint8Array(memory.buffer, output, result));
   free(source);
   free(output);

@@ -1,25 +1,25 @@
-// Cuts vectors that are arrays of numbers out of JSON text, in the native addon, so that no JavaScript value
-// is made for a number. A 0 is left in the place of each. Without the addon, and for text that is not what
-// clients usually send, nothing is cut out, and the caller parses all of the text.
+// Cuts vectors that are arrays of numbers out of JSON text, in the native addon, so that no JavaScript value is created
+// for a number. Each is replaced by a 0. Without the addon, and for text unlike what clients usually send, nothing is
+// cut out, and the caller parses the whole text.
 
 import { addonPath, loadAddon } from '../../platform/native-addon.js';
 
-/** Where vectors are, by the names of members; an empty name stands for no such place. */
-export interface VectorPlaces {
-  /** A member of the outermost object that is a vector. */
+/** Which members of the outermost object hold vectors; '' for none. */
+export interface VectorMembers {
+  /** A member that is a vector. */
   readonly member: string;
-  /** A member of the outermost object that is an array, */
+  /** A member that is an array. */
   readonly list: string;
-  /** whose elements are objects with such a member; without a name the elements are vectors. */
+  /** The member of the objects in `list` that is a vector. If empty, the elements of `list` are vectors. */
   readonly listMember: string;
 }
 
-export interface CutOptions extends VectorPlaces {
+export interface CutOptions extends VectorMembers {
   /** Longer vectors are not cut out. */
   readonly dimensionMax: number;
-  /** Whether the text is lines, each of them empty or an object. */
+  /** Whether the text consists of lines, each empty or an object. */
   readonly isLines: boolean;
-  /** Memory for the elements, aligned to 4 bytes; they get a new buffer if it is too short or null. */
+  /** Memory for the elements, aligned to 4 bytes. If it is null or too short, they get a new buffer. */
   readonly room: Uint8Array | null;
 }
 
@@ -34,21 +34,21 @@ interface AddonOptions extends Omit<CutOptions, 'room'> {
 }
 
 interface JsonAddon {
-  /** Without `values` the elements are at the start of the room. */
+  /** Without `values` in the result, the elements are at the start of the room. */
   cutVectors(
     bytes: Uint8Array,
     options: AddonOptions,
   ): (Omit<CutArrays, 'values'> & { values?: Float32Array; valueCount: number }) | null;
 }
 
-/** What is left in the place of a vector. */
+/** The value that replaces a vector. */
 export const CUT = 0;
 
 /** The vectors that were cut out of one text. */
 export class VectorsCut {
-  /** The text without them: the text was JSON if this is JSON. */
+  /** The text without the vectors. It is JSON only if the text was. */
   readonly rest: Uint8Array;
-  /** Their elements, all finite, one vector after the other. */
+  /** The elements of all vectors in sequence, all finite. */
   readonly values: Float32Array;
   readonly #lengths: Int32Array;
   #nextIndex = 0;
@@ -64,7 +64,7 @@ export class VectorsCut {
     return this.#lengths.length;
   }
 
-  /** The vector of the next CUT: called for each of them in the order of the text. */
+  /** Returns the vector of the next CUT. Call it once per CUT, in the order of the text. */
   next(): Float32Array {
     const start = this.#nextStart;
     this.#nextStart = start + this.#lengths[this.#nextIndex++]!;
@@ -72,7 +72,7 @@ export class VectorsCut {
   }
 }
 
-/** Where it returns vectors, no other number is in a place of a vector. */
+/** If it returns vectors, the members that hold vectors hold no other numbers than CUT. */
 export type CutVectors = (bytes: Uint8Array, options: CutOptions) => VectorsCut | null;
 
 const addon = load();
@@ -87,7 +87,7 @@ export const cutVectors: CutVectors = (bytes, options) => {
 
 const NO_ROOM = new Float32Array(0);
 
-/** The memory as float32; it is aligned to 4 bytes. */
+/** Returns memory, which must be aligned to 4 bytes, as float32. */
 export function floatsOf({ buffer, byteOffset, byteLength }: Uint8Array): Float32Array {
   return new Float32Array(buffer, byteOffset, Math.floor(byteLength / 4));
 }

@@ -1,6 +1,6 @@
-// Finds where the values of JSON text begin and end, so that a value can be kept as it was spelled:
-// parsing would change numbers such as 12345678901234567890 or 1.0. Checks the syntax of the objects
-// that it walks, at their own level only; the caller parses the values that it uses.
+// Finds where the values in JSON text begin and end, so that a value can be kept as it was spelled: parsing would
+// change numbers such as 12345678901234567890 or 1.0. It checks the syntax of the objects that it walks only at their
+// own level; the caller parses the values that it uses.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -10,10 +10,10 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-/** Nothing above it is white space. */
+/** The highest byte that is white space. */
 const BLANK = 0x20;
 
-/** In shorter strings a loop finds the end sooner than `Buffer.indexOf`. */
+/** In shorter strings a loop finds the end faster than `Buffer.indexOf`. */
 const SHORT_STRING_BYTES = 32;
 
 export interface JsonMember {
@@ -25,8 +25,8 @@ export interface JsonMember {
 }
 
 /**
- * The members of a JSON object, in order; of equal names all. Throws SyntaxError when the text is
- * not an object at its own level.
+ * Returns the members of a JSON object in order, including repeated names. Throws SyntaxError if the text is not an
+ * object at its own level.
  */
 export function readMembers(text: string): JsonMember[] {
   const bytes = Buffer.from(text);
@@ -41,7 +41,7 @@ export function readMembers(text: string): JsonMember[] {
   return members;
 }
 
-/** The same; throws SyntaxError also for an object that names a member twice. */
+/** Like `readMembers`, but also throws SyntaxError for a repeated name. */
 export function readUniqueMembers(text: string): JsonMember[] {
   const members = readMembers(text);
   const names = new Set<string>();
@@ -54,7 +54,7 @@ export function readUniqueMembers(text: string): JsonMember[] {
   return members;
 }
 
-/** The elements of a JSON array as spelled. Throws SyntaxError when the text is not an array. */
+/** Returns the elements of a JSON array as spelled. Throws SyntaxError if the text is not an array. */
 export function readElements(text: string): string[] {
   const bytes = Buffer.from(text);
   const elements: string[] = [];
@@ -64,18 +64,18 @@ export function readElements(text: string): string[] {
   return elements;
 }
 
-/** Gets the offsets of a name, with its quotes, and of its value. */
+/** Called with the offsets of a name, including its quotes, and of its value. */
 type MemberVisitor = (nameStart: number, nameEnd: number, start: number, end: number) => void;
 
-/** Walks over the UTF-8 of JSON values, one after the other. */
+/** Walks over JSON values in UTF-8, one after another. */
 export class JsonScanner {
   readonly #bytes: Buffer;
   #at = 0;
-  /** The next of these at or after `#at`, once looked up; so each byte is searched once. */
+  /** Where these next occur at or after `#at`, cached so that each byte is searched only once. */
   #nextQuote = -1;
   #nextOpen = -1;
   #nextClose = -1;
-  /** The value that `findMember` found; both 0 when there was none. */
+  /** The offsets of the value that `findMember` found; both 0 if it found none. */
   start = 0;
   end = 0;
 
@@ -90,14 +90,14 @@ export class JsonScanner {
     this.#nextClose = -1;
   }
 
-  /** Steps over the bracket or comma before the next element of an array. */
+  /** Skips the bracket or comma before the next element of an array. */
   enterElement(): void {
     this.#skipSpace();
     this.#at++;
     this.#skipSpace();
   }
 
-  /** Walks over the object here and notes its last member with this name, as JSON.parse has it. */
+  /** Walks over the object here and records its last member with this name, which JSON.parse would keep. */
   findMember(name: string): void {
     this.start = 0;
     this.end = 0;
@@ -108,7 +108,7 @@ export class JsonScanner {
     });
   }
 
-  /** Walks over the object here. */
+  /** Walks over the object at the current offset. */
   scanObject(visit: MemberVisitor): void {
     this.#skipSpace();
     this.#expect(OPEN_BRACE);
@@ -136,7 +136,7 @@ export class JsonScanner {
     this.#expect(CLOSE_BRACE);
   }
 
-  /** Walks over the array here. */
+  /** Walks over the array at the current offset. */
   scanArray(visit: (start: number, end: number) => void): void {
     this.#skipSpace();
     this.#expect(OPEN_BRACKET);
@@ -157,13 +157,13 @@ export class JsonScanner {
     this.#expect(CLOSE_BRACKET);
   }
 
-  /** Throws SyntaxError unless only blanks follow. */
+  /** Throws SyntaxError unless only white space follows. */
   expectEnd(): void {
     this.#skipSpace();
     if (this.#at < this.#bytes.length) throw this.#unexpected('the end');
   }
 
-  /** Whether the string with quotes at bytes[start..end) is the name, which is ASCII. */
+  /** Whether the quoted string at bytes[start..end) equals the name, which is ASCII. */
   #isName(start: number, end: number, name: string): boolean {
     const bytes = this.#bytes;
     let isEscaped = false;
@@ -213,7 +213,7 @@ export class JsonScanner {
     if (this.#at > bytes.length) throw this.#unexpected('"');
   }
 
-  /** Whether an odd number of backslashes stands before the quote. */
+  /** Whether an odd number of backslashes precedes the quote. */
   #isEscaped(quote: number): boolean {
     let at = quote;
     while (this.#bytes[at - 1] === BACKSLASH) at--;
@@ -236,7 +236,7 @@ export class JsonScanner {
       if (byte === QUOTE) {
         this.#skipString();
       } else if (byte === OPEN_BRACKET && this.#skipPlainArray()) {
-        // An array of numbers, skipped with one search.
+        // The array of numbers was skipped with one search.
       } else {
         // Setting bit 5 turns brackets into braces.
         const brace = byte! | 0x20;
@@ -248,7 +248,7 @@ export class JsonScanner {
     if (depth > 0) throw this.#unexpected('the end of a value');
   }
 
-  /** Steps over an array without strings and inner arrays; false, and no move, when it has some. */
+  /** Skips an array without strings or inner arrays. If it contains any, returns false and does not move. */
   #skipPlainArray(): boolean {
     const start = this.#at;
     if (this.#nextClose < start) this.#nextClose = this.#find(CLOSE_BRACKET, start);

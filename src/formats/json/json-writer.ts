@@ -1,5 +1,5 @@
-// Writes JSON, or other text, as UTF-8 into one buffer that grows, without a string in between. Subclasses
-// may bound its growth. Runs on any thread.
+// Writes JSON or other text as UTF-8 into one growing buffer, without intermediate strings. Subclasses may limit its
+// growth. Runs on any thread.
 
 import { FLOAT_BYTES_MAX, writeFloat } from '../../common/float-text.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -19,7 +19,7 @@ const HEX = '0123456789abcdef';
 /** Up to this length a loop is faster than a call. */
 const LOOP_BYTES_MAX = 48;
 
-/** The letter that stands for a control character after a backslash. */
+/** The letter that denotes a control character after a backslash. */
 const SHORT_ESCAPES: { readonly [byte: number]: string } = {
   8: 'b',
   9: 't',
@@ -30,7 +30,7 @@ const SHORT_ESCAPES: { readonly [byte: number]: string } = {
 
 export class JsonWriter {
   protected bytes: Buffer;
-  /** Where the room that may be written without `grow` ends. */
+  /** The end of the bytes that may be written without `grow`. */
   protected limit: number;
   /** The number of bytes written. */
   end = 0;
@@ -41,7 +41,7 @@ export class JsonWriter {
     this.limit = this.bytes.length;
   }
 
-  /** Everything written: a view, at the beginning of a buffer of its own. */
+  /** Returns everything written, as a view at the start of its own buffer. */
   written(): Uint8Array {
     return this.bytes.subarray(0, this.end);
   }
@@ -79,7 +79,7 @@ export class JsonWriter {
     this.end = end;
   }
 
-  /** A JSON string of UTF-8. */
+  /** Writes UTF-8 as a JSON string. */
   quoted(source: Uint8Array, from: number, to: number): void {
     const length = to - from;
     if (this.end + length + 2 > this.limit) this.grow(length + 2);
@@ -113,12 +113,12 @@ export class JsonWriter {
     this.byte(QUOTE);
   }
 
-  /** A string of the column as a JSON string. */
+  /** Writes a string of the column as a JSON string. */
   text({ offsets, bytes }: Utf8Column, row: number): void {
     this.quoted(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
-  /** JSON text of the column on one line: line breaks between its tokens become spaces. */
+  /** Writes JSON text of the column on one line: line breaks between its tokens become spaces. */
   document({ offsets, bytes: source }: Utf8Column, row: number): void {
     const from = offsets[row]!;
     const to = offsets[row + 1]!;
@@ -146,7 +146,7 @@ export class JsonWriter {
     }
   }
 
-  /** Doubles the quotes that were written from `from` on, as within a quoted cell of CSV. */
+  /** Doubles the quotes that were written from `from` on, as required in a quoted CSV cell. */
   doubleQuotes(from: number): void {
     const written = this.bytes.subarray(from, this.end);
     let count = 0;
@@ -162,7 +162,7 @@ export class JsonWriter {
     this.end = end;
   }
 
-  /** @param value an integer below 2^53. */
+  /** @param value an integer with a magnitude below 2^53. */
   integer(value: number): void {
     if (value >= 2 ** 31 || value <= -(2 ** 31)) {
       this.ascii(String(value));
@@ -191,7 +191,7 @@ export class JsonWriter {
     this.end = writeFloat(this.bytes, value, this.end);
   }
 
-  /** An array of the elements from..to. */
+  /** Writes the elements from..to as an array. */
   vector(values: Float32Array, from: number, to: number): void {
     const byteCountMax = (to - from) * (FLOAT_BYTES_MAX + 1) + 2;
     if (this.end + byteCountMax > this.limit) this.grow(byteCountMax);

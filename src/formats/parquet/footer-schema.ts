@@ -1,18 +1,18 @@
-// Reads from the footer of a Parquet file what decoders to Arrow drop: which columns are UUIDs. The
-// decoder has read the footer before, so it is taken for valid.
+// Reads from the footer of a Parquet file which columns are UUIDs, because decoders to Arrow drop this information.
+// The decoder has already read the footer, so it is assumed to be valid.
 // https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
-/** The numbers of fields in the footer. */
+/** Field ids in the footer. */
 const SCHEMA = 2;
 const NAME = 4;
 const CHILD_COUNT = 5;
 const LOGICAL_TYPE = 10;
 const UUID = 14;
 
-/** The bytes at the end of a file: the length of the footer and the magic. */
+/** A file ends with the length of the footer and the magic. */
 export const FOOTER_END_BYTES = 8;
 
-/** The top-level columns with the logical type UUID. */
+/** Returns the names of the top-level columns with the logical type UUID. */
 export function uuidColumnsOf(footer: Uint8Array): string[] {
   const [root, ...elements] = schemaOf(new ThriftReader(footer));
   const names: string[] = [];
@@ -27,7 +27,7 @@ export function uuidColumnsOf(footer: Uint8Array): string[] {
   return names;
 }
 
-/** Elements are listed depth first. */
+/** Counts the descendants of an element. Elements are listed depth first. */
 function descendantCount(elements: readonly ThriftFields[], at: number): number {
   let pending = 1;
   let end = at;
@@ -42,7 +42,7 @@ function schemaOf(reader: ThriftReader): readonly ThriftFields[] {
   return [];
 }
 
-/** The value of a field is a number, text, a list of values, or the fields of a struct. */
+/** Values by field id: numbers, booleans, text, lists of values, or the fields of a struct. */
 type ThriftFields = ReadonlyMap<number, unknown>;
 
 /** Types of Thrift's compact protocol. */
@@ -63,7 +63,7 @@ class ThriftReader {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** The fields of a struct, read one by one. */
+  /** Reads the fields of a struct one by one. */
   *fields(): Generator<[id: number, value: unknown]> {
     let id = 0;
     while (true) {
@@ -82,7 +82,7 @@ class ThriftReader {
     if (type === BINARY) return this.#take(this.#varint()).toString();
     if (type === LIST || type === SET) return this.#list();
     if (type === STRUCT) return new Map(this.fields());
-    // The other types are integers: there are no maps in the footer.
+    // All other types are integers, because the footer contains no maps.
     return this.#integer();
   }
 
@@ -110,7 +110,7 @@ class ThriftReader {
     }
   }
 
-  /** Zigzag. */
+  /** Reads a zigzag-encoded integer. */
   #integer(): number {
     const value = this.#varint();
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;

@@ -1,10 +1,16 @@
-// Writes Parquet files row group by row group: columns of text, numbers and vectors, which may be null,
-// PLAIN encoded. Large columns go out without a copy, which is why they are not compressed: float32 vectors
-// hardly compress, and compressing the text would halve the speed. Vectors are lists of floats, as the
-// format has no fixed-size lists; the Arrow schema in the footer gives readers their length.
+// Writes Parquet files row group by row group: nullable columns of text, numbers and vectors, PLAIN encoded. They are
+// not compressed, so that large columns need no copy: float32 vectors hardly compress, and compressing text would halve
+// the speed. Vectors are lists of floats, because the format has no fixed-size lists; the Arrow schema in the footer
+// tells readers their length.
 // https://github.com/apache/parquet-format
 
-import { type Bitmap, countBits, createFullBitmap, hasBit } from '../../common/bitmap.js';
+import {
+  type Bitmap,
+  bitmapBytes,
+  countBits,
+  createFullBitmap,
+  hasBit,
+} from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import { ELEMENTS, type ElementType } from '../../common/elements.js';
 import { assert } from '../../common/errors.js';
@@ -12,10 +18,10 @@ import type { Utf8Column } from '../../common/types.js';
 import type { ColumnToWrite, FieldToWrite, LeafType } from '../arrow/ipc-writer.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
-/** The types of values: of columns, and of the elements of vectors. */
+/** The types of values in columns and of the elements of vectors. */
 type ValueType = LeafType | 'float16' | 'int8';
 
-/** The numbers that the format has for the types of columns with one value per row. */
+/** The physical type of each value type, by its number in the format. */
 const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
   boolean: 0,
   int32: 1,
@@ -32,9 +38,9 @@ const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
 type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
 
 export interface ParquetOptions {
-  /** Fields of values, of lists of them, whose values may be null for readers, and of vectors. */
+  /** Fields of values, of lists and of vectors. The values in lists are declared nullable. */
   readonly fields: readonly FieldToWrite[];
-  /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
+  /** The encapsulated schema message of Arrow IPC. It may be absent, because only Arrow readers use it. */
   readonly arrowSchema?: Uint8Array;
   /** Key-value metadata of the file. */
   readonly metadata: ReadonlyMap<string, string>;
@@ -83,14 +89,14 @@ export class ParquetWriter {
     this.#options = options;
   }
 
-  /** The first bytes of the file. */
+  /** Returns the first bytes of the file. */
   begin(): Uint8Array {
     return this.#counted(MAGIC);
   }
 
   /**
-   * A row group of these batches, each with its columns in the order of the fields. Every column of a
-   * batch is a page.
+   * Writes a row group of these batches, whose columns are in the order of the fields. Every column of a batch
+   * becomes a page.
    */
   *rowGroup(
     batches: readonly { readonly count: number; readonly columns: readonly ColumnToWrite[] }[],
@@ -111,7 +117,7 @@ export class ParquetWriter {
     this.#rowCount += rowCount;
   }
 
-  /** The footer, which ends the file. */
+  /** Returns the footer, which ends the file. */
   end(): Uint8Array {
     const footer = this.#footer();
     const length = Buffer.alloc(4);
@@ -141,20 +147,20 @@ export class ParquetWriter {
   }
 }
 
-/** The schema as a tree of elements, depth first. */
+/** Returns writers for the elements of the schema, depth first. */
 function schemaElements(fields: readonly FieldToWrite[]): ((struct: ThriftStruct) => void)[] {
   return [
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
     ...fields.flatMap(({ name, type, isNullable = false }) => {
       if (typeof type === 'string') return [leafElement(name, type, isNullable)];
       const element = leafElement('element', leafTypeOf(type), !('vectorOf' in type));
-      // Lists have the levels of such that may be null.
+      // Lists are written with the levels of nullable lists.
       return [...listElements(name, isNullable || !('vectorOf' in type)), element];
     }),
   ];
 }
 
-/** A list, before the element of its values. */
+/** Returns writers for the elements of a list that precede the element of its values. */
 function listElements(name: string, isNullable: boolean): ((struct: ThriftStruct) => void)[] {
   return [
     (struct) =>
@@ -212,7 +218,7 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
     .i64(9, offset);
 }
 
-/** The type of the values. */
+/** Returns the type of the values. */
 function leafTypeOf(type: FieldToWrite['type']): ValueType {
   if (typeof type === 'string') return type;
   if ('listOfNullable' in type) return type.listOfNullable;
@@ -222,13 +228,13 @@ function leafTypeOf(type: FieldToWrite['type']): ValueType {
   return arrow === 'bool' ? 'boolean' : arrow;
 }
 
-/** A data page, header, levels and values, and the number of its values, nulls included. */
+/** Returns a data page (header, levels and values) and the number of its values, nulls included. */
 function pageOf(
   field: FieldToWrite,
   column: ColumnToWrite,
   count: number,
 ): { readonly parts: Uint8Array[]; readonly valueCount: number } {
-  const { body, valueCount } = bodyOf(field, column, count);
+  const { body, valueCount } = pageBody(field, column, count);
   const byteCount = body.reduce((sum, bytes) => sum + bytes.byteLength, 0);
   const header = new ThriftStruct()
     .i32(1, DATA_PAGE)
@@ -236,11 +242,11 @@ function pageOf(
     .i32(3, byteCount)
     .struct(5, (page) => page.i32(1, valueCount).i32(2, PLAIN).i32(3, RLE).i32(4, RLE))
     .end();
-  // The header and the levels in one chunk, since every chunk is sent on its own.
+  // Header and levels form one chunk, because every chunk is sent separately.
   return { parts: [Buffer.concat([header, body[0]!]), ...body.slice(1)], valueCount };
 }
 
-function bodyOf(
+function pageBody(
   field: FieldToWrite,
   column: ColumnToWrite,
   count: number,
@@ -269,7 +275,7 @@ function bodyOf(
   };
 }
 
-/** Parquet has no integers of less than 32 bits in values, only in its types. */
+/** Parquet stores integers of less than 32 bits as 32 bits. */
 function plainElements(values: Float32Array, element: ElementType): Uint8Array {
   return bytesOf(element === 'int8' ? Int32Array.from(values) : ELEMENTS[element].pack(values));
 }
@@ -277,11 +283,11 @@ function plainElements(values: Float32Array, element: ElementType): Uint8Array {
 function leafBody(column: LeafColumn, isNullable: boolean, count: number): Uint8Array[] {
   const values = plainLeaf(column, count);
   if (!isNullable) return [values];
-  const levels = packedRun(bytesOfBits(column.presence ?? createFullBitmap(count)), 1);
+  const levels = packedRun(bitmapBytes(column.presence ?? createFullBitmap(count)), 1);
   return [Buffer.concat([lengthOf(levels), levels]), values];
 }
 
-/** The values that are not null. */
+/** Encodes the values that are not null. */
 function plainLeaf({ leaf, presence = null }: LeafColumn, count: number): Uint8Array {
   if ('words' in leaf) return plainBits(leaf, presence ?? createFullBitmap(count));
   if ('offsets' in leaf) {
@@ -291,19 +297,19 @@ function plainLeaf({ leaf, presence = null }: LeafColumn, count: number): Uint8A
   return bytesOf(presence === null ? leaf : presentNumbers(leaf, presence));
 }
 
-/** Definition levels of a list of values that may be null. */
+/** Definition levels of a nullable list of nullable values. */
 const NULL_LIST = 0;
 const EMPTY_LIST = 1;
 const NULL_ITEM = 2;
 const ITEM = 3;
 
-/** A null list and an empty one count as a value. */
+/** Encodes lists. A null list and an empty list each count as one value. */
 function listBody(
   { starts, presence, items }: ListColumn,
   count: number,
 ): { readonly body: Uint8Array[]; readonly valueCount: number } {
   const itemCount = starts[count]!;
-  // Each row without items has one level, too.
+  // A row without items has one level, too.
   const repetition = new Uint8Array(Math.ceil((itemCount + count) / 8));
   const definition = new Uint8Array(Math.ceil((itemCount + count) / 4));
   let at = 0;
@@ -328,7 +334,7 @@ function listBody(
   return { body: [levels, plainLeaf(items, itemCount)], valueCount: at };
 }
 
-/** A run of levels of so many bits each, in groups of eight. */
+/** Encodes a run of bit-packed levels in groups of eight. */
 function packedRun(levels: Uint8Array, bitCount: number): Uint8Array {
   const groupCount = Math.ceil(levels.length / bitCount);
   const head: number[] = [];
@@ -339,11 +345,7 @@ function packedRun(levels: Uint8Array, bitCount: number): Uint8Array {
   return run;
 }
 
-function bytesOfBits({ words, length }: Bitmap): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, Math.ceil(length / 8));
-}
-
-/** The bits of the rows that are not null. */
+/** Packs the bits of the rows that are not null. */
 function plainBits(values: Bitmap, presence: Bitmap): Uint8Array {
   const bytes = new Uint8Array(Math.ceil(countBits(presence) / 8));
   let at = 0;
@@ -359,7 +361,7 @@ function presentNumbers<Numbers extends NumberArray>(numbers: Numbers, presence:
   return numbers.filter((_: unknown, row: number) => hasBit(presence, row)) as Numbers;
 }
 
-/** The strings that are not null; those that are null are empty. */
+/** Returns the strings that are not null. Null strings must be empty. */
 function presentText({ offsets, bytes }: Utf8Column, presence: Bitmap): Utf8Column {
   const present = new Int32Array(countBits(presence) + 1);
   present[0] = offsets[0]!;
@@ -370,7 +372,7 @@ function presentText({ offsets, bytes }: Utf8Column, presence: Bitmap): Utf8Colu
   return { offsets: present, bytes };
 }
 
-/** The vectors that are not null. */
+/** Returns the vectors that are not null. */
 function presentVectors(vectors: Float32Array, presence: Bitmap, dimension: number): Float32Array {
   const present = new Float32Array(countBits(presence) * dimension);
   let at = 0;
@@ -387,36 +389,36 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
 }
 
 /**
- * Repetition levels (0 where a vector begins, else 1) and definition levels (all 1), run-length encoded:
- * each run is its length doubled and its level. All vectors are alike, so one is encoded and repeated.
+ * Encodes repetition levels (0 where a vector begins, otherwise 1) and definition levels (all 1) as runs: twice the
+ * length, then the level. All vectors have the same levels, so those of one are encoded and repeated.
  */
 function levelsOf(count: number, dimension: number): Uint8Array {
   const repetition = Buffer.alloc(repetitionOf(dimension).length * count, repetitionOf(dimension));
   return joinLevels(repetition, Uint8Array.from(runOf(count * dimension, 1)));
 }
 
-/** The same where vectors may be null: definition level 2 for each value, and 0 for a null. */
+/** Like `levelsOf`, for vectors that may be null: definition level 2 for each value and 0 for a null. */
 function nullableLevelsOf(presence: Bitmap, count: number, dimension: number): Uint8Array {
-  const ofVector = repetitionOf(dimension);
-  const ofNull = Uint8Array.from(runOf(1, 0));
+  const vectorRepetition = repetitionOf(dimension);
+  const vectorDefinition = Uint8Array.from(runOf(dimension, 2));
+  const nullLevel = Uint8Array.from(runOf(1, 0));
   const repetition: Uint8Array[] = [];
   const definition: Uint8Array[] = [];
-  const present = Uint8Array.from(runOf(dimension, 2));
   for (let row = 0; row < count; row++) {
     const isPresent = hasBit(presence, row);
-    repetition.push(isPresent ? ofVector : ofNull);
-    definition.push(isPresent ? present : ofNull);
+    repetition.push(isPresent ? vectorRepetition : nullLevel);
+    definition.push(isPresent ? vectorDefinition : nullLevel);
   }
   return joinLevels(Buffer.concat(repetition), Buffer.concat(definition));
 }
 
-/** The repetition levels of one vector. */
+/** Encodes the repetition levels of one vector. */
 function repetitionOf(dimension: number): Uint8Array {
   const rest = dimension > 1 ? runOf(dimension - 1, 1) : [];
   return Uint8Array.from([...runOf(1, 0), ...rest]);
 }
 
-/** A run of one level, of one byte. */
+/** Encodes a run of one level, which takes one byte. */
 function runOf(length: number, level: number): number[] {
   const run: number[] = [];
   pushVarint(run, length * 2);
@@ -437,7 +439,7 @@ function lengthOf({ length }: { readonly length: number }): Uint8Array {
 /** Up to this length a loop is faster than a view and a copy. */
 const LOOPED_BYTES_MAX = 48;
 
-/** PLAIN text: each string after its length. */
+/** Encodes text as PLAIN: each string after its length. */
 function plainText({ offsets, bytes }: Utf8Column, count: number): Uint8Array {
   const byteCount = offsets[count]! - offsets[0]!;
   const target = Buffer.allocUnsafeSlow(byteCount + count * 4);

@@ -1,4 +1,4 @@
-// Writes Thrift's compact protocol, as far as the metadata of Parquet files needs it.
+// Writes the part of Thrift's compact protocol that the metadata of Parquet files needs.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
 const I32 = 5;
@@ -7,10 +7,10 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** Types of list elements, by their numbers in the protocol. */
+/** Types of list elements, by number in the protocol. */
 type Element = typeof I32 | typeof BINARY | typeof STRUCT;
 
-/** A struct; its fields are written in ascending order of their ids. */
+/** Writes a struct. Its fields must be written in ascending order of their ids. */
 export class ThriftStruct {
   readonly #bytes: number[];
   #lastId = 0;
@@ -74,7 +74,7 @@ export class ThriftStruct {
     return this;
   }
 
-  /** The short form, since ids in the structs of Parquet are close to each other. */
+  /** Writes a field header in its short form, which suffices because ids in Parquet's structs are close together. */
   #field(id: number, type: number): void {
     this.#bytes.push(((id - this.#lastId) << 4) | type);
     this.#lastId = id;
@@ -106,7 +106,7 @@ export class ThriftStruct {
   }
 }
 
-/** Unsigned LEB128, which the levels of Parquet use, too. */
+/** Appends unsigned LEB128, which Parquet's levels use, too. */
 export function pushVarint(bytes: number[], value: number): void {
   let rest = value;
   while (rest >= 0x80) {
@@ -116,7 +116,7 @@ export function pushVarint(bytes: number[], value: number): void {
   bytes.push(rest);
 }
 
-/** By arithmetic, since bit operations have 32 bits. */
+/** Uses arithmetic because bit operations are limited to 32 bits. */
 function zigzag(value: number): number {
   return value >= 0 ? value * 2 : -value * 2 - 1;
 }

@@ -21,7 +21,7 @@ import {
   CUT,
   type CutVectors,
   cutVectors,
-  type VectorPlaces,
+  type VectorMembers,
   type VectorsCut,
 } from '../../formats/json/cut-vectors.js';
 import type { Task } from '../../platform/pool.js';
@@ -82,7 +82,7 @@ export interface JsonText {
 type ReadBody<Value> = (json: JsonBody, text: JsonText) => Value;
 
 export interface BodyOptions {
-  readonly places: VectorPlaces | null;
+  readonly places: VectorMembers | null;
   readonly dimensionMax: number;
   /**
    * Counting the depth takes a third as long as parsing: a reader that neither descends into deep values
@@ -144,7 +144,7 @@ export interface JsonInput extends BodyInput {
  */
 export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
 
-const PLACES: Readonly<Record<VectorsAt, VectorPlaces>> = {
+const PLACES: Readonly<Record<VectorsAt, VectorMembers>> = {
   vector: { member: 'vector', list: '', listMember: '' },
   values: { member: 'values', list: '', listMember: '' },
   vectors: { member: '', list: 'vectors', listMember: '' },

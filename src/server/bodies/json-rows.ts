@@ -27,7 +27,7 @@ import {
   type CutVectors,
   cutVectors,
   floatsOf,
-  type VectorPlaces,
+  type VectorMembers,
 } from '../../formats/json/cut-vectors.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
@@ -73,8 +73,8 @@ export interface ParsedVectors extends ParsedRows {
 const BODY_BRACKETS_UNCHECKED = 100_000;
 
 /** The rows of a body, or the body itself where it is one row. */
-const BODY_PLACES: VectorPlaces = { member: 'values', list: 'vectors', listMember: 'values' };
-const LINE_PLACES: VectorPlaces = { member: 'values', list: '', listMember: '' };
+const BODY_PLACES: VectorMembers = { member: 'values', list: 'vectors', listMember: 'values' };
+const LINE_PLACES: VectorMembers = { member: 'values', list: '', listMember: '' };
 
 /** One atomic batch of vectors. Either all rows are valid or the outcome is an error about the first issues. */
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {

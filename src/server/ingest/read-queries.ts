@@ -16,12 +16,12 @@ import { type JsonObject, METRICS, type Metric, type Utf8Column } from '../../co
 import type { QueryRequest } from '../../database/api/query-api.js';
 import { type EncodedBatch, transferables } from '../../formats/arrow/encoded-batch.js';
 import {
+  type ArrowQueryRows,
   type ColumnRules,
-  numberOrNull,
-  type QueryRows,
+  cellNumber,
+  cellText,
   type QueryRowsOptions,
   readQueryRows,
-  textAt,
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
@@ -57,7 +57,7 @@ const FILTERS_KEPT_MAX = 1_024;
 
 export const readQueryRowsTask: Task<
   { readonly batch: EncodedBatch; readonly options: QueryRowsOptions },
-  QueryRows
+  ArrowQueryRows
 > = {
   name: 'ingest.readQueryRows',
   run: ({ batch, options }) => readQueryRows(batch, options),
@@ -104,7 +104,7 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
 async function readRows(
   batch: EncodedBatch,
   { pool, limits, dimension, vectorColumn, ignoreColumns }: ReadQueriesOptions,
-): Promise<QueryRows> {
+): Promise<ArrowQueryRows> {
   const { firstRow } = batch;
   const options = {
     vectorColumn,
@@ -133,7 +133,7 @@ async function readRows(
 function textsOf(text: Utf8Column, from: number, to: number): string[] {
   return Array.from(
     { length: to - from },
-    (_, i) => textAt({ text, validity: null }, from + i) ?? '',
+    (_, i) => cellText({ text, validity: null }, from + i) ?? '',
   );
 }
 
@@ -148,7 +148,7 @@ interface RowContext {
 }
 
 function requestsOf(
-  rows: QueryRows,
+  rows: ArrowQueryRows,
   from: number,
   to: number,
   context: RowContext,
@@ -161,18 +161,18 @@ function requestsOf(
 }
 
 function requestOf(
-  rows: QueryRows,
+  rows: ArrowQueryRows,
   row: number,
   { dimension, limits, defaults, firstRow, filters }: RowContext,
   issues: ValidationIssue[],
 ): QueryRequest {
   const report = (member: string, violation: Violation) =>
     issues.push({ location: rowField(firstRow + row, member), ...violation });
-  const topK = numberOrNull(rows.topK, row);
-  const score = numberOrNull(rows.scoreThresholds, row);
-  const metric = textAt(rows.metrics, row);
-  const filterText = textAt(rows.filters, row);
-  const id = rows.ids === null ? null : textAt({ text: rows.ids, validity: null }, row);
+  const topK = cellNumber(rows.topK, row);
+  const score = cellNumber(rows.scoreThresholds, row);
+  const metric = cellText(rows.metrics, row);
+  const filterText = cellText(rows.filters, row);
+  const id = rows.ids === null ? null : cellText({ text: rows.ids, validity: null }, row);
   if (topK !== null && (topK < 1 || topK > limits.topKMax)) {
     const detail = `Expected 1 to ${limits.topKMax}; found ${topK}.`;
     const bound = { expected: topK < 1 ? 1 : limits.topKMax, actual: topK };

@@ -1,4 +1,4 @@
-// Compressed streams that need much memory.
+// Compressed streams that need a lot of memory.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -7,10 +7,10 @@ import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 const zstd = await loadZstd();
 
 describe('compressed buffers', () => {
-  it('that make the Zstandard decoder grow do no harm to later ones', () => {
+  it('that make the Zstandard decoder grow do not affect later ones', () => {
     const byteCount = 48_000_000;
     const runs = Math.ceil(byteCount / 131_072);
-    // A frame of runs: three bytes of header with the block's length and one byte to repeat.
+    // A frame of runs: each has a 3-byte header with the block's length and one byte to repeat.
     const frame = Buffer.alloc(6 + runs * 4);
     frame.writeUInt32LE(0xfd2fb528, 0);
     frame.writeUInt8(0x58, 5);

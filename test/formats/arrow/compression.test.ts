@@ -18,7 +18,7 @@ const DECODERS = {
   zstd: (frame: Uint8Array, target: Uint8Array) => decodeZstd(zstd, frame, target),
 };
 
-/** The compressed buffers of a stream's first batch: frames, and how long each is decompressed. */
+/** Returns the compressed buffers of a stream's first batch: frames and their decompressed lengths. */
 async function framesOf(stream: Uint8Array) {
   const [batch] = await batchesOf(stream);
   const { shape, bytes: body } = batch!.body;
@@ -61,7 +61,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('report the decompressed length, and fail when it exceeds the target', async () => {
+  it('report the decompressed length and fail when it exceeds the target', async () => {
     for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
       const frames = await framesOf(stream);
       assert.ok(frames.length > 0);
@@ -74,7 +74,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('that are damaged give an error or end in time, and never write outside of the target', async () => {
+  it('that are damaged give an error or end in time, and never write outside the target', async () => {
     for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
       for (const { frame, length, codec } of await framesOf(stream)) {
         const room = new Uint8Array(length + 64);
@@ -105,7 +105,7 @@ describe('compressed buffers', () => {
     }
   });
 
-  it('whose announced lengths exceed the bound are rejected before anything is allocated', () => {
+  it('whose announced lengths exceed the limit are rejected before anything is allocated', () => {
     const body = new Uint8Array(16);
     new DataView(body.buffer).setBigInt64(0, 2n ** 40n, true);
     const shape = {

@@ -1,4 +1,4 @@
-// Streams that pyarrow wrote, for tests where no Python is: what apache-arrow cannot write.
+// Streams that pyarrow wrote, for tests without Python. apache-arrow cannot write them.
 
 const decode = (base64: string): Uint8Array<ArrayBuffer> =>
   new Uint8Array(Buffer.from(base64, 'base64'));
@@ -79,7 +79,7 @@ AAAAAAAAAAAAAAAAAAAAAwAAAAAAAAAFAAAAAAAAAJYAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
 AAAAAAAAAAAAAAAP////8AAAAA
 `);
 
-/** The same, framed as before Arrow 0.15. */
+/** The same stream in the framing before Arrow 0.15. */
 export const LEGACY_STREAM = decode(`
 hAEAABAAAAAAAAoADAAGAAUACAAKAAAAAAEDAAwAAAAIAAgAAAAEAAgAAAAEAAAABQAAAOAAAACwAAAAfAAAADwAAA
 AEAAAABP///wAAAQcQAAAAHAAAAAQAAAAAAAAAAQAAAGQAAAAIAAwABAAIAAgAAAAJAAAAAgAAADj///8AAAEKEAAA
@@ -99,7 +99,7 @@ AAAAAAAAAAAAAAAAAAAAAwAAAAAAAAAFAAAAAAAAAJYAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
 AAAAAAAAAAAAAAAAAAAAA=
 `);
 
-/** 24 rows of ids, vectors and tags, each buffer an LZ4 frame. */
+/** 24 rows of ids, vectors and tags; each buffer is an LZ4 frame. */
 export const LZ4_STREAM = decode(`
 /////wABAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAMAAACoAAAALAAAAAQAAA
 B0////AAABBRAAAAAUAAAABAAAAAAAAAADAAAAdGFnAGT///+Y////AAABEBQAAAAkAAAABAAAAAEAAAAgAAAABgAA
@@ -121,7 +121,7 @@ b3JlIG9mIGl0FAAfMRQAAB8yFAAAHzMUAAAfNBQAAB81FAAAHzYUAAAfNxQAAB84FAAAD7QA/xFQb2Yg
 AAAAAA/////wAAAAA=
 `);
 
-/** The same, each buffer a Zstandard frame. */
+/** The same rows; each buffer is a Zstandard frame. */
 export const ZSTD_STREAM = decode(`
 /////wABAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAMAAACoAAAALAAAAAQAAA
 B0////AAABBRAAAAAUAAAABAAAAAAAAAADAAAAdGFnAGT///+Y////AAABEBQAAAAkAAAABAAAAAEAAAAgAAAABgAA

@@ -1,5 +1,5 @@
 // Streams with random changes are either rejected with a known code or give valid rows, in bounded time.
-// SAGITTA_FUZZ_SEED repeats a run, SAGITTA_FUZZ_CASES makes it longer.
+// SAGITTA_FUZZ_SEED repeats a run, and SAGITTA_FUZZ_CASES makes it longer.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -15,7 +15,7 @@ const CASE_MS_MAX = 30_000;
 
 const sources = [...Object.values(fixtures), Buffer.concat(plainStream([['a', 'b'], ['c']]))];
 
-/** Numbers from 0 to below `bound`, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to below `bound`, which repeats for the same seed (mulberry32). */
 function randomOf(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -66,7 +66,7 @@ it(`changed streams are rejected or read in bounded time (seed ${SEED})`, async 
     assert.ok(performance.now() - start < CASE_MS_MAX, place);
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
   }
-  // Changes that only ever broke the first bytes would test little.
+  // Changes that only broke the first bytes would test little.
   for (const outcome of ['rows', 'invalid_arrow']) {
     assert.ok((outcomes.get(outcome) ?? 0) > CASES / 100, `${outcome}: ${outcomes.get(outcome)}`);
   }

@@ -1,5 +1,5 @@
-// Reads what pyarrow, polars and DuckDB write, as streams and as files, and has pyarrow read ours.
-// SAGITTA_TEST_PYTHON names an interpreter that has them.
+// Reads streams and files that pyarrow, polars and DuckDB write, and lets pyarrow read ours.
+// SAGITTA_TEST_PYTHON names an interpreter with these packages.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -55,11 +55,11 @@ async function fileRows(path: string): Promise<Row[]> {
   }
 }
 
-describe('Arrow data of other tools', { skip }, () => {
+describe('Arrow data from other tools', { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-arrow-'));
   after(() => rmSync(folder, { recursive: true }));
 
-  it('is read with every value as it was written', async (test) => {
+  it('is read with every value as written', async (test) => {
     const run = spawnSync(python, [SCRIPT, folder], { encoding: 'utf8' });
     assert.equal(run.status, 0, run.stderr);
     if (run.stderr !== '') test.diagnostic(run.stderr);
@@ -97,7 +97,7 @@ describe('Arrow data of other tools', { skip }, () => {
     assert.ok(refusedCount > 100);
   });
 
-  it('can be exchanged both ways: pyarrow reads our streams', () => {
+  it('can be exchanged in both directions: pyarrow reads our streams', () => {
     const fields = [
       { name: 'id', type: 'utf8' },
       { name: 'rank', type: 'int32' },

@@ -1,12 +1,12 @@
-// Stored batches are read in place, and no view reaches outside of its buffer.
+// Stored batches are read in place, and no view reaches outside its buffer.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
   BodyWriter,
-  encodeArrowStream,
   encodeSchema,
   type FieldToWrite,
+  layOutArrowStream,
   STREAM_ALIGNMENT,
 } from '../../../src/formats/arrow/ipc-writer.js';
 import { decodeArrowStream, expectFields } from '../../../src/formats/arrow/stored-arrow.js';
@@ -15,9 +15,9 @@ import { readUtf8 } from '../../../src/formats/arrow/strings.js';
 const NUMBERS: FieldToWrite[] = [{ name: 'n', type: 'float64' }];
 const TEXTS: FieldToWrite[] = [{ name: 't', type: 'utf8' }];
 
-/** A stream of one column, in the middle of a larger shared buffer. */
+/** Returns a stream of one column in the middle of a larger shared buffer. */
 function streamOf(fields: FieldToWrite[], rowCount: number, body: BodyWriter): Uint8Array {
-  const layout = encodeArrowStream(
+  const layout = layOutArrowStream(
     encodeSchema(fields),
     rowCount,
     body,
@@ -78,7 +78,7 @@ describe('a stored batch', () => {
     assert.throws(() => read([-1, 2, 3], 3), /offset -1 at 0 of column "t", expected at least 0/);
   });
 
-  it('is rejected when it has other fields than expected', () => {
+  it('is rejected when its fields are not the expected ones', () => {
     const { schema } = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Float64Array(2))));
     assert.throws(() => expectFields(schema.fields, TEXTS), {
       code: 'data_corrupt',

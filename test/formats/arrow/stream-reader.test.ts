@@ -1,4 +1,4 @@
-// Valid streams, in chunks of every length, and invalid ones.
+// Valid streams in chunks of every length, and invalid streams.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -18,14 +18,14 @@ const [SCHEMA, FIRST, SECOND, END] = plainStream([['a', 'b'], ['ä']]) as [
 ];
 const WHOLE = Buffer.concat([SCHEMA, FIRST, SECOND, END]);
 
-/** The bytes with a 32-bit number elsewhere; the metadata of a message starts at its byte 8. */
+/** Returns the bytes with a 32-bit number changed. The metadata of a message starts at its byte 8. */
 function withInt32(bytes: Uint8Array, at: number, value: number): Uint8Array {
   const copy = Buffer.from(bytes);
   copy.writeInt32LE(value, at);
   return copy;
 }
 
-/** A schema of fields that the writer does not write. */
+/** Returns a schema with fields that the writer does not write. */
 function schemaOf(type: DataType): Uint8Array {
   const metadata = Message.encode(Message.from(new Schema([new Field('x', type)])));
   const head = Buffer.alloc(8);
@@ -160,7 +160,7 @@ describe('an invalid Arrow stream', () => {
     it(`is rejected: ${name}`, async () => assert.match(await refusal(bytes), message));
   }
 
-  it('is rejected when a body exceeds the bound on batches', async () => {
+  it('is rejected when a body exceeds the limit for batches', async () => {
     const reader = new ArrowStreamReader(chunked(WHOLE), { batchBytesMax: 8 });
     await assert.rejects(reader.batches().next(), {
       code: 'invalid_arrow',
@@ -169,7 +169,7 @@ describe('an invalid Arrow stream', () => {
   });
 
   it('with false lengths allocates nothing', async () => {
-    // Every 64-bit number of the batch's metadata in turn: row counts, null counts, regions, the body.
+    // Changes every 64-bit number in the batch's metadata in turn: row counts, null counts, regions and body length.
     const metadataEnd = 8 + Buffer.from(FIRST).readInt32LE(4);
     const before = process.memoryUsage().rss;
     const found = new Set<string>();

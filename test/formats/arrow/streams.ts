@@ -1,4 +1,4 @@
-// What the tests of Arrow streams share: chunks, rows as objects, and streams of a few columns.
+// Helpers for tests of Arrow streams: chunks, rows as objects, and streams of a few columns.
 
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
@@ -18,7 +18,7 @@ export async function batchesOf(bytes: Uint8Array, chunkBytes?: number): Promise
   const options = { batchBytesMax: BATCH_BYTES_MAX };
   const batches: EncodedBatch[] = [];
   for await (const batch of new ArrowStreamReader(chunked(bytes, chunkBytes), options).batches()) {
-    // As it arrives in a thread.
+    // A batch arrives in a thread as a clone.
     batches.push(structuredClone(batch));
   }
   return batches;
@@ -51,7 +51,7 @@ export function readBatch(
   return { ...rows, values: unnamed.values };
 }
 
-/** Every row; a issue is an error. */
+/** Returns every row. An issue is an error. */
 export async function rowsOf(
   bytes: Uint8Array,
   options: ReadOptions = {},
@@ -87,7 +87,7 @@ export function textColumn(texts: readonly string[]): Utf8Column {
   return { offsets: Int32Array.from(offsets), bytes: Buffer.from(texts.join('')) };
 }
 
-/** Ids and vectors of two elements, a batch for each list of ids; a schema, batches, the mark. */
+/** Returns a stream of ids and vectors of two elements, with a batch for each list of ids. */
 export function plainStream(batches: readonly (readonly string[])[]): Uint8Array[] {
   const fields = [
     { name: 'id', type: 'utf8' },

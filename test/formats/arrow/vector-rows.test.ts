@@ -1,4 +1,4 @@
-// Rows read from batches: which columns are used, and the issues of invalid rows.
+// Rows read from batches: the columns that are used, and the issues of invalid rows.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -63,7 +63,7 @@ describe('rows of a batch', () => {
     });
   });
 
-  it('get other columns as members of a metadata column of JSON text', async () => {
+  it('include other columns as members of a metadata column of JSON text', async () => {
     const bytes = streamOf(2, [
       ['vector', VECTORS, vectors(1, 2, 3, 4)],
       ['metadata', 'utf8', text('{"a":[1]} ', '{ }')],
@@ -148,7 +148,7 @@ describe('rows of a batch', () => {
     }
   });
 
-  it('have issues where a vector is not finite or too short, an id too long or metadata too large', async () => {
+  it('have issues if a vector is not finite or too short, an id too long or metadata too large', async () => {
     const bytes = streamOf(3, [
       ['id', 'utf8', text('a', 'b'.repeat(600), 'c')],
       ['values', VECTORS, vectors(1, 2, 3, Number.NaN, Infinity, 6)],
@@ -167,7 +167,7 @@ describe('rows of a batch', () => {
     assert.deepEqual([issue!.code, issue!.expected, issue!.actual], ['dimension_mismatch', 3, 2]);
   });
 
-  it('have issues where metadata repeats a column or JSON cannot express a value', async () => {
+  it('have issues if metadata repeats a column or JSON cannot express a value', async () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['metadata', 'utf8', text('{"n":1}', '{"m":2}', '[]')],
@@ -179,7 +179,7 @@ describe('rows of a batch', () => {
     assert.match(details[2]!, /found text that is not a JSON object/);
   });
 
-  it('are bounded in text, however often a dictionary repeats it', async () => {
+  it('are limited in text, however often a dictionary repeats it', async () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['m', 'utf8', text('x'.repeat(9_000), 'x'.repeat(9_000), 'x'.repeat(9_000))],

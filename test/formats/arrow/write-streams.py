@@ -1,5 +1,5 @@
-# Writes streams and files of every type with pyarrow, polars and DuckDB into a folder, and prints
-# which, with the rows that have to come out of them.
+# Writes streams and files of every type with pyarrow, polars and DuckDB into a folder, and prints their names and
+# the rows that they must yield.
 
 import datetime
 import decimal
@@ -28,7 +28,7 @@ Decimal = decimal.Decimal
 utc = datetime.timezone.utc
 date, time, datetime_ = datetime.date, datetime.time, datetime.datetime
 struct = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.list_(pa.string()))]))])
-# Name, column, and what stands in the JSON of each row.
+# Name, column, and the value in the JSON of each row.
 cells = [
     ("null", pa.nulls(3), ["null", "null", "null"]),
     ("bool", pa.array([True, None, False]), ["true", "null", "false"]),
@@ -98,7 +98,7 @@ rows = [
 ]
 for compression in [None, "lz4", "zstd"]:
     write(f"types-{compression}", table, rows, compression=compression)
-# Writers cut offsets and bits of slices in ways of their own.
+# Writers differ in how they cut the offsets and bits of slices.
 wide = pa.concat_tables([table, table, table]).combine_chunks()
 write("slice", wide.slice(1, 5), [rows[(i + 1) % 3] for i in range(5)], chunk=100)
 
@@ -128,7 +128,7 @@ for name, column, expected in [
     rows = [{"id": None, "values": vectors[i], "metadata": expected[i]} for i in range(3)]
     write(f"metadata-{name}", table, rows)
 
-# Dictionaries that grow, or are another for each batch.
+# Dictionaries that grow or are replaced with each batch.
 parts = [["x", "y"], ["x", "y", "z"], ["x", "y", "z", "ü"]]
 for name, dictionaries, deltas in [("deltas", parts, True), ("replaced", [["p"], ["q", "r"], ["s"]], False)]:
     chunks = [pa.DictionaryArray.from_arrays(pa.array([len(d) - 1, 0, None], pa.int8()), pa.array(d)) for d in dictionaries]

@@ -32,7 +32,7 @@ const hasAddon = cut('{"v":[1]}') !== null;
 const skip = hasAddon ? false : 'the addon is not built: no C++ compiler';
 
 describe('vectors in JSON', { skip }, () => {
-  it('leave a 0 each, and follow one another in the order of the text', () => {
+  it('are each replaced by a 0 and follow one another in the order of the text', () => {
     const text =
       '{"rows":[{"id":"é[","v":[1, -0]},{ "v" : [ 2.5,3e0 ,-4 ] , "m":{"v":[[]]}}],"k":7}';
     const vectors = cut(text)!;
@@ -54,7 +54,7 @@ describe('vectors in JSON', { skip }, () => {
     assert.notEqual(cut('{"v":[1,2,3]}', { room })!.values.buffer, room.buffer);
   });
 
-  it('are in the places that are named, and nowhere else', () => {
+  it('are cut out of the named members and nowhere else', () => {
     assert.equal(restOf('{"a":[1],"v":[1]}'), '{"a":[1],"v":0}');
     assert.equal(restOf('{"a":{"v":[1]},"rows":[[1]]}'), null);
     assert.equal(restOf('{"rows":[[1],[2]]}', { listMember: '' }), '{"rows":[0,0]}');
@@ -65,7 +65,7 @@ describe('vectors in JSON', { skip }, () => {
     assert.equal(restOf('{"rows":[{"v":"AAAA"},{"v":[1]}]}'), '{"rows":[{"v":"AAAA"},{"v":0}]}');
   });
 
-  it('are left to a general parser where the text is unusual', () => {
+  it('are left to a general parser if the text is unusual', () => {
     for (const value of [
       '1',
       'null',
@@ -100,7 +100,7 @@ describe('vectors in JSON', { skip }, () => {
     }
   });
 
-  it('of lines are cut out line by line', () => {
+  it('in lines are cut out line by line', () => {
     const lines = { isLines: true };
     assert.equal(restOf('{"v":[1]}\r\n\n{"a":1,"v":[2]}\n', lines), '{"v":0}\r\n\n{"a":1,"v":0}\n');
     for (const text of ['{"v":[1,\n2]}', '{"v":\n[1]}', '{"v":[1],"a":[\n]}', '{"v":[1]}\n[2]']) {
@@ -108,7 +108,7 @@ describe('vectors in JSON', { skip }, () => {
     }
   });
 
-  it('have the bits that JavaScript gives their numbers', () => {
+  it('have the same bits as the numbers that JavaScript parses', () => {
     const digits = fc.stringMatching(/^[0-9]{1,25}$/);
     const whole = fc.oneof(fc.constant('0'), fc.stringMatching(/^[1-9][0-9]{0,24}$/));
     const spelled = fc
@@ -157,7 +157,7 @@ describe('vectors in JSON', { skip }, () => {
     );
   });
 
-  it('have numbers as JSON spells them', () => {
+  it('accept exactly the numbers that JSON allows', () => {
     const wrong = [
       '01',
       '-',

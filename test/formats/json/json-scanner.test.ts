@@ -11,7 +11,7 @@ import { IS_NIGHTLY } from '../../support/nightly.js';
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-/** The text of `metadata` in each of the rows of `vectors`. */
+/** Returns the text of `metadata` in each row of `vectors`. */
 function metadataIn(text: string, rowCount: number): string[] {
   const body = Buffer.from(text);
   const scanner = new JsonScanner(body);
@@ -25,7 +25,7 @@ function metadataIn(text: string, rowCount: number): string[] {
 }
 
 describe('a member found by the scanner', () => {
-  it('has the exact text of each row, and none where there is none', () => {
+  it('has the exact text of each row, and no text in rows without it', () => {
     const text = ` { "mode" : "insert" , "vectors" : [ {"id":"]","values":[1,2],"metadata" : { "n" : 1.0, "m":1e2 , "big":12345678901234567890 } } ,{"values":[]}, {"metadata":{}} ] } `;
     assert.deepEqual(metadataIn(text, 3), [
       '{ "n" : 1.0, "m":1e2 , "big":12345678901234567890 }',
@@ -40,7 +40,7 @@ describe('a member found by the scanner', () => {
     assert.deepEqual(metadataIn(text, 1), ['{"x":3}']);
   });
 
-  it('is recognized however its name it is spelled', () => {
+  it('is recognized however its name is spelled', () => {
     const text = String.raw`{"v\u0065ctors":[{"metad\u0061ta":{"a":1},"values":["metadata\"",[{"metadata":2}]]}]}`;
     assert.deepEqual(metadataIn(text, 1), ['{"a":1}']);
   });
@@ -51,7 +51,7 @@ describe('a member found by the scanner', () => {
     assert.deepEqual(metadataIn(text, 1), ['{"metadata":{"vectors":[["]}"]]}}']);
   });
 
-  it('may stand in a single object', () => {
+  it('may be in a single object', () => {
     const body = Buffer.from('{"id":"a","metadata":{"é":"ü"} , "values":[1]}');
     const scanner = new JsonScanner(body);
     scanner.findMember('metadata');
@@ -61,7 +61,7 @@ describe('a member found by the scanner', () => {
     assert.deepEqual([empty.start, empty.end], [0, 0]);
   });
 
-  it('ends behind long strings, whatever they escape', () => {
+  it('ends after long strings, whatever they escape', () => {
     for (const tail of ['', '\\', '"', '\\"', '\\\\', '"'.repeat(9), '\\'.repeat(9)]) {
       for (let length = 28; length < 36; length++) {
         const metadata = JSON.stringify({ a: 'x'.repeat(length) + tail + 'y'.repeat(40) + tail });
@@ -89,7 +89,7 @@ describe('a member found by the scanner', () => {
           if (metadata === undefined) assert.equal(found[row], '');
           else assert.deepEqual(JSON.parse(found[row]!), metadata);
         }
-        // The text itself: it stands in the body right after a colon.
+        // The text itself, which follows a colon in the body.
         for (const span of found) if (span !== '') assert.ok(text.includes(span));
       }),
       { seed, numRuns: IS_NIGHTLY ? 3_000 : 800 },
@@ -143,17 +143,17 @@ const BROKEN = [
 ] as const;
 
 for (const [text, message] of BROKEN) {
-  it(`refuses ${JSON.stringify(text)}`, () => {
+  it(`rejects ${JSON.stringify(text)}`, () => {
     assert.throws(() => readUniqueMembers(text), { name: 'SyntaxError', message });
   });
 }
 
-it('has all of several members with one name, unless they must be unique', () => {
+it('returns all members of a repeated name, unless names must be unique', () => {
   const texts = readMembers('{"a":1,"a":2}').map(({ name, text }) => `${name}=${text}`);
   assert.deepEqual(texts, ['a=1', 'a=2']);
 });
 
-it('only blanks, tabs and line breaks are white space', () => {
+it('treats only blanks, tabs and line breaks as white space', () => {
   assert.equal(readMembers(' {\t"a"\r:\n1 } ')[0]!.text, '1');
   for (const character of ['\0', '\x01', '\x0b', '\x0c', '\x1f']) {
     assert.throws(() => readMembers(`{"a":${character}1}`), SyntaxError);
@@ -161,7 +161,7 @@ it('only blanks, tabs and line breaks are white space', () => {
   }
 });
 
-// JSON as text, with odd spaces, escapes and repeated names.
+// JSON text with odd spaces, escapes and repeated names.
 
 const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r\n ');
 

@@ -10,7 +10,7 @@ const textOf = (write: (json: JsonWriter) => void, byteCount = 0) => {
 };
 
 describe('JSON as bytes', () => {
-  it('has strings as JSON.stringify has them', () => {
+  it('writes strings as JSON.stringify does', () => {
     const texts = ['', 'a', 'ä☃😀', '"\\"', 'a\u0001b\u001f', '\u007f', '\u2028', 'x'.repeat(500)];
     const column = columnOf(texts);
     for (const [row, text] of texts.entries()) {
@@ -20,7 +20,7 @@ describe('JSON as bytes', () => {
     }
   });
 
-  it('puts documents on one line, and changes nothing else of them', () => {
+  it('puts documents on one line and changes nothing else', () => {
     const long = `{"t":"${'ä\\n'.repeat(40)}",\n\r\n "n": 1.0}`;
     const texts = ['{}', '{\n"a":\r\n1}', long];
     const column = columnOf(texts);
@@ -31,7 +31,7 @@ describe('JSON as bytes', () => {
     }
   });
 
-  it('grows from nothing, and has vectors that read back bit for bit', () => {
+  it('grows from nothing and writes vectors that read back bit for bit', () => {
     const values = Float32Array.from(
       { length: 5_000 },
       (_, i) => Math.sin(i) * 10 ** ((i % 70) - 35),

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { uuidColumnsOf } from '../../../src/formats/parquet/footer-schema.js';
 import { ThriftStruct } from '../../../src/formats/parquet/thrift.js';
 
-it('UUIDs are found among the columns of the footer, however columns are nested', () => {
+it('UUID columns are found in the footer, however columns are nested', () => {
   type Element = readonly [name: string, childCount: number, isUuid?: boolean];
   const elements: readonly Element[] = [
     ['schema', 4],

@@ -6,7 +6,7 @@ import { columnOf } from '../../database/harness.js';
 
 export type Columns = Record<string, string[]>;
 
-/** Groups of pieces of texts, which are ids and metadata alike. */
+/** Writes groups of pieces of texts, which are both ids and metadata. */
 export function fileOf({
   dimension,
   groups,
@@ -38,7 +38,7 @@ export function fileOf({
         next = Math.fround(next * -1.37 + 1e-3);
         return Math.abs(next) > 1e30 ? 1e-40 : next;
       });
-      // A column of which the piece is only a part.
+      // The piece is only a part of the column.
       const padded = columnOf(['before', ...texts, 'after']);
       const column = { ...padded, offsets: padded.offsets.subarray(1) };
       columns.id!.push(...texts);

@@ -17,7 +17,7 @@ const skip = hasModules
   ? false
   : `${python} has no pyarrow, polars or duckdb; SAGITTA_TEST_PYTHON names one that has`;
 
-/** For each file what each reader finds; values as hexadecimal, so that every bit counts. */
+/** Prints what each reader finds in each file, with values in hexadecimal, so that every bit counts. */
 const SCRIPT = `
 import json, struct, sys
 import duckdb, polars, pyarrow.parquet

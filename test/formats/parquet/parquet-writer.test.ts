@@ -1,5 +1,4 @@
-// Parquet files are read by pyarrow, Polars and DuckDB; SAGITTA_TEST_PYTHON names an interpreter that
-// has them. Without it only the bytes of a small file are checked.
+// Checks the bytes of a small Parquet file. parquet-writer.ci.test.ts reads files with other tools.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -13,7 +12,7 @@ describe('a Parquet file', () => {
     assert.equal(bytes.subarray(-4).toString(), 'PAR1');
     const footerBytes = bytes.readUInt32LE(bytes.length - 8);
     assert.ok(footerBytes > 100 && footerBytes < bytes.length - 12);
-    // Version 2, as the first field of the footer.
+    // The first field of the footer is version 2.
     assert.deepEqual([...bytes.subarray(-8 - footerBytes, -6 - footerBytes)], [0x15, 0x04]);
   });
 });
