@@ -280,7 +280,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'a null vector',
     arrow({ values: listsOf(new Float32(), [[1, 2], null]) }),
-    /row 2: values: The vector is null/,
+    /row 2: values: Expected a list of numbers; found null/,
   ],
   [
     'a null id',
@@ -290,7 +290,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
   [
     'a number that JSON cannot say',
     arrow({ values: pair(), x: vectorFromArray([Number.NaN], new Float64()) }),
-    /row 1: metadata: .* in the column "x" found NaN, which JSON cannot express/,
+    /row 1: metadata: .* in the column "x"; found NaN/,
   ],
   [
     'a date beyond the calendar',

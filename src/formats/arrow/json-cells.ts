@@ -133,7 +133,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
     if (context.isNanNull && Number.isNaN(value)) {
       out.ascii('null');
     } else if (!Number.isFinite(value)) {
-      context.problem = `${value}, which JSON cannot express`;
+      context.problem = String(value);
     } else if (value === (value | 0) && !Object.is(value, -0)) {
       out.integer(value);
     } else {
