@@ -1,4 +1,4 @@
-// Chooses the engine: the requested one, or the fastest that answers the probe search here.
+// Chooses the engine: the one requested, or the fastest one that answers the probe search on this machine.
 
 import { type Logger, silentLogger } from '../common/logger.js';
 import { withoutPaths } from '../common/without-paths.js';
@@ -26,9 +26,9 @@ import { unavailableReason } from './tensor/tensorflow-device.js';
 
 interface ChosenEngine {
   readonly engine: Engine;
-  /** Why this engine was chosen, for whoever asks the service: it names no path. */
+  /** Why this engine was chosen. Clients may read it, so it contains no file paths. */
   readonly reason: string;
-  /** Counters of the engine, for metrics. */
+  /** Counters of the engine, exported as metrics. */
   readonly readings: readonly EngineReading[];
 }
 
@@ -44,7 +44,7 @@ export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesM
   readonly simdTarget?: string | null;
   /** Bytes on each GPU that the cuda engine may use; null for nearly all free memory. */
   readonly deviceMemory?: number | null;
-  /** The addon of the cuda engine, for tests that emulate a GPU. */
+  /** Path of the cuda engine's addon; tests pass one that emulates a GPU. */
   readonly cudaAddonPath?: string;
   readonly logger?: Logger;
 }
@@ -63,7 +63,7 @@ const CANDIDATES: readonly {
   { name: 'wasm', create: createWasm },
 ];
 
-/** Rejects when an engine is requested by name and does not work here. */
+/** Rejects if the engine requested by name does not work on this machine. */
 export async function createEngine(options: EngineOptions): Promise<ChosenEngine> {
   const { requested, pool, logger = silentLogger } = options;
   const failures: string[] = [];
@@ -89,7 +89,10 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
   return { engine: createReferenceEngine({ pool }), reason, readings: [] };
 }
 
-/** What is wrong, without what to do about it on this machine: clients read it, and the log has all of it. */
+/**
+ * The cause without paths and without the advice after the first semicolon. Clients may read it; the log has
+ * all of it.
+ */
 function plain(cause: string): string {
   return withoutPaths(cause.split('; ')[0]!);
 }
@@ -97,7 +100,7 @@ function plain(cause: string): string {
 async function createCuda(options: EngineOptions) {
   const { deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
   const addon = addonPath === undefined ? {} : { addonPath };
-  // Rejects where there is no device, before a fallback is created.
+  // Rejects when there is no device, before a fallback is created.
   const { indexes: devices } = await findCudaDevices(addon);
   const losses: Error[] = [];
   const onEvent = (event: CudaEvent) => {
@@ -139,7 +142,7 @@ function readingsOf(engine: CudaEngine): EngineReading[] {
   return names.map((name) => ({ name, read: () => engine.stats()[DEVICE_METRICS[name]] }));
 }
 
-/** The simd engine, which also makes the codes, or else the reference engine. */
+/** Creates the simd engine, which also encodes rows, or the reference engine where that fails. */
 async function createCudaFallback(options: EngineOptions): Promise<Engine> {
   try {
     return (await createSimd(options)).engine;
@@ -173,7 +176,8 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
       break;
     }
     case 'out of host memory': {
-      const message = 'the host has no memory for a call of the GPU; the fallback engine answers';
+      const message =
+        'the host has no memory left for calls to the GPU; the fallback engine answers';
       logger.warn({ device: event.device }, message);
       break;
     }
@@ -189,7 +193,7 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
 }
 
 async function createSimd({ pool, simdTarget = null }: EngineOptions) {
-  // On this thread: the threads of the pool start when there is work for them.
+  // The probe runs on this thread, so that the threads of the pool do not start before there is work for them.
   const probed = createSimdEngine({ pool: createInlinePool(), target: simdTarget });
   await probe(probed);
   await probed.close();
@@ -204,7 +208,7 @@ async function createWasm(options: EngineOptions) {
   return { engine, reason, readings: [fallbackReading(engine)] };
 }
 
-/** It runs without a GPU only when it was requested by name. */
+/** The tensorflow engine runs without a GPU only if it was requested by name. */
 async function createTensorflow(options: EngineOptions) {
   const needsGpu = options.requested === 'auto';
   const unavailable = unavailableReason({ needsGpu });

@@ -1,14 +1,14 @@
-// The probe search: a small search with a known answer, which shows whether an engine works on this machine. The
-// answer is that of the reference engine; test/engine/probe.test.ts compares them.
+// The probe search: a small search with a known answer, which shows whether an engine works on this machine.
+// The answer was computed by the reference engine; test/engine/probe.test.ts compares the two.
 
 import { METRICS, type Metric, type RowEncoder, type VectorBlock } from '../common/types.js';
 import type { Engine, SearchHits, SearchQuery } from './core/engine.js';
 
-/** An engine has started but does not answer the probe search correctly. */
+/** Thrown when an engine starts but does not answer the probe search correctly. */
 export class ProbeError extends Error {}
 
 const DIMENSION = 8;
-/** More than one chunk. */
+/** More rows than fit into one chunk. */
 const ROW_COUNT = 16_500;
 const ID_LENGTH = 5;
 const HIT_COUNT = 10;
@@ -58,7 +58,7 @@ export async function probe(engine: Engine): Promise<void> {
     const hits = await engine.search(createProbeQueries(block));
     engine.unload(block.key);
     if (!METRICS.every((metric, index) => isAnswer(hits[index]!, metric))) {
-      throw new ProbeError('its answer to the probe search differs from the known one');
+      throw new ProbeError('its answer to the probe search is wrong');
     }
   } catch (error) {
     await engine.close();
@@ -77,7 +77,7 @@ function createProbeQueries(block: VectorBlock): SearchQuery[] {
 }
 
 function isAnswer({ rows, scores }: SearchHits, metric: Metric): boolean {
-  // Both are the negative square of the distance.
+  // The scores of both metrics are negated squares of the distance.
   const answer = ANSWERS[metric === 'hamming' ? 'euclidean' : metric];
   return (
     rows.length === HIT_COUNT &&
@@ -86,7 +86,7 @@ function isAnswer({ rows, scores }: SearchHits, metric: Metric): boolean {
   );
 }
 
-/** Rows of values between -1 and 1 that float32 has exactly. The ids are the row numbers. */
+/** Rows of values between -1 and 1 that float32 represents exactly. The ids are the row numbers. */
 function createProbeBlock(encoder: RowEncoder | null): VectorBlock {
   const values = new Float32Array(new SharedArrayBuffer(ROW_COUNT * DIMENSION * 4));
   for (let i = 0; i < values.length; i++) {

@@ -91,7 +91,7 @@ describe('the choice of an engine', () => {
 
   for (const [fault, worker, cause] of [
     ['does not start', './there-is-no-such-worker.js', /no-such-worker/],
-    ['answers wrongly', './cuda/lying-worker.js', /differs from the known one/],
+    ['answers wrongly', './cuda/lying-worker.js', /is wrong/],
     ['dies at its first search', './cuda/dying-worker.js', /thrown for a test/],
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);

@@ -13,7 +13,7 @@ import {
 import { scoreFloor, TopRows } from './order.js';
 import type { PackedQueries, PackedQuery } from './packed-queries.js';
 
-/** Canonical x·x of consecutive rows: that of row r is `values[r - firstRow]`. */
+/** Canonical x·x of consecutive rows; `values[r - firstRow]` belongs to row r. */
 export interface RowSquares {
   readonly values: Float64Array;
   readonly firstRow: number;
@@ -28,7 +28,7 @@ export function unpackQuery(packed: PackedQueries, index: number, dimension: num
   return createCanonicalQuery(metric, packed.vectors.subarray(start, start + dimension));
 }
 
-/** The selection of a query, for at most `rowCount` offered rows. */
+/** Creates the selection of a query to which at most `rowCount` rows will be offered. */
 export function createTopRows(block: VectorBlock, query: PackedQuery, rowCount: number): TopRows {
   const floor = scoreFloor(query.metric, query.scoreMin);
   return new TopRows(query.k, rowCount, block.ids, { floor, after: query.after });
@@ -55,7 +55,7 @@ export function scoreRow(
   return canonicalScore(query.metric, product, query.square, rowSquare);
 }
 
-/** Scores the selected rows of from..to and offers them. Returns their number. */
+/** Scores the selected rows of from..to, offers them and returns how many there were. */
 export function scanRows(
   block: VectorBlock,
   query: CanonicalQuery,

@@ -1,16 +1,16 @@
 // The canonical score: the float64 value per query and row that decides every answer. The recipe below
 // gives the same bits on every instruction set, in CUDA and in JavaScript, with or without fused
-// multiply-add. order.ts has the order and the selection.
+// multiply-add. order.ts defines the order and the selection.
 //
 // Sum of products of a and b, both float32 [dimension]:
 //   1. Eight float64 lanes start at +0. For i = 0, 1, 2, …: lane[i mod 8] += a[i] * b[i], in order
-//      of i within each lane. A product of two float32 is exact in float64 (48 bits of 53, and the
+//      of i within each lane. A product of two float32 values is exact in float64 (48 bits of 53, and the
 //      exponents fit), so only the addition rounds: to nearest, ties to even.
 //   2. Add the upper half to the lower half, three times (512 → 256 → 128 → 64 bits):
 //      t[j] = lane[j] + lane[j + 4], j = 0…3;  u[j] = t[j] + t[j + 2], j = 0…1;  sum = u[0] + u[1].
 // A lane that starts at +0 never becomes −0, so no sum is −0.
 //
-// With p = q·x, qq = q·q, xx = x·x, each such a sum, and one rounding for each operation:
+// With p = q·x, qq = q·q and xx = x·x summed as above, and one rounding per operation:
 //   dot        p
 //   cosine     p / (√qq * √xx), then clamped to [−1, 1]; 0 where qq or xx is 0
 //   euclidean  0 − max(0, (qq − 2p) + xx), which is exactly 0 for q = x; the same for hamming
@@ -38,7 +38,7 @@ export function createCanonicalQuery(metric: Metric, vector: Float32Array): Cano
 
 /**
  * The values of the query last used. V8 compiles the address and length of this constant array into
- * the loop below, which is a third faster than with an array argument. 16 384 is the largest
+ * the loop below, which makes it a third faster than with an array argument. 16 384 is the largest
  * dimension; `set` throws for a larger query.
  */
 const querySlot = new Float64Array(16_384);
@@ -128,7 +128,7 @@ function square(value: number): number {
   return value * value;
 }
 
-/** The score from the three sums; never −0. */
+/** Combines the three sums into the score, which is never −0. */
 export function canonicalScore(
   metric: Metric,
   product: number,

@@ -1,5 +1,5 @@
 // Ranks: counts the rows that come before given rank keys in the order (score descending, id bytes
-// ascending) of all rows of a query, exactly. An engine may have a faster way; else every row is scored
+// ascending) of all rows of a query, exactly. An engine may have a faster way; otherwise every row is scored
 // canonically in the worker pool.
 
 import type { Bitmap } from '../../common/bitmap.js';
@@ -28,13 +28,13 @@ interface CountRange {
   readonly to: number;
 }
 
-/** Counts the rows in each bucket of the keys, see `bucketOf`. */
+/** Returns the number of rows in each bucket of the keys, see `bucketOf`. */
 export const countBeforeTask: Task<CountRange, Float64Array> = {
   name: 'engine.countBefore',
   run: countRange,
 };
 
-/** Values per task of the pool: about ten milliseconds, so that other tasks need not wait for long. */
+/** Values per task of the pool: about ten milliseconds of work, so that other tasks do not wait long. */
 const RANGE_VALUES = 2 ** 24;
 
 /** Ranges submitted to the pool per thread, so that a thread never waits for the next one. */

@@ -8,7 +8,7 @@ import { isDistance, type Metric, type RowEncoder, type VectorBlock } from '../.
 export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/** A block, and the rows of it that a query searches. */
+/** A block and the rows of it that a query searches. */
 export interface BlockView {
   readonly block: VectorBlock;
   /** Only rows below this number are searched; at most the row count of the block. */
@@ -39,47 +39,50 @@ export interface SearchHits {
   readonly rows: Uint32Array;
   /** Canonical float64: cosine, dot product, or minus the squared L2 distance. */
   readonly scores: Float64Array;
-  /** Rows that the views let pass. */
+  /** The number of rows that the views select. */
   readonly scannedCount: number;
-  /** Rows whose canonical score was computed. */
+  /** The number of rows whose canonical score was computed. */
   readonly rescoredCount: number;
 }
 
-/** The rows to rank, and what they are scored with. */
+/** The rows to rank, and the vector and metric that score them. */
 export type CountedQuery = Pick<SearchQuery, 'vector' | 'metric' | 'views'>;
 
 export interface SearchOptions {
   readonly signal?: AbortSignal;
   /**
-   * Whether the calling thread may do a part of the work itself, for a millisecond or two: it has
-   * nothing else to do. Engines with threads of their own ignore it.
+   * Whether the calling thread may do part of the work itself, for a millisecond or two, because it has nothing
+   * else to do. Engines with threads of their own ignore it.
    */
   readonly mayBlock?: boolean;
 }
 
 export interface Engine {
   readonly name: EngineName;
-  /** Makes the codes that the engine scans; null when it reads values. Blocks without codes are slower. */
+  /**
+   * Creates the codes that the engine scans; null if it reads values. Blocks without codes are searched more
+   * slowly.
+   */
   readonly rowEncoder: RowEncoder | null;
   /**
    * Returns one result per query, in order. A batch may mix dimensions, metrics, k, views and
    * rank keys. Rejects with the signal's reason when the signal aborts before the search is complete.
    */
   search(queries: readonly SearchQuery[], options?: SearchOptions): Promise<SearchHits[]>;
-  /** A faster way to do what `countBefore` in count-before.ts does, which calls it. */
+  /** A faster implementation of `countBefore` in count-before.ts, which calls it. */
   countBefore?(
     query: CountedQuery,
     rankKeys: readonly RankKey[],
     options?: SearchOptions,
   ): Promise<Float64Array>;
-  /** Frees what the engine keeps for a block. Allowed for unknown keys and during a search. */
+  /** Frees what the engine holds for a block. May be called with unknown keys and during a search. */
   unload(key: string): void;
-  /** Bytes that the engine keeps for a block beside the block's own arrays. */
+  /** Bytes that the engine holds for a block besides the block's own arrays. */
   bytesUsed(key: string): { readonly hostBytes: number; readonly deviceBytes: number };
   close(): Promise<void>;
 }
 
-/** The machine does not have what the engine needs (its addon or a device). This is not a fault. */
+/** Thrown when the machine lacks what the engine needs (its addon or a device). This is not a fault. */
 export class EngineUnavailable extends Error {}
 
 /**
@@ -90,7 +93,7 @@ export function publicScore(metric: Metric, score: number): number {
   return isDistance(metric) ? 1 / (1 + distanceOf(metric, score)) : score;
 }
 
-/** The distance of an engine score, where `isDistance`. Never −0. */
+/** Converts an engine's score to the distance; only for metrics for which `isDistance` holds. Never −0. */
 export function distanceOf(metric: Metric, score: number): number {
   return metric === 'hamming' ? Math.abs(score) : Math.sqrt(Math.abs(score));
 }

@@ -1,6 +1,6 @@
 // Searches by several examples: the score of a row is a formula of its canonical scores with each of them.
-// Every row of the views is scored in the worker pool, since no bound of one example bounds a formula;
-// the result is exact and the same with every engine.
+// Every row of the views is scored in the worker pool, because a bound on one example's score does not bound
+// the formula; the result is exact and the same with every engine.
 
 import type { VectorBlock } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
@@ -12,16 +12,16 @@ import { countHits, mergeHits, runRanges, sharedCopy } from './row-ranges.js';
 import { scoreSelected } from './row-scores.js';
 
 /**
- * How the public scores of a row with the examples make its score. Of the examples the first
- * `positiveCount` are positive and the next are negative. `discover` and `context` have as many of
- * either, of which those with the same place are a pair; `discover` has its target behind them.
+ * How a row's public scores with the examples combine into its score. The first `positiveCount` examples are
+ * positive, the next ones negative. `discover` and `context` have equally many of both, and the i-th positive
+ * and the i-th negative one form a pair; the target of `discover` is the last example.
  */
 export interface Formula {
   readonly kind: 'best_score' | 'sum_scores' | 'discover' | 'context';
   readonly positiveCount: number;
 }
 
-/** `vector` has all examples, row-major [exampleCount, dimension]; scores are public as they are. */
+/** `vector` holds all examples, row-major [exampleCount, dimension]. Scores are public without conversion. */
 export interface ExampleQuery extends SearchQuery {
   readonly formula: Formula;
 }
@@ -103,7 +103,7 @@ function searchRange({ block, query, examples, formula, from, to }: ExampleRange
   }
 }
 
-/** Scores are public already, as those of dot products are. */
+/** Uses the floor of dot products, which are public scores without conversion, as those of formulas are. */
 function createTop(block: VectorBlock, query: PackedQuery, rowCount: number): TopRows {
   const { k, after, scoreMin } = query;
   return new TopRows(k, rowCount, block.ids, { floor: scoreFloor('dot', scoreMin), after });
@@ -113,7 +113,7 @@ function createTop(block: VectorBlock, query: PackedQuery, rowCount: number): To
  * The score of a row from its public scores with the examples; never −0. With s(x) = (1 + f(x)) / 2 and
  * f(x) = x / (1 + |x|), the highest positive score p and the highest negative score n:
  *   best_score  s(p) where p > n, else −s(n)
- *   sum_scores  the sum of the positive scores, minus that of the negative ones
+ *   sum_scores  the sum of the positive scores, minus the sum of the negative ones
  *   discover    s(target score), plus 1 for each pair whose positive is nearer, minus 1 for each whose
  *               negative is
  *   context     the sum of f(min(0, positive score − negative score)) of all pairs
@@ -156,7 +156,7 @@ function flattened(x: number): number {
   return x / (1 + Math.abs(x));
 }
 
-/** From 0 to 1, in the order of x. */
+/** Maps x to 0..1, keeping the order. */
 function scaledToUnit(x: number): number {
   return (1 + flattened(x)) / 2;
 }

@@ -11,9 +11,9 @@ export interface KernelBlock {
   readonly rowCount: number;
   /** Row-major, at least [rowCount, dimension]. */
   readonly values: Float32Array;
-  /** The tiles that `encode` made; null: every row is scored canonically. */
+  /** The tiles that `encode` made; null to score every row canonically. */
   readonly codes: Uint8Array | null;
-  /** Both null: the search does without them. */
+  /** Both are null if the search is to do without them. */
   readonly coarse: Uint8Array | null;
   readonly refinement: Uint8Array | null;
   readonly idOffsets: Int32Array;
@@ -25,7 +25,7 @@ export interface KernelBatch {
   readonly dimension: number;
   /** The number of threads that may work on it at once. */
   readonly workerCount: number;
-  /** For tests: 0 chooses by cost, the default, 1 uses tiles only, 2 coarse codes where there are any. */
+  /** For tests: 0, the default, chooses by cost; 1 uses only tiles; 2 uses coarse codes wherever there are any. */
   readonly method?: 0 | 1 | 2;
   readonly blocks: readonly KernelBlock[];
   readonly bitmaps: readonly Uint32Array[];
@@ -65,12 +65,12 @@ export interface PackedBatch {
   readonly blocks: readonly VectorBlock[];
 }
 
-/** Limits of one native search. A query uses up a fraction of each, and their sum is limited to 1. */
+/** Limits of one native search. A query uses up a fraction of each, and all its fractions add up to at most 1. */
 interface SearchBounds {
   readonly hitsMax: number;
   readonly valuesMax: number;
   readonly viewsMax: number;
-  /** Whether the search plans views that neighbours share once for all of them, or for each query. */
+  /** Whether views that consecutive queries share are planned once for all of them rather than once per query. */
   readonly plansSharedViewsOnce: boolean;
 }
 
@@ -106,8 +106,8 @@ function rowCountOf(views: readonly BlockView[]): number {
 }
 
 /**
- * Makes something of the views of each query, once for queries that have the same array, and for neighbours
- * that have equal ones, as requests do that search the same rows.
+ * Caches what `make` returns for the views of a query: `make` is called once for queries with the same array
+ * and for consecutive queries with equal views, as in requests that search the same rows.
  */
 export function perViews<Made>(
   make: (views: readonly BlockView[]) => Made,
@@ -144,7 +144,7 @@ function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]
   return groups;
 }
 
-/** Packs queries into columns with arrays of their own. Blocks, bitmaps and equal views of several queries occur once. */
+/** Packs queries into new columns. Blocks, bitmaps and equal views that queries share occur only once. */
 export function packColumns(queries: readonly SearchQuery[], dimension: number): PackedBatch {
   const count = queries.length;
   const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
@@ -163,7 +163,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   };
   const blockIndexes = new Map<string, number>();
   const bitmapIndexes = new Map<Uint32Array, number>();
-  // With room for queries that share none; the rest is not touched.
+  // Sized for queries that share no views; the unused end is cut off below.
   const table = new Uint32Array(3 * queries.reduce((sum, { views }) => sum + views.length, 0));
   let tableAt = 0;
   const rangeOf = perViews((views) => {
@@ -171,7 +171,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
     for (const { block, rowCount, rows } of views) {
       assert(block.dimension === dimension, 'a query has the dimension of its blocks');
       const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
-      // Where queries have two versions of a block, the one with more rows serves all of them.
+      // If queries have two versions of a block, the one with more rows serves all of them.
       if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
       const addBitmap = () => columns.bitmaps.push(rows!.words);
       const bitmap = rows === null ? 0 : 1 + indexOf(bitmapIndexes, rows.words, addBitmap);
@@ -198,7 +198,10 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   return { columns: { ...columns, views: table.slice(0, tableAt) }, blocks };
 }
 
-/** As kernels.h has them. Bits differ in as many places as the square of their distance is. */
+/**
+ * The numbers that kernels.h gives the metrics. The Hamming distance of bits is the square of their L2
+ * distance, so both have the same number.
+ */
 export const METRIC_NUMBERS: Readonly<Record<Metric, number>> = {
   cosine: 0,
   dot: 1,
@@ -207,7 +210,7 @@ export const METRIC_NUMBERS: Readonly<Record<Metric, number>> = {
   hamming: 2,
 };
 
-/** The index of the key; a new key gets the next index, and `add` is called. */
+/** Returns the index of the key. A new key gets the next index, and `add` is called. */
 function indexOf<Key>(indexes: Map<Key, number>, key: Key, add: () => void): number {
   let index = indexes.get(key);
   if (index === undefined) {

@@ -1,6 +1,6 @@
 // Searches by multi-vectors: the score of a row is MaxSim, the sum over the vectors of the query, in their
-// order, of the highest canonical score with any of the row's vectors. Rows are scored in the worker pool,
-// the same with every engine. A row is left as soon as a bound shows that it is not among the k best.
+// order, of the highest canonical score with any of the row's vectors. Rows are scored in the worker pool, the
+// same with every engine. A row is abandoned as soon as a bound shows that it is not among the k best.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Utf8Column, VectorBlock } from '../../common/types.js';
@@ -13,7 +13,7 @@ import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js'
 import { countHits, mergeHits, runRanges, sharedCopy } from './row-ranges.js';
 import { createRowScorer, type RowScorer } from './row-scores.js';
 
-/** What is read of a block of multi-vectors. */
+/** The fields of a block of multi-vectors that are read. */
 type MultiVectors = Required<Pick<VectorBlock, 'dimension' | 'starts' | 'values'>>;
 
 interface MaxSimRange {
@@ -39,22 +39,22 @@ export const searchMaxSimTask: Task<MaxSimRange, BlockHits> = {
 /** Products of values per task: two to four milliseconds in the kernels, twenty in TypeScript. */
 const RANGE_PRODUCTS = 2 ** 24;
 
-/** Vectors of the query that are scored before the bound is looked at again. */
+/** Vectors of the query that are scored between two checks of the bound. */
 const STEP_VECTORS = 8;
 
 /**
  * The bound: with p the sum of the first maxima and u[i] at least as high as the i-th maximum, the score is
  * at most (((p + u[i]) + u[i + 1]) + …), since rounding to nearest is monotone and the score is summed in the
- * same order. Under cosine u is 1, to which scores are clamped. Of dot products u[i] is |q[i]| * max |x| of the
+ * same order. Under cosine u is 1, to which scores are clamped. For dot products u[i] is |q[i]| * max |x| of the
  * row's vectors, times 1 + 2^-20: the canonical sum of n products is at most (1 + n * 2^-53) * |q| * |x| with
  * n = 16 384 at most, and the roots, squares and products of the bound are off by less than that together.
  */
 const BOUND_SLACK = 1 + 2 ** -20;
 
 /**
- * @param query whose `vector` has all vectors, row-major [vectorCount, dimension], and whose blocks have multi-vectors; every
- * row that is searched has one. Scores are public as they are.
- * Rejects with `overloaded`, and with the signal's reason.
+ * Searches rows by MaxSim. The `vector` of the query holds all its vectors, row-major [vectorCount, dimension],
+ * and every searched row has a multi-vector. Scores are public without conversion. Rejects with `overloaded`,
+ * and with the signal's reason.
  */
 export async function searchByMaxSim(
   pool: WorkerPool,
@@ -63,8 +63,8 @@ export async function searchByMaxSim(
 ): Promise<SearchHits> {
   const best = new BestScores(query.k, scoreFloor('dot', query.scoreMin));
   const vectors = sharedCopy(query.vector);
-  // One block after another, so that the best of the first ones spare work in the others. After a failure
-  // the others fail likewise.
+  // Blocks are searched one after another, so that the best scores of the first ones spare work in the others.
+  // After a failure the remaining blocks fail with the same error.
   let previous: Promise<unknown> = Promise.resolve();
   const searchBlock = (block: VectorBlock, queries: readonly BlockQuery[]) => {
     const { ids, dimension, starts, values } = block;
@@ -98,13 +98,13 @@ async function searchBlockRanges(
   const top = createTop({ ...input, floor: Number.NEGATIVE_INFINITY }, countHits(results));
   return mergeHits(top, results);
 
-  /** The floor is that of the time when a range is submitted. */
+  /** Each range gets the floor known when it is submitted. */
   function* ranges(): Generator<MaxSimRange> {
     for (const range of cutRanges(input)) yield { ...input, ...range, floor: best.floor };
   }
 }
 
-/** Rows of about as many products each. */
+/** Cuts the rows into ranges with about as many products each. */
 function* cutRanges({
   column: { starts },
   query: { rowCount },
@@ -119,11 +119,11 @@ function* cutRanges({
   }
 }
 
-/** The k best scores of a query in what has been searched: the lowest of them bounds what remains. */
+/** The k best scores of a query so far: the lowest of them bounds what remains. */
 class BestScores {
   readonly #k: number;
   #floor: number;
-  /** Those that may be among them, at most 2k. */
+  /** Scores that may be among the k best, at most 2k. */
   #scores: number[] = [];
 
   constructor(k: number, floor: number) {
@@ -142,7 +142,7 @@ class BestScores {
     }
   }
 
-  /** Sorting once for k scores, which are many in a deep page, costs little for each. */
+  /** Sorts only once for k scores, so that each costs little even on a deep page, where k is large. */
   #cut(): void {
     this.#scores = this.#scores.sort((a, b) => b - a).slice(0, this.#k);
     this.#floor = Math.max(this.#floor, this.#scores[this.#k - 1]!);
@@ -173,7 +173,7 @@ function createTop(
   return new TopRows(query.k, rowCount, ids, { floor, after: query.after });
 }
 
-/** The score of the row with the vectors `start..end`; null where a bound of it is below the cutoff. */
+/** Returns the score of the row with the vectors `start..end`, or null if a bound of it is below the cutoff. */
 type MaxSim = (start: number, end: number, cutoff: number) => number | null;
 
 function createMaxSim({ column, query: { metric }, vectors }: MaxSimRange): MaxSim {
@@ -222,14 +222,16 @@ function createMaxSim({ column, query: { metric }, vectors }: MaxSimRange): MaxS
   }
 }
 
-/** |q| of each vector, with the slack of the bound. */
+/**
+ * q| of each vector, multiplied by the slack of the bound.
+ */
 function boundsOf(vectors: Float32Array, dimension: number): Float64Array {
   return Float64Array.from({ length: vectors.length / dimension }, (_, i) => {
     return Math.sqrt(sumOfSquares(vectors, i * dimension, dimension)) * BOUND_SLACK;
   });
 }
 
-/** Gives max |x| of vectors: their euclidean scores with the zero vector are −x·x. */
+/** Returns a function for max |x| of vectors, whose euclidean scores with the zero vector are −x·x. */
 function createLongest({ dimension, values }: MultiVectors): (numbers: Uint32Array) => number {
   const vectors = new Float32Array(dimension);
   const score = createRowScorer({ metric: 'euclidean', dimension, values, vectors });

@@ -1,11 +1,11 @@
-// The order of answers: score descending, then id bytes ascending. Has the bounded selection of the
-// best rows in that order, and the rules of rank keys and score limits. canonical.ts defines scores.
+// The order of answers: score descending, then id bytes ascending. Contains the bounded selection of the best
+// rows in that order, and the rules for rank keys and score limits. canonical.ts defines scores.
 
 import type { RankKey } from '../../common/rank-key.js';
 import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { publicScore } from './engine.js';
 
-/** Limits of the rows that may be in the answer of a query. */
+/** Limits on the rows that may be in the answer to a query. */
 interface Eligibility {
   /** The least score; see `scoreFloor`. */
   readonly floor: number;
@@ -83,7 +83,7 @@ export class TopRows {
   readonly #rows: Uint32Array;
   #count = 0;
 
-  /** `rowCount` is the most rows that will be offered; it bounds the memory when k is larger. */
+  /** `rowCount` is the maximum number of rows that will be offered; it bounds the memory when k is larger. */
   constructor(k: number, rowCount: number, ids: Utf8Column, eligibility: Eligibility) {
     this.#ids = ids;
     this.floor = eligibility.floor;
@@ -130,7 +130,7 @@ export class TopRows {
     return compareIdWith(this.#ids, row, rankKey.id) > 0;
   }
 
-  /** A total order: equal ids, which only versions of one vector have, go by row. */
+  /** A total order: rows with equal ids, which only versions of one vector have, are ordered by row. */
   #isWorse(score: number, row: number, otherScore: number, otherRow: number): boolean {
     if (score !== otherScore) return score < otherScore;
     const order = compareIds(this.#ids, row, otherRow);

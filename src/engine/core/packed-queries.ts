@@ -1,5 +1,5 @@
-// Queries packed for another thread: one array for all vectors, so that no larger buffer behind a
-// vector is copied along, and plain data beside it.
+// Queries packed for another thread: plain data, and one array for all vectors, so that no larger buffer behind
+// a vector is copied along.
 
 import type { Bitmap } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
@@ -48,7 +48,7 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
   };
 }
 
-/** Copies the query without its vector, except for its bitmap. */
+/** Copies the query without its vector; the bitmap is shared. */
 export function packQuery(query: BlockQuery): PackedQuery {
   const { metric, k, rowCount, rows, after, scoreMin } = query;
   const rankKey = after && { score: after.score, id: Uint8Array.from(after.id) };
@@ -64,7 +64,7 @@ export function cutBatch(queries: readonly BlockQuery[]): BlockQuery[][] {
   });
 }
 
-/** The buffers of the hits, for a transfer list. */
+/** Returns the buffers of the hits, for a transfer list. */
 export function buffersOf(hits: readonly BlockHits[]): ArrayBuffer[] {
   return hits.flatMap(({ rows, scores }) => [
     rows.buffer as ArrayBuffer,

@@ -1,6 +1,6 @@
-// Searches block by block, for engines that know single blocks only. Each block is searched once, for
-// all queries that have a view of it, concurrently with the other blocks; the hits of a query's blocks
-// are merged in the order of answers.
+// Searches block by block, for engines that can search only single blocks. Each block is searched once, for all
+// queries that have a view of it, concurrently with the other blocks; the hits of a query's blocks are merged
+// in the order of answers.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
@@ -102,11 +102,11 @@ function groupByBlock(queries: readonly SearchQuery[]): BlockGroup[] {
 
 /** The best rows of one query in some of its views, best first: at most k. */
 export type PartialHits = BlockHits & {
-  /** The view of each hit, or the one view of all of them. */
+  /** The view of each hit, or one number if they all have the same view. */
   readonly viewIndexes: Uint32Array | number;
 };
 
-/** Merges sorted answers of a query from different views. They are few, so a linear search will do. */
+/** Merges sorted answers of a query from different views. There are few, so a linear search suffices. */
 export function mergeHits({ k, views }: SearchQuery, answers: readonly PartialHits[]): SearchHits {
   let hitCount = 0;
   let scannedCount = 0;

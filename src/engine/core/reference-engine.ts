@@ -47,7 +47,7 @@ export const searchReferenceTask: Task<ReferenceRange, BlockHits[]> = {
 
 interface ReferenceEngineOptions {
   readonly pool: WorkerPool;
-  /** Rows per task of the pool. Fewer balance better, more have less overhead. */
+  /** Rows per task of the pool. Fewer rows balance the load better; more rows cost less overhead. */
   readonly rangeRowCount?: number;
 }
 
@@ -63,7 +63,7 @@ export function createReferenceEngine(options: ReferenceEngineOptions): Engine {
   };
 }
 
-/** The engine's search of one block, which the tensor engines fall back to. */
+/** Creates the engine's search of one block, to which the tensor engines fall back. */
 export function createReferenceSearch(options: ReferenceEngineOptions): SearchBlock {
   return async (block, queries, searchOptions) => {
     const answers: BlockHits[][] = [];
@@ -152,7 +152,7 @@ function searchRange({ block, packed, from, to }: ReferenceRange): BlockHits[] {
   }));
 }
 
-/** The best k of the hits of all ranges. */
+/** Returns the best k hits of all ranges. */
 function mergeHits(block: VectorBlock, query: PackedQuery, results: BlockHits[]): BlockHits {
   if (results.length === 1) return results[0]!;
   const hitCount = results.reduce((sum, { rows }) => sum + rows.length, 0);

@@ -1,4 +1,4 @@
-// What searches share that score rows in the worker pool, range by range, with the same result for every
+// Helpers of searches that score rows in the worker pool, range by range, with the same result for every
 // engine.
 
 import { sharedFloat32 } from '../../common/shared-array.js';
@@ -7,7 +7,7 @@ import type { SearchOptions } from './engine.js';
 import type { TopRows } from './order.js';
 import type { BlockHits } from './per-block.js';
 
-/** A copy in shared memory: messages to workers would carry all of the buffer that the vector lies in. */
+/** Copies a vector into shared memory: a message to a worker would copy the whole buffer behind it. */
 export function sharedCopy(vector: Float32Array): Float32Array {
   const copy = sharedFloat32(vector.length);
   copy.set(vector);
@@ -15,7 +15,7 @@ export function sharedCopy(vector: Float32Array): Float32Array {
 }
 
 /**
- * Submits `perThread` ranges per thread at a time, so that other tasks get their turns, and calls `take` with
+ * Submits `perThread` ranges per thread at a time, so that other tasks get their turn, and calls `take` with
  * each result. Rejects with `overloaded`, and with the signal's reason.
  */
 export async function runRanges<Range, Result>(
@@ -34,7 +34,7 @@ export async function runRanges<Range, Result>(
   await Promise.all(Array.from({ length: perThread * pool.threadCount }, runRemaining));
 }
 
-/** The best of the hits of all ranges. */
+/** Returns the best hits of all ranges. */
 export function mergeHits(top: TopRows, results: readonly BlockHits[]): BlockHits {
   let scannedCount = 0;
   let rescoredCount = 0;
@@ -46,7 +46,7 @@ export function mergeHits(top: TopRows, results: readonly BlockHits[]): BlockHit
   return { ...top.take(), scannedCount, rescoredCount };
 }
 
-/** The number of hits of all ranges. */
+/** Returns the number of hits in all ranges. */
 export function countHits(results: readonly BlockHits[]): number {
   return results.reduce((sum, { rows }) => sum + rows.length, 0);
 }

@@ -1,5 +1,5 @@
-// Canonical scores of chosen rows with several vectors: by the native kernels where the addon is built, else
-// in TypeScript, with the same bits. x·x of a row is computed once for all vectors.
+// Canonical scores of chosen rows with several vectors: by the native kernels where the addon is built,
+// otherwise in TypeScript, with the same bits. x·x of a row is computed once for all vectors.
 
 import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
 import type { Metric } from '../../common/types.js';
@@ -7,7 +7,7 @@ import { addonPath, loadAddon } from '../../platform/native-addon.js';
 import { canonicalScore, createCanonicalQuery, sumOfProducts, sumOfSquares } from './canonical.js';
 import { METRIC_NUMBERS } from './kernel-batch.js';
 
-/** Rows, and the vectors that they are scored with. */
+/** Rows and the vectors to score them with. */
 export interface ScoredRows {
   readonly metric: Metric;
   readonly dimension: number;
@@ -18,8 +18,8 @@ export interface ScoredRows {
 }
 
 /**
- * Fills `scores`, row-major [rows.length, vectorCount], with canonical scores of the rows of these
- * numbers. `squares` are x·x of the rows where they are known; dot products do not read them.
+ * Fills `scores`, row-major [rows.length, vectorCount], with the canonical scores of the given row numbers.
+ * `squares` holds x·x of these rows if they are known; dot products do not read it.
  */
 export type RowScorer = (rows: Uint32Array, scores: Float64Array, squares?: Float64Array) => void;
 
@@ -33,13 +33,13 @@ export interface ScoringAddon {
   ): void;
 }
 
-/** Rows that are scored at once: enough that a call of the addon, about a microsecond, does not matter. */
+/** Rows scored at once: enough that the cost of calling the addon, about a microsecond, does not matter. */
 const CHUNK_ROWS = 512;
 
-/** Null where the addon is not built. */
+/** The scoring functions of the addon; null where it is not built. */
 export const scoringAddon = load();
 
-/** `addon` is for tests, which compare the two ways. */
+/** Tests pass `addon` to compare the two implementations. */
 export function createRowScorer(
   rows: ScoredRows,
   addon: ScoringAddon | null = scoringAddon,
@@ -50,8 +50,8 @@ export function createRowScorer(
 }
 
 /**
- * Calls `take` with the scores of the rows from..to that the bitmap (null for all) lets pass, in order,
- * some at a time; the arrays are valid during the call only.
+ * Calls `take` with the scores of the rows of from..to that the bitmap (null for all) selects, in order and in
+ * chunks. The arrays are valid only during the call.
  */
 export function scoreSelected(
   rows: ScoredRows,
@@ -82,7 +82,7 @@ export function scoreSelected(
   if (count > 0) takeChunk();
 }
 
-/** Rows of a tile, which all vectors score one after another while it is in the cache. */
+/** Rows per tile, which all vectors score one after another while it is in the cache. */
 const TILE_ROWS = 64;
 
 function createPortableScorer({ metric, dimension, values, vectors }: ScoredRows): RowScorer {
@@ -117,7 +117,7 @@ function load(): ScoringAddon | null {
   try {
     return loadAddon<ScoringAddon>(addonPath('sagitta.node'), 'the addon is not built');
   } catch {
-    // The choice of the engine reports it.
+    // The choice of the engine reports the error.
     return null;
   }
 }

@@ -1,6 +1,6 @@
-// One GPU: the process that has it open, the blocks placed on it, and the pending requests. When the
-// process ends or hangs, pending searches are answered with null, and another process is started after a
-// pause that grows; after a few consecutive failures the device is given up.
+// One GPU: the process that uses it, the blocks placed on it, and the pending requests. When the process ends
+// or hangs, pending searches are answered with null, and another process is started after a pause that grows;
+// after a few consecutive failures the device is given up.
 
 import type { VectorBlock } from '../../common/types.js';
 import { type PackedBatch, toKernel } from '../core/kernel-batch.js';
@@ -15,12 +15,12 @@ export type CudaEvent =
       readonly kind: 'device lost';
       readonly device: number;
       readonly error: Error;
-      /** The time until it is retried; null when it is given up. */
+      /** The time until the next attempt; null when the device is given up. */
       readonly pauseMs: number | null;
     }
   | { readonly kind: 'device back'; readonly device: number }
   | {
-      /** They faulted or hung when they were checked; the device is used with others. */
+      /** These kernels faulted or hung when they were checked; the device runs others. */
       readonly kind: 'kernels excluded';
       readonly device: number;
       readonly kernels: string;
@@ -32,10 +32,10 @@ export type CudaEvent =
       /** The new budget for blocks. */
       readonly budgetBytes: number;
     }
-  /** Once, until the device has answered again; the budget for blocks stays. */
+  /** Reported once, until the device has answered again; the budget for blocks stays the same. */
   | { readonly kind: 'out of host memory'; readonly device: number }
   | {
-      /** Once per opening: the system refuses to pin memory, and copies take longer. */
+      /** Reported once per opening: the system refuses to pin memory, so copies take longer. */
       readonly kind: 'host memory not pinned';
       readonly device: number;
       readonly bytes: number;
@@ -53,9 +53,9 @@ interface DeviceOptions {
   readonly pausesMs: readonly number[];
 }
 
-/** The share of the free memory that is used; the driver and other processes need some. */
+/** The share of the free memory that is used; the driver and other processes need the rest. */
 const FREE_SHARE = 0.9;
-/** Memory that the kernels need beside blocks, for the queries and candidates of a batch. */
+/** Memory that the kernels need besides blocks, for the queries and candidates of a batch. */
 const WORKSPACE_SHARE = 0.1;
 const WORKSPACE_BYTES_MAX = 2 * 1024 ** 3;
 /** The budget shrinks by this factor when a search runs out of memory, down to the share below. */
@@ -102,7 +102,7 @@ export class CudaDevice {
     return this.#placement;
   }
 
-  /** The facts from when it was last opened. */
+  /** The facts reported when the device was last opened. */
   get facts(): DeviceFacts | null {
     return this.#facts;
   }
@@ -115,7 +115,7 @@ export class CudaDevice {
     return this.#lossCount;
   }
 
-  /** Opens the device in a new process. Rejects, after an event, when that fails. */
+  /** Opens the device in a new process. If that fails, reports an event and rejects. */
   start(): Promise<void> {
     this.#retryAtMs = null;
     this.#startup = new Promise((resolve, reject) => {
@@ -174,7 +174,7 @@ export class CudaDevice {
     });
   }
 
-  /** Null when the device cannot answer, or the search was aborted. `blocks` are those of the batch. */
+  /** Returns null when the device cannot answer or the search was aborted. `blocks` are those of the batch. */
   search(
     { columns }: PackedBatch,
     blocks: readonly ResidentBlock[],
@@ -195,7 +195,7 @@ export class CudaDevice {
     });
   }
 
-  /** Searches under way are answered with null. */
+  /** Pending searches are answered with null. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#abandonAll();

@@ -1,6 +1,6 @@
-// The `cuda` engine: an int8 scan with proven bounds on GPUs, over copies of the codes that its
-// fallback makes. Each block is on one device. The fallback searches blocks that no device has in time
-// and queries that a device cannot decide or fails to answer, so users see slower answers, never errors.
+// The `cuda` engine: an int8 scan with proven bounds on GPUs, over copies of the codes that its fallback makes.
+// Each block is on one device. The fallback searches blocks that are not on a device in time and queries that a
+// device cannot decide or fails to answer, so users see slower answers, never errors.
 
 import { assert } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
@@ -36,8 +36,8 @@ const BATCH_BOUNDS = {
 /** Blocks used within this time are not evicted for others. */
 const IDLE_MS = 10_000;
 /**
- * The pauses before a failed device is retried; after the last one it is given up. Each attempt has a
- * clean context, and may cost a batch the time until a hung call is noticed.
+ * The pauses before a failed device is retried; after the last one it is given up. Each attempt has a clean
+ * context, and may delay a batch until a hung call is noticed.
  */
 const PAUSES_MS = [1_000, 15_000, 120_000, 900_000];
 
@@ -60,17 +60,17 @@ export interface CudaEngineOptions extends ProcessOptions {
 export interface CudaStats {
   /** Queries that the fallback answered at least in part. */
   readonly fallbackQueryCount: number;
-  /** Those of them that a device searched but could not decide. */
+  /** Queries among them that a device searched but could not decide. */
   readonly undecidedQueryCount: number;
-  /** Queries that a device scanned again, because a list of candidates was too short. */
+  /** Queries that a device scanned again because a list of candidates was too short. */
   readonly repeatedQueryCount: number;
-  /** Queries that a device answered by coarse codes. */
+  /** Queries that a device answered from coarse codes. */
   readonly coarseQueryCount: number;
-  /** Queries for which a device tried coarse codes, which would have excluded too few rows. */
+  /** Queries for which a device tried coarse codes and gave up because they would have excluded too few rows. */
   readonly coarseAbandonedQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
-  /** Times that a device was lost. */
+  /** The number of times a device was lost. */
   readonly lossCount: number;
 }
 
@@ -80,7 +80,10 @@ export interface CudaEngine extends Engine {
   describe(): string;
 }
 
-/** Rejects with `EngineUnavailable` without the addon or a device, with another error when none opens. */
+/**
+ * Rejects with `EngineUnavailable` if there is no addon or no device, and with another error if no device
+ * opens.
+ */
 export async function createCudaEngine(options: CudaEngineOptions): Promise<CudaEngine> {
   const { blockBytes, indexes } = await findCudaDevices(options);
   // Events of the start are reported only if at least one device opens.
@@ -113,7 +116,7 @@ export async function createCudaEngine(options: CudaEngineOptions): Promise<Cuda
   return new DevicesEngine(options.fallback, devices, blockBytes);
 }
 
-/** Rejects with `EngineUnavailable`, with a message for an operator, without addon, driver or device. */
+/** Rejects with `EngineUnavailable` and a message for an operator if there is no addon, driver or device. */
 export async function findCudaDevices({
   fakes,
   addonPath,
@@ -130,12 +133,12 @@ export async function findCudaDevices({
   }
 }
 
-/** The queries for one device or for the fallback, each with the views that are searched there. */
+/** The queries for one device or for the fallback, each with the views to search there. */
 interface DeviceShare {
   /** Null for the fallback. */
   readonly device: CudaDevice | null;
   readonly queries: SearchQuery[];
-  /** Per query, its index in the batch, and the indexes of its views there. */
+  /** The index of each query in the batch, and the indexes of its views that are searched there. */
   readonly origins: { readonly query: number; readonly viewIndexes: number[] }[];
 }
 
@@ -144,7 +147,7 @@ type OnAnswer = (origin: DeviceShare['origins'][number], hits: SearchHits) => vo
 class DevicesEngine implements CudaEngine {
   readonly name = 'cuda';
   readonly rowEncoder: RowEncoder | null;
-  /** Rows are counted on the CPU, which has all of them. */
+  /** Rows are counted on the CPU, where all of them are. */
   readonly countBefore?: NonNullable<Engine['countBefore']>;
   readonly #fallback: Engine;
   readonly #devices: readonly CudaDevice[];
@@ -224,7 +227,7 @@ class DevicesEngine implements CudaEngine {
       .join(', ');
   }
 
-  /** Searches under way are answered by the fallback. */
+  /** Pending searches are answered by the fallback. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#devices.map((device) => device.close()));
@@ -316,7 +319,7 @@ class DevicesEngine implements CudaEngine {
   }
 }
 
-/** Groups views by the device that has their block. Views without rows are left out. */
+/** Groups views by the device that holds their block. Views without rows are left out. */
 function splitByDevice(queries: readonly SearchQuery[], pinned: PinnedBlocks): DeviceShare[] {
   const shares = new Map<CudaDevice | null, DeviceShare>();
   const partsOf = perViews((views) => {

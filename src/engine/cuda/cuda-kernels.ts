@@ -1,7 +1,7 @@
-// The native addon of the cuda engine, loaded once per thread. Its functions are declared here and
-// check their arguments themselves; kernels/cuda/device.h and remote.h document them. A device runs in a
-// process of its own, to which the functions of the kernels speak. Devices and blocks are ticket
-// numbers, valid in the thread that created them.
+// The native addon of the cuda engine, loaded once per thread. Its functions are declared here and check their
+// arguments themselves; kernels/cuda/device.h and remote.h document them. Each device runs in a process of its
+// own, to which these functions talk. Devices and blocks are ticket numbers, valid in the thread that created
+// them.
 
 import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelBlock, KernelHits } from '../core/kernel-batch.js';
@@ -33,9 +33,9 @@ interface DeviceTimes {
   readonly readbackBytes: number;
   /** Queries that were scanned again with longer lists. */
   readonly repeatedQueryCount: number;
-  /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
+  /** Bytes of the host's buffers that could not be pinned, so that copying them takes longer. */
   readonly unpinnedBytes: number;
-  /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */
+  /** Queries that coarse codes answered, and queries that changed to int8 codes after a part of the rows. */
   readonly coarseQueryCount: number;
   readonly coarseAbandonedQueryCount: number;
 }
@@ -47,45 +47,48 @@ export interface DeviceHits extends KernelHits {
 }
 
 /**
- * All functions throw Errors with the message of the device or its driver. Their `code` is
- * 'DEVICE_LOST' when the device is unusable, 'OUT_OF_MEMORY' when a smaller request may succeed, and
- * 'OUT_OF_HOST_MEMORY' when the host has no memory for the call, which leaves the device as it was.
+ * All functions throw Errors with the message of the device or its driver. Their `code` is 'DEVICE_LOST' when
+ * the device is unusable, 'OUT_OF_MEMORY' when a smaller request may succeed, and 'OUT_OF_HOST_MEMORY' when the
+ * host has no memory for the call, which leaves the device unchanged.
  */
 export interface CudaKernels {
-  /** Returns a ticket. `kernels` is null for the fastest that pass their check on the device. */
+  /** Returns a ticket. `kernels` is null for the fastest kernels that pass their check on the device. */
   open(index: number, kernels: string | null): number;
   describe(device: number): DeviceFacts;
-  /** Throws when the device is lost, or its process does not answer in time. */
+  /** Throws when the device is lost or its process does not answer in time. */
   ping(device: number): void;
-  /** Forgets the device and its blocks; whoever has started its process ends it. */
+  /** Forgets the device and its blocks; the code that started its process ends it. */
   close(device: number): void;
-  /** Bytes of device memory of a block; the same on every device. Coarse codes go with the values. */
+  /**
+   * Returns the bytes of device memory that a block takes, which are the same on every device. Coarse codes are
+   * stored exactly if values are.
+   */
   blockBytes(dimension: number, rowCapacity: number, hasValues: boolean): number;
   createBlock(device: number, dimension: number): number;
-  /** Sets the capacity of a block. False, with the block unchanged, when there is no memory. */
+  /** Sets the capacity of a block. Returns false, with the block unchanged, when there is no memory. */
   reserve(block: number, rowCapacity: number, hasValues: boolean): boolean;
-  /** Appends rows until there are `to`; all arrays start with row 0. Codes that are null are made. */
+  /** Appends rows until there are `to`; all arrays start with row 0. Codes that are null are computed. */
   extend(block: number, rows: Pick<KernelBlock, 'values' | 'codes' | 'coarse'>, to: number): void;
   destroyBlock(block: number): void;
-  /** `residents` has a ticket per block of the batch, with at least the rows that its views search. */
+  /** `residents` holds a ticket per block of the batch, with at least the rows that its views search. */
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
 }
 
 /**
- * How long a call may make no progress before the process of the device counts as hung. The work of a
- * call adds to the time, at rates that any device reaches.
+ * How long a call may go without progress before the process of the device counts as hung. The work of a call
+ * extends the time, at rates that any device reaches.
  */
 export interface DeviceDeadlines {
-  /** Opening loads the kernels, compiles them for architectures unknown so far, and checks them. */
+  /** Opening loads the kernels, compiles them for architectures not seen before, and checks them. */
   readonly openMs: number;
   readonly callMs: number;
-  /** Integer products of a search. */
+  /** Integer products that a search computes per millisecond. */
   readonly productsPerMs: number;
-  /** Bytes of rows. */
+  /** Bytes of rows copied per millisecond. */
   readonly bytesPerMs: number;
 }
 
-/** Descriptors of this process; all are valid in any of its threads. */
+/** Descriptors of this process, which are valid in any of its threads. */
 export interface DeviceChannel {
   readonly socket: number;
   readonly memory: number;
@@ -97,15 +100,15 @@ export interface CudaAddon extends Omit<CudaKernels, 'open'> {
     index: number,
     kernels: string | null,
   ): number;
-  /** The caller closes these descriptors, of which `device` is for the process of the device. */
+  /** The caller closes these descriptors; `device` is for the process of the device. */
   createChannel(): { service: number; device: number; memory: number };
-  /** For the process of a device: returns when the service has closed the channel. */
+  /** Called in the process of the device: returns when the service has closed the channel. */
   serve(socket: number, memory: number): void;
-  /** For a process of its own: calls the driver. The facts lack kernels and free memory. */
+  /** Called in a process of its own, because it calls the driver. The facts lack kernels and free memory. */
   list(): DeviceFacts[];
 }
 
-/** The kernels of the device behind a channel. */
+/** Connects to the kernels of the device behind a channel. */
 export function connectKernels(
   addon: CudaAddon,
   channel: DeviceChannel,
@@ -115,12 +118,12 @@ export function connectKernels(
   return { ...addon, open: (index, kernels) => addon.open(link, index, kernels) };
 }
 
-/** The path of the addon, which need not exist. */
+/** Returns the path of the addon, which need not exist. */
 export function cudaAddonPath(): string {
   return addonPath('sagitta-cuda.node');
 }
 
-/** Throws, with a message for an operator, when the addon is not built or does not load. */
+/** Throws with a message for an operator when the addon is not built or does not load. */
 export function loadCudaAddon(path: string = cudaAddonPath()): CudaAddon {
   return loadAddon<CudaAddon>(
     path,
@@ -130,7 +133,7 @@ export function loadCudaAddon(path: string = cudaAddonPath()): CudaAddon {
 
 const FAILURE_CODES = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'OUT_OF_HOST_MEMORY'] as const;
 
-/** The code of an error of the kernels. */
+/** Returns the code of an error of the kernels. */
 export function failureCode(error: unknown): (typeof FAILURE_CODES)[number] | null {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   return FAILURE_CODES.find((known) => known === code) ?? null;

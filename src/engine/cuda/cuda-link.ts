@@ -1,6 +1,6 @@
-// Starts the process of a GPU and the thread that speaks to it, and ends both: when the thread gives up
-// on the process, when the process ends, or when the device is closed. Also lists the GPUs, in a process
-// too, because the first call of a broken driver may never return.
+// Starts the process of a GPU and the thread that talks to it, and ends both: when the thread gives up on the
+// process, when the process ends, or when the device is closed. Also lists the GPUs, likewise in a process,
+// because the first call of a broken driver may never return.
 
 import { execFile, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
@@ -26,7 +26,7 @@ export type ConnectDevice = (
   deviceIndex: number,
   on: {
     reply(reply: DeviceReply): void;
-    /** These kernels failed when they were checked; others are tried. */
+    /** Called when these kernels failed their check; others are tried. */
     excluded(kernels: string, error: Error): void;
     end(error: Error): void;
   },
@@ -56,7 +56,7 @@ const LIST_MS_MAX = 60_000;
 
 const PROGRAM = programFile('engine/cuda/cuda-process.js');
 
-/** Rejects, with a message for an operator, without a driver, or when it does not answer. */
+/** Rejects with a message for an operator when there is no driver or it does not answer. */
 export async function listDevices(
   addonPath: string = cudaAddonPath(),
   msMax: number = LIST_MS_MAX,
@@ -186,7 +186,7 @@ class DeviceProcess {
       closeSync(socket);
       closeSync(memory);
       const error = this.#error ?? new Error('the thread of the GPU has ended');
-      // The thread only sees that the process is gone.
+      // The thread sees only that the process is gone.
       if (/has ended$/.test(error.message)) error.message += ` (${this.#exit})`;
       onEnd({ error, wasReady: this.#isReady, isUnsupported: error instanceof RangeError });
     });
@@ -197,15 +197,15 @@ class DeviceProcess {
   }
 
   async close(): Promise<void> {
-    // The thread may be waiting for the process, and then sees its end.
+    // The thread may be waiting for the process, and then sees that it has ended.
     this.#child.kill('SIGKILL');
     await this.#ended;
   }
 
   #handleExit(): void {
     this.#error ??= new Error('the process of the GPU has ended');
-    // A thread that waits for the process sees its end; an idle one has to look. It is not terminated,
-    // which would interrupt it anywhere.
+    // A thread that waits for the process sees that it has ended; an idle one has to look. It is not
+    // terminated, because that could interrupt it anywhere.
     this.post({ kind: 'check' }, []);
   }
 }

@@ -1,28 +1,28 @@
-// The placement of blocks on one device and the eviction of blocks for others. Pure bookkeeping: what
-// must be done on the device is returned as commands, to be executed in order.
+// Places blocks on one device and evicts blocks to make room for others. Pure bookkeeping: what must be done on
+// the device is returned as commands, to be executed in order.
 
 import type { VectorBlock } from '../../common/types.js';
 
 /** A block on a device, or being uploaded. */
 export interface ResidentBlock {
   readonly key: string;
-  /** Unique, so that a stale reference never means another block. */
+  /** Unique, so that a stale reference never refers to another block. */
   readonly number: number;
   readonly dimension: number;
-  /** Rows that fit. */
+  /** The number of rows that fit. */
   rowCapacity: number;
-  /** Whether its values and coarse codes are on the device; if not, the host rescores its rows. */
+  /** Whether the values and coarse codes are on the device; if not, the host rescores its rows. */
   hasValues: boolean;
   bytes: number;
-  /** Rows on the device, and rows whose upload was started. */
+  /** Rows on the device, and rows whose upload has been started. */
   rowCount: number;
   sentRowCount: number;
   lastUseMs: number;
-  /** The number of batches that have it pinned. */
+  /** The number of batches that have pinned the block. */
   pinCount: number;
   /** Its key was forgotten; it is unloaded when its last batch is done. */
   isForgotten: boolean;
-  /** The device no longer has it. */
+  /** Whether the device no longer has the block. */
   isGone: boolean;
 }
 
@@ -41,7 +41,7 @@ interface PlacementOptions {
 
 /** A growing block gets room for half as many rows again, so that it is seldom copied. */
 const GROWTH = 1.5;
-/** The share of the budget that must stay free when values are restored; else they might be evicted. */
+/** The share of the budget that must stay free when values are restored; otherwise they might be evicted again. */
 const FREE_SHARE = 1 / 16;
 
 /** What may be evicted to make room: each level includes those before it. */
@@ -152,14 +152,14 @@ export class DevicePlacement {
     return null;
   }
 
-  /** Whether a block that lost its values may have them back, and would keep them. */
+  /** Whether a block whose values were evicted may get them back, and would keep them. */
   hasRoomForValues(resident: ResidentBlock): boolean {
     const { dimension, rowCapacity, bytes } = resident;
     const added = this.#options.blockBytes(dimension, rowCapacity, true) - bytes;
     return this.freeBytes - added >= this.#budgetBytes * FREE_SHARE;
   }
 
-  /** Lowers the budget, since the device has less memory than expected, and evicts blocks not pinned. */
+  /** Lowers the budget because the device has less memory than expected, and evicts blocks that are not pinned. */
   shrinkBudget(budgetBytes: number): PlacementCommand[] {
     this.#budgetBytes = Math.max(0, Math.min(this.#budgetBytes, budgetBytes));
     const idle = [...this.#residents.values()].filter(({ pinCount }) => pinCount === 0);
@@ -170,7 +170,7 @@ export class DevicePlacement {
     );
   }
 
-  /** The device is gone with all its blocks. */
+  /** Forgets all blocks because the device is gone. */
   clear(): void {
     for (const resident of [...this.#residents.values(), ...this.#forgotten])
       resident.isGone = true;
@@ -179,7 +179,7 @@ export class DevicePlacement {
     this.#usedBytes = 0;
   }
 
-  /** Null, and nothing leaves, when that much eviction is not enough. */
+  /** Returns null, and evicts nothing, when that much eviction is not enough. */
   #makeRoom(
     bytes: number,
     eviction: EvictionLevel,

@@ -1,5 +1,4 @@
-// The process of one GPU, or of the question which GPUs there are: whatever the driver does ends or stops
-// this process only.
+// The process of one GPU, or of a list of all GPUs: whatever the driver does can end or hang only this process.
 //
 //   node cuda-process.js ADDON serve    descriptors 3 and 4 are the channel; ends with the service
 //   node cuda-process.js ADDON list     prints the facts of all GPUs as JSON, or why there are none

@@ -1,5 +1,5 @@
-// The program of a device's thread, which speaks to the device's process: keeps blocks, uploads rows in slices, and searches between slices.
-// Any exception ends the thread, and the engine's fallback answers.
+// The program of a device's thread, which talks to the device's process: keeps blocks, uploads rows in slices,
+// and searches between slices. Any exception ends the thread, and the engine's fallback answers.
 
 import { assert } from '../../common/errors.js';
 import type { KernelBlock, KernelColumns } from '../core/kernel-batch.js';
@@ -24,10 +24,10 @@ export type DeviceRequest =
       /** Urgent uploads go before others. */
       readonly isUrgent: boolean;
     }
-  /** Frees the values of the block, and its coarse codes, and keeps its int8 codes. */
+  /** Frees the values of the block and its coarse codes, but keeps its int8 codes. */
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number }
-  /** Fails, and so ends the thread, when the device or its process is lost. */
+  /** Fails, and thereby ends the thread, when the device or its process is lost. */
   | { readonly kind: 'check' }
   | {
       readonly kind: 'search';
@@ -35,11 +35,11 @@ export type DeviceRequest =
       readonly columns: KernelColumns;
       /** The engine's numbers of the blocks that the views index. */
       readonly blocks: readonly number[];
-      /** Shared [1] int32: not 0 after the caller has aborted the search. */
+      /** Shared [1] int32; not 0 after the caller has aborted the search. */
       readonly abandoned: Int32Array;
     };
 
-/** Which memory was missing: the device's, or the host's, of which the device need not have less. */
+/** The memory that ran out: the device's, or the host's, which says nothing about the device's. */
 type MissingMemory = 'out of memory' | 'out of host memory';
 
 export type DeviceReply =
@@ -47,10 +47,10 @@ export type DeviceReply =
   | {
       readonly kind: 'uploaded';
       readonly uploadId: number;
-      /** Rows on the device now. */
+      /** The number of rows now on the device. */
       readonly rowCount: number;
       readonly outcome: UploadOutcome;
-      /** Bytes uploaded since the last such reply, for any block. */
+      /** Bytes uploaded for all blocks since the last reply of this kind. */
       readonly bytes: number;
     }
   | {
@@ -73,7 +73,7 @@ interface DeviceProgramOptions {
 
 /** Bytes uploaded before yielding to the event loop: about two milliseconds. */
 const SLICE_BYTES = 16 * 1024 * 1024;
-/** Codes are stored in panels of this many rows; slices of whole panels copy each panel once. */
+/** Codes are stored in panels of this many rows; slices of whole panels copy each panel only once. */
 const PANEL_ROWS = 16;
 
 type Upload = Extract<DeviceRequest, { kind: 'upload' }>;
@@ -86,7 +86,7 @@ interface Block {
   rowCount: number;
   rowCapacity: number;
   hasValues: boolean;
-  /** False after 'drop values': uploads requested before it must not bring values back. */
+  /** False after 'drop values', so that uploads requested before it do not bring values back. */
   mayHaveValues: boolean;
 }
 
@@ -194,7 +194,7 @@ export class DeviceProgram {
     });
   }
 
-  /** Uploads a slice. True when the upload has ended. */
+  /** Uploads a slice. Returns true when the upload has ended. */
   #advance(upload: Upload): boolean {
     try {
       return this.#uploadSlice(upload);
@@ -237,7 +237,7 @@ export class DeviceProgram {
     return block;
   }
 
-  /** False, with the block unchanged, when there is no memory. */
+  /** Returns false, with the block unchanged, when there is no memory. */
   #reserve(block: Block, rowCapacity: number, hasValues: boolean): boolean {
     if (rowCapacity === block.rowCapacity && hasValues === block.hasValues) return true;
     if (!this.#options.kernels.reserve(block.ticket, rowCapacity, hasValues)) return false;

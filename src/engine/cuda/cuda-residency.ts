@@ -1,5 +1,5 @@
-// Makes the blocks of a batch resident: places them on devices, uploads their rows, and pins them until
-// the batch is done. The caller searches blocks that are not resident in time elsewhere.
+// Makes the blocks of a batch resident: places them on devices, uploads their rows, and pins them until the
+// batch is done. The caller searches blocks that do not become resident in time elsewhere.
 
 import type { VectorBlock } from '../../common/types.js';
 import type { SearchQuery } from '../core/engine.js';
@@ -7,7 +7,7 @@ import { perViews } from '../core/kernel-batch.js';
 import type { CudaDevice } from './cuda-device.js';
 import type { DevicePlacement, EvictionLevel, ResidentBlock } from './cuda-placement.js';
 
-/** Bytes of uploads that a batch waits for. Larger uploads continue while the fallback answers. */
+/** The number of bytes whose upload a batch waits for. Larger uploads continue while the fallback answers. */
 const AWAITED_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Attempts to place a block, in order: values may evict idle values, codes may evict any values. */
@@ -30,7 +30,7 @@ interface PlacedBlock {
 
 /** The blocks of a batch that are on devices, pinned until they are released. */
 export interface PinnedBlocks {
-  /** Null for a block that no device has with all rows of the batch. */
+  /** Returns null for a block that is on no device with all rows of the batch. */
   find(key: string): PlacedBlock | null;
   release(): void;
 }
@@ -38,7 +38,7 @@ export interface PinnedBlocks {
 interface NeededBlock {
   /** The version with the most rows. */
   block: VectorBlock;
-  /** The most rows that a query searches. */
+  /** The largest number of rows that a query searches. */
   rowCount: number;
 }
 
@@ -113,7 +113,7 @@ export class CudaResidency {
     return undefined;
   }
 
-  /** Pins resident blocks before others are placed, so that these do not evict blocks of the batch. */
+  /** Pins resident blocks before others are placed, so that placing these does not evict blocks of the batch. */
   #pinResident(needs: ReadonlyMap<string, NeededBlock>): Map<string, PinnedBlock> {
     const pinned = new Map<string, PinnedBlock>();
     let isRestored = false;
@@ -122,7 +122,7 @@ export class CudaResidency {
         const { placement } = device;
         const resident = placement?.find(key);
         if (placement === null || resident === undefined) continue;
-        // Restores the values of one block per batch by uploading all of it again.
+        // Restores the values of one block per batch by uploading the whole block again.
         if (!isRestored && mayBeRestored(placement, resident)) {
           isRestored = true;
           device.execute(placement.forget(key));
@@ -135,7 +135,7 @@ export class CudaResidency {
     return pinned;
   }
 
-  /** The rows to upload when the block has grown and there is room for them. */
+  /** Returns the rows to upload if the block has grown and there is room for them. */
   #grow(pinned: PinnedBlock): MissingRows[] {
     const { device, placement, resident, need } = pinned;
     if (resident.sentRowCount >= need.rowCount) return [];
@@ -169,7 +169,7 @@ export class CudaResidency {
     return { pinned, bytes: this.#blockBytes(resident.dimension, rowCount, resident.hasValues) };
   }
 
-  /** Uploads rows. The batch waits for new rows of resident blocks, and for new blocks, if few enough. */
+  /** Uploads rows. The batch waits for new rows of resident blocks and for new blocks, if there are few enough. */
   #send(grown: readonly MissingRows[], arrived: readonly MissingRows[]): void {
     const grownBytes = sumOf(grown);
     const isGrownAwaited = grownBytes <= AWAITED_BYTES_MAX;
@@ -196,7 +196,7 @@ function mayBeRestored(placement: DevicePlacement, resident: ResidentBlock): boo
   return !resident.hasValues && isAtRest && placement.hasRoomForValues(resident);
 }
 
-/** The blocks of which any row is searched. */
+/** Returns the blocks of which any row is searched. */
 function neededBlocks(queries: readonly SearchQuery[]): Map<string, NeededBlock> {
   const needs = new Map<string, NeededBlock>();
   const addBlocks = perViews((views) => {

@@ -1,6 +1,6 @@
-// The thread of one GPU, in which calls may block: it copies rows and batches into shared memory and
-// waits for the process of the device, with a deadline. It handles one request at a time, in the order
-// of the messages. Any exception ends the thread, and whoever started it ends the process.
+// The thread of one GPU, in which calls may block: it copies rows and batches into shared memory and waits for
+// the process of the device, with a deadline. It handles one request at a time, in the order of the messages.
+// Any exception ends the thread; the code that started the thread then ends the process.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
@@ -37,7 +37,7 @@ const program = new DeviceProgram({
   defer: (step) => setImmediate(() => unlessFailed(step)),
 });
 port.on('message', (request: DeviceRequest) => unlessFailed(() => program.handle(request)));
-// A device that is lost while nobody searches is found, and reopened, before a query has to wait.
+// Finds a lost device while nobody searches, so that it is reopened before a query has to wait.
 setInterval(() => unlessFailed(() => program.handle({ kind: 'check' })), heartbeatMs);
 
 /** Messages still arrive while the thread ends. After a failure its state cannot be trusted. */
@@ -55,7 +55,7 @@ function reply(message: DeviceReply): void {
   port!.postMessage(message, buffersOf(message));
 }
 
-/** The buffers to transfer instead of copying them. */
+/** Returns the buffers to transfer instead of copying them. */
 function buffersOf(message: DeviceReply): ArrayBuffer[] {
   if (message.kind !== 'answer' || typeof message.answer === 'string') return [];
   const { offsets, views, rows, scores, scannedCounts, rescoredCounts, isDecided } = message.answer;

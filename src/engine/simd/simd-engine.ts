@@ -1,6 +1,6 @@
-// The `simd` engine: a scan of codes with proven bounds in native kernels, on the threads of the pool. A
-// batch becomes one native search over all its blocks. Each thread works on it until no row range is
-// left; thresholds and the merge of results are shared inside the kernels.
+// The `simd` engine: native kernels scan codes with proven bounds, on the threads of the pool. A batch becomes
+// one native search over all its blocks. Each thread works on it until no row range is left; the kernels share
+// thresholds and merge the results.
 
 import { assert } from '../../common/errors.js';
 import type { RankKey } from '../../common/rank-key.js';
@@ -33,28 +33,28 @@ const HIT_BYTES_MAX = 128 * 1024 * 1024;
 const BYTES_PER_HIT = 160;
 const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16, plansSharedViewsOnce: false };
 
-/** The cost per thread: a search gets one more thread for each such amount. */
+/** A search gets one more thread for every such amount of work. */
 const SHARED_COST_NS = 100_000;
 
 /** Searches below this cost run on the calling thread: waking another thread would cost more. */
 const INLINE_COST_NS = 40_000;
 
 /**
- * Up to this cost the calling thread takes the place of one thread of the pool, if it may block: waking
- * a thread and being woken by it takes 0.2 to 0.3 ms. It is blocked for as long as the cost if every
- * other thread is busy, and else for its share.
+ * Up to this cost the calling thread takes the place of one thread of the pool, if it may block: waking a
+ * thread and being woken by it takes 0.2 to 0.3 ms. If every other thread is busy it is blocked for the whole
+ * cost, otherwise for its share.
  */
 const JOINED_COST_NS = 2_000_000;
 
-/** How long the calling thread waits for the one that finishes the search, before it lets others run. */
+/** How long the calling thread waits for the one that finishes the search before it lets others run. */
 const FINISH_MS_MAX = 0.2;
 
 /** Values encoded per task of the pool: about a millisecond, so that searches do not wait long behind it. */
 const ENCODED_VALUES = 2 ** 19;
-/** Fewer values are encoded on the calling thread, which takes less time than a task: 80 µs. */
+/** Fewer values are encoded on the calling thread, which takes 80 µs, less than a task. */
 const ENCODED_VALUES_MIN = 2 ** 14;
 
-/** Works on a search until no work is left; true when this task completed it. */
+/** Works on a search until no work is left. Returns true if this task completed it. */
 export const workSimdTask: Task<number, boolean> = {
   name: 'engine.workSimd',
   priority: 'search',
@@ -71,7 +71,7 @@ export const encodeSimdTask: Task<UnencodedRows, null> = {
   },
 };
 
-/** Throws when the addon is not built, or the processor does not support the requested target. */
+/** Throws when the addon is not built or the processor does not support the requested target. */
 export function createSimdEngine(options: { pool: WorkerPool; target?: string | null }): Engine {
   const kernels = loadKernels();
   selectTarget(kernels, options.target ?? kernels.targets()[0]!);
@@ -126,7 +126,7 @@ class SimdEngine implements Engine {
   readonly rowEncoder: RowEncoder;
   readonly #kernels: Kernels;
   readonly #pool: WorkerPool;
-  /** Searches under way. The map keeps alive the arrays that their threads read. */
+  /** Searches in progress. The map keeps the arrays alive that their threads read. */
   readonly #running = new Map<number, KernelBatch>();
   /** Promises that settle when no thread works on a search any more. */
   readonly #ending = new Set<Promise<void>>();
@@ -156,14 +156,14 @@ class SimdEngine implements Engine {
       );
       const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
       const hits = await this.#run(batch, searchKind, { joinedCostMax, signal });
-      // Only once, since a batch of many dimensions is several searches.
+      // Granted only once, since a batch of many dimensions becomes several searches.
       joinedCostMax = INLINE_COST_NS;
       for (const [i, index] of indexes.entries()) answers[index] = sliceHits(hits, i);
     }
     return answers;
   }
 
-  /** Not joined by the calling thread: how many rows will have to be scored is not part of the cost. */
+  /** The calling thread does not join: the cost does not include how many rows will have to be scored. */
   async countBefore(
     query: CountedQuery,
     rankKeys: readonly RankKey[],
@@ -203,12 +203,12 @@ class SimdEngine implements Engine {
     try {
       return await result;
     } finally {
-      // Late threads find no work; threads still at work read the arrays until they notice.
+      // Threads that start late find no work; those still at work read the arrays until they notice.
       kernels.cancel(ticket);
     }
   }
 
-  /** Resolves as soon as a worker or, if it joins them, this thread has completed the search. */
+  /** Resolves as soon as a worker, or this thread if it joins them, has completed the search. */
   async #complete(
     ticket: number,
     workers: readonly Promise<boolean>[],
@@ -225,7 +225,7 @@ class SimdEngine implements Engine {
     }
   }
 
-  /** Works on the search. False if another thread has yet to complete it. */
+  /** Works on the search. Returns false if another thread has yet to complete it. */
   #join(ticket: number): boolean {
     if (this.#kernels.work(ticket)) return true;
     const deadlineMs = performance.now() + FINISH_MS_MAX;
@@ -246,7 +246,7 @@ class SimdEngine implements Engine {
     return { hostBytes: 0, deviceBytes: 0 };
   }
 
-  /** Waits until no thread works on a search. The pool must not be closed before. */
+  /** Waits until no thread works on a search. The pool must not be closed before that. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const ticket of this.#running.keys()) this.#kernels.cancel(ticket);
@@ -254,7 +254,7 @@ class SimdEngine implements Engine {
   }
 }
 
-/** Resolves to true with the first promise that does, else to false; rejects with the first rejection. */
+/** Resolves to true as soon as one promise does, otherwise to false; rejects with the first rejection. */
 function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
   return new Promise((resolve, reject) => {
     for (const promise of promises) {

@@ -11,9 +11,9 @@ export interface Kernels {
   selectedTarget(): string;
   /** Selects the target of the whole process. Throws RangeError when it is not supported. */
   selectTarget(name: string): void;
-  /** The version of the layout and the meaning of codes. */
+  /** The version of the layout and meaning of codes. */
   codesVersion(): number;
-  /** Bytes of each array of codes; 0 for one that the dimension does not have. */
+  /** Bytes of each array of codes; 0 for an array that the dimension does not have. */
   codeByteLengths(rowCount: number, dimension: number): CodeByteLengths;
   /** The first aligned offset in the array, at which codes may start. */
   alignmentOffset(bytes: Uint8Array): number;
@@ -29,7 +29,7 @@ export interface Kernels {
   /** Returns a ticket, valid in all threads. The batch's arrays must live until no thread works on it. */
   createSearch(batch: KernelBatch): number;
   /**
-   * Like `createSearch`, for the rows that come before rank keys; the batch has one query. The id of
+   * Like `createSearch`, but counts the rows that come before rank keys; the batch has one query. The id of
    * rank key i is ids[idOffsets[i]..idOffsets[i + 1]).
    */
   createCount(
@@ -40,14 +40,14 @@ export interface Kernels {
   ): number;
   /** The estimated work in nanoseconds on one thread. */
   cost(ticket: number): number;
-  /** Works until no work is left; true for the one call that completes the search. */
+  /** Works until no work is left. Returns true for the one call that completes the search. */
   work(ticket: number): boolean;
-  /** Whether a thread has completed the search, or it has failed. */
+  /** Whether a thread has completed the search or it has failed. */
   isDone(ticket: number): boolean;
   /** Ends the search soon, without hits. */
   cancel(ticket: number): void;
   takeHits(ticket: number): KernelHits;
-  /** One count per rank key. */
+  /** Returns one count per rank key. */
   takeCounts(ticket: number): Float64Array;
   /** Invalidates the ticket; `work` then does nothing. */
   release(ticket: number): void;
@@ -55,7 +55,7 @@ export interface Kernels {
 
 let loaded: Kernels | null = null;
 
-/** Throws, with a message for an operator, when the addon is not built or does not load. */
+/** Throws with a message for an operator when the addon is not built or does not load. */
 export function loadKernels(): Kernels {
   loaded ??= loadAddon<Kernels>(
     addonPath('sagitta.node'),

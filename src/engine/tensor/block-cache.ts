@@ -1,7 +1,7 @@
-// The rows kept on a tensor device. A block is cut into chunks of equal row count; a resident chunk is
-// a right operand [dimension, rows], transposed for products. The incomplete chunk at the end of a
-// block is resident only on devices that return the best rows ('top'), whose chunks are large; it is
-// loaded again when the block has grown enough. The caller searches rows that are not resident.
+// The rows kept on a tensor device. A block is cut into chunks of equal row count; a resident chunk is a right
+// operand [dimension, rows], transposed for products. The incomplete chunk at the end of a block is resident
+// only on devices that return the best rows ('top'), whose chunks are large; it is loaded again when the block
+// has grown enough. The caller searches rows that are not resident.
 
 import type { VectorBlock } from '../../common/types.js';
 import { BlockNorms } from './block-norms.js';
@@ -9,18 +9,18 @@ import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 import { RowTerms, shouldScan } from './row-terms.js';
 import { rowScale } from './scaling.js';
 
-/** An incomplete chunk is loaded from this many rows on, and again when a quarter as many are new. */
+/** An incomplete chunk is loaded once it has this many rows, and again when a quarter as many have been added. */
 const TAIL_ROWS_MIN = 64;
 const TAIL_ROWS_PER_NEW_ROW = 4;
 
-/** Rows transposed at a time: their cache lines stay in the L1 cache. */
+/** Rows transposed at a time, whose cache lines stay in the L1 cache. */
 const TRANSPOSED_ROWS = 8;
 
 interface Chunk {
   matrix: DeviceMatrix | null;
   /** Set with the matrix, on devices that choose rows. */
   terms: RowTerms | null;
-  /** The number of the search that used it last, resident or not; 0 for none. */
+  /** The number of the search that last used the chunk, resident or not; 0 for none. */
   lastUse: number;
 }
 
@@ -28,11 +28,11 @@ interface Chunk {
 interface ResidentRows {
   /** [dimension, rows] */
   readonly matrix: DeviceMatrix;
-  /** On devices that choose rows. */
+  /** Null on devices that do not choose rows. */
   readonly terms: RowTerms | null;
 }
 
-/** Why rows are not resident: the device has no room, or a scan of them does not pay. */
+/** Why rows are not resident: the device has no room, or scanning them is not worthwhile. */
 type NotResident = 'no room' | 'unsuited';
 
 export interface BlockUsage {
@@ -46,7 +46,7 @@ export interface CachedBlock {
   readonly norms: BlockNorms;
   readonly chunkRowCount: number;
   readonly chunks: Chunk[];
-  /** The number of the search that used it last. */
+  /** The number of the search that last used the block. */
   lastUse: number;
   residentBytes: number;
 }
@@ -83,7 +83,7 @@ export class BlockCache {
   }
 
   /**
-   * The resident rows of a chunk, which are loaded if there are enough of them and there is room. They
+   * Returns the resident rows of a chunk, which are loaded if there are enough of them and there is room. They
    * may be more than an older version of the block has, and fewer than the chunk has by now.
    */
   residentOf(
@@ -109,7 +109,7 @@ export class BlockCache {
     return { matrix: chunk.matrix, terms: chunk.terms };
   }
 
-  /** Lowers the budget for good and evicts chunks: the device has less memory than expected. */
+  /** Lowers the budget for good and evicts chunks, because the device has less memory than expected. */
   shrink(): void {
     this.#bytesMax = Math.floor(this.#bytesUsed * 0.8);
     this.#makeRoom(0, Number.POSITIVE_INFINITY);
@@ -127,7 +127,7 @@ export class BlockCache {
     for (const key of [...this.#blocks.keys()]) this.unload(key);
   }
 
-  /** The usage of each block whose usage has changed since the last call. */
+  /** Returns the usage of each block whose usage has changed since the last call. */
   takeChanges(): BlockUsage[] {
     const changes = [...this.#changedKeys].map((key) => {
       const cached = this.#blocks.get(key);
@@ -173,7 +173,7 @@ export class BlockCache {
     if (chunk.matrix === null) {
       chunk.terms?.dispose();
       chunk.terms = null;
-      // Failing allocations are slow on such a device: do not try again and again.
+      // Failing allocations are slow on such a device, so they are not tried again and again.
       if (device.kind === 'top') this.shrink();
       return;
     }
@@ -220,7 +220,7 @@ export class BlockCache {
     this.#account(cached, -bytes);
   }
 
-  /** Norms count against the budget, too: frees those of other blocks without a resident chunk. */
+  /** Frees the norms of other blocks without a resident chunk, since norms count against the budget, too. */
   #forgetIdleBlocks(): void {
     if (this.#bytesUsed <= this.#bytesMax) return;
     const idle = [...this.#blocks.values()]
@@ -248,7 +248,7 @@ function createCachedBlock(
   return { key, norms: new BlockNorms(), chunkRowCount, chunks: [], lastUse: 0, residentBytes: 0 };
 }
 
-/** The rows from..to, scaled, as a left operand [rows, dimension]. No copy if no row needs scaling. */
+/** Returns the rows from..to, scaled, as a left operand [rows, dimension]; not a copy if no row needs scaling. */
 export function scaledRows(
   block: VectorBlock,
   norms: BlockNorms,

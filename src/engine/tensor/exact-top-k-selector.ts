@@ -50,7 +50,7 @@ import type { BlockHits } from '../core/per-block.js';
 import type { BlockNorms } from './block-norms.js';
 import { unitScale } from './scaling.js';
 
-/** Scanned products of one query: that with row `firstRow + i` is `values[offset + i * stride]`. */
+/** Scanned products of one query; `values[offset + i * stride]` belongs to row `firstRow + i`. */
 interface ScannedProducts {
   readonly values: Float32Array;
   readonly offset: number;
@@ -70,7 +70,7 @@ interface KeyedRows {
 /** 4u of the proof. */
 const KEY_ERROR = 2 ** -22;
 
-/** Room for candidates beside twice k: more room prunes more and costs memory. */
+/** Room for candidates in addition to twice k: more room prunes more and costs memory. */
 const PENDING_ROWS = 1024;
 
 export class ExactTopKSelector {
@@ -100,7 +100,7 @@ export class ExactTopKSelector {
   #scannedCount = 0;
   #rescoredCount = 0;
 
-  /** `productError` is the device's, for the dimension of the block. */
+  /** `productError` is that of the device for the dimension of the block. */
   constructor(
     block: VectorBlock,
     norms: BlockNorms,
@@ -124,7 +124,7 @@ export class ExactTopKSelector {
     this.#threshold = this.#top.floor;
   }
 
-  /** Counts rows that pass, whether they are scanned or scored. */
+  /** Counts rows that pass the filter, whether they are scanned or scored. */
   countScanned(rowCount: number): void {
     this.#scannedCount += rowCount;
   }
@@ -178,7 +178,7 @@ export class ExactTopKSelector {
         break;
       }
       case 'jaccard':
-        // There is no bound of it: all rows are scored.
+        // This metric has no bound: all rows are scored.
         this.score(firstRow, firstRow + rowCount);
         break;
     }
@@ -209,12 +209,12 @@ export class ExactTopKSelector {
     }
   }
 
-  /** Whether no row with at most this key and this length is in the answer. */
+  /** Whether a row with at most this key and this length cannot be in the answer. */
   isBelow(key: number, lengthMax: number): boolean {
     return this.#boundOf(key, lengthMax) < this.#threshold;
   }
 
-  /** Rows up to this length with a key above this are before the query's rank key; Infinity for none. */
+  /** A key above which rows up to this length come before the query's rank key; Infinity if there is none. */
   keyCap(lengthMax: number): number {
     const { after, metric } = this.query;
     if (after === null) return Number.POSITIVE_INFINITY;
@@ -252,7 +252,7 @@ export class ExactTopKSelector {
     }
   }
 
-  /** Adds the row to the candidates if it may be in the answer; true if the threshold may have risen. */
+  /** Adds the row to the candidates if it may be in the answer. Returns true if the threshold may have risen. */
   #consider(row: number, scaledCosine: number): boolean {
     const { rows } = this.query;
     if (rows !== null && !hasBit(rows, row)) return false;
@@ -276,7 +276,7 @@ export class ExactTopKSelector {
     return true;
   }
 
-  /** The scanned score. */
+  /** Returns the scanned score. */
   #center(row: number, scaledCosine: number): number {
     const cosine = scaledCosine / this.#scaledLength;
     if (this.query.metric === 'cosine') return cosine;
@@ -285,7 +285,7 @@ export class ExactTopKSelector {
     return 2 * product - this.#norms.squares[row]! - this.#canonical.square;
   }
 
-  /** The largest difference of the canonical score from the scanned one. */
+  /** Returns the largest difference between the canonical score and the scanned one. */
   #errorOf(row: number): number {
     if (this.query.metric === 'cosine') return this.#productError;
     const productError = this.#productError * this.#length * this.#norms.lengths[row]!;
@@ -294,14 +294,14 @@ export class ExactTopKSelector {
     return 2 * productError + this.#squareError * squareSum;
   }
 
-  /** The score that a key implies. */
+  /** Returns the score that a key implies. */
   #centerOfKey(key: number): number {
     if (this.query.metric === 'cosine') return key / this.#scaledLength;
     if (this.query.metric === 'dot') return key / this.scale;
     return (2 * key) / this.scale - this.#canonical.square;
   }
 
-  /** The largest difference of the canonical score of a row of this length from `centerOfKey`. */
+  /** Returns the largest difference between the canonical score of a row of this length and `centerOfKey`. */
   #keyError(length: number): number {
     const error = this.#productError + KEY_ERROR;
     if (this.query.metric === 'cosine') return error;
@@ -312,7 +312,7 @@ export class ExactTopKSelector {
     return 2 * productError + KEY_ERROR * square + this.#squareError * squareSum;
   }
 
-  /** The best score that a row with at most this key and this length may have. */
+  /** Returns the best score that a row with at most this key and this length may have. */
   #boundOf(key: number, lengthMax: number): number {
     return this.#centerOfKey(key) + this.#keyError(lengthMax);
   }
@@ -335,7 +335,10 @@ export class ExactTopKSelector {
     this.#pendingUpper = upper;
   }
 
-  /** Drops candidates below the threshold. If most remain, bounds are too close to decide: scores them. */
+  /**
+   * Drops candidates below the threshold. If most remain, their bounds are too close to decide, and they are
+   * scored.
+   */
   #shrinkPending(): void {
     let kept = 0;
     for (let i = 0; i < this.#pendingCount; i++) {
@@ -361,7 +364,7 @@ export class ExactTopKSelector {
   }
 }
 
-/** The k-th largest of the numbers added: a heap of the k largest, with the least of them on top. */
+/** The k-th largest of the numbers added: a heap of the k largest, with the smallest of them on top. */
 export class KthLargest {
   readonly #heap: Float64Array;
   #count = 0;

@@ -5,7 +5,7 @@
 // multiply-add; values, products and sums below 2^-126 may be flushed to zero. `productError` bounds
 // its error.
 
-/** A row-major float32 matrix on the device. It is used as a left or a right operand, never as both. */
+/** A row-major float32 matrix on the device, used as a left or a right operand, never as both. */
 export interface DeviceMatrix {
   readonly rowCount: number;
   readonly columnCount: number;
@@ -13,7 +13,7 @@ export interface DeviceMatrix {
 }
 
 interface Device {
-  /** For an operator: "WebAssembly", or a library, its version and the processor. */
+  /** A name for an operator: "WebAssembly", or a library, its version and the processor. */
   readonly name: string;
   /** Whether matrices are outside the memory of this process. */
   readonly hasOwnMemory: boolean;
@@ -23,7 +23,7 @@ interface Device {
   /** Bytes for resident operands: the default, and the limit. */
   readonly residentBytesUsual: number;
   readonly residentBytesMax: number;
-  /** Copies `values`, row-major [rowCount, columnCount]. Null when there is no room for it. */
+  /** Copies `values`, row-major [rowCount, columnCount]. Returns null when there is no room. */
   load(values: Float32Array, rowCount: number, columnCount: number): DeviceMatrix | null;
   /**
    * E such that a sum of `dimension` products of a and b is within E |a| |b| of the exact one, if the
@@ -47,14 +47,14 @@ export interface ProductDevice extends Device {
   multiply(left: DeviceMatrix, right: DeviceMatrix, use: (product: Float32Array) => void): boolean;
 }
 
-/** The terms of the keys by which columns of a product are chosen; each step is rounded to float32. */
+/** The terms of the keys by which columns of a product are chosen. Each step is rounded to float32. */
 export interface KeyTerms {
   /** [1, n]: products are multiplied by it. */
   readonly weights: DeviceMatrix | null;
-  /** [1, n] and [m, 1]: their outer product is added next. Both or none. */
+  /** [1, n] and [m, 1]: their outer product is added next. Both are null or neither is. */
   readonly biases: DeviceMatrix | null;
   readonly biasScales: DeviceMatrix | null;
-  /** [1, n]: added last; −Infinity keeps a column out. */
+  /** [1, n]: added last; −Infinity excludes a column. */
   readonly mask: DeviceMatrix | null;
   /** [m, 1]: keys above it become −Infinity. */
   readonly caps: DeviceMatrix | null;
@@ -74,12 +74,15 @@ export interface TopKeys {
   readonly keys: Float32Array;
 }
 
-/** A device with its own memory, from which whole products are too large to read: it returns the best. */
+/**
+ * A device with its own memory, from which reading whole products would take too long: it returns the best
+ * columns.
+ */
 export interface TopDevice extends Device {
   readonly kind: 'top';
   /**
-   * The `count` <= n columns with the largest keys of each row of left [m, d] · right [d, n]; other
-   * columns have no larger keys. Null when there is no room.
+   * Chooses the `count` <= n columns with the largest keys of each row of left [m, d] · right [d, n]; other
+   * columns have no larger keys. Returns null when there is no room.
    */
   topColumns(
     left: DeviceMatrix,
@@ -87,7 +90,7 @@ export interface TopDevice extends Device {
     terms: KeyTerms,
     count: number,
   ): TopColumns | null;
-  /** Reads and disposes of all in one transfer, which waits for the device. Null when there is no room. */
+  /** Reads and disposes of all in one transfer, which waits for the device. Returns null when there is no room. */
   read(tops: readonly TopColumns[]): TopKeys[] | null;
 }
 

@@ -9,8 +9,8 @@ import { QueryOperands } from './query-operands.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';
 
 /**
- * Rows that are not resident are copied to the device for at least this many queries and products of
- * values: below, copies and calls cost as much as scoring.
+ * Rows that are not resident are copied to the device only for at least this many queries and products of
+ * values; below that, copies and calls cost as much as scoring.
  */
 const COPIED_QUERIES_MIN = 2;
 const COPIED_PRODUCTS_MIN = 2 ** 17;
@@ -64,7 +64,7 @@ export class ProductScan implements TensorScan {
     }
   }
 
-  /** `scan` has collected all candidates. */
+  /** All candidates were collected by `scan`. */
   finish(): boolean {
     return true;
   }

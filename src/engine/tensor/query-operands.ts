@@ -3,7 +3,7 @@
 import type { ExactTopKSelector } from './exact-top-k-selector.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
 
-/** The scanned queries as operands, kept as long as the same queries are scanned, chunk by chunk. */
+/** The scanned queries as operands, kept while the same queries are scanned chunk by chunk. */
 export class QueryOperands {
   readonly #device: MatrixDevice;
   readonly #dimension: number;

@@ -1,5 +1,5 @@
-// The terms by which a device computes the keys of a chunk's rows (exact-top-k-selector.ts): a weight
-// and a bias per row, and the outlier rows that the device must not choose, which are scored apart.
+// The terms by which a device computes the keys of a chunk's rows (exact-top-k-selector.ts): a weight and a
+// bias per row, and the outlier rows that the device must not choose, which are scored separately.
 
 import type { BlockNorms } from './block-norms.js';
 import type { DeviceMatrix, MatrixDevice } from './matrix-device.js';
@@ -17,7 +17,7 @@ const ROWS_PER_OUTLIER_MIN = 16;
 export class RowTerms {
   /** Row numbers in the block. */
   readonly outlierRows: readonly number[];
-  /** The length of the longest row that is no outlier. */
+  /** The length of the longest row that is not an outlier. */
   readonly lengthMax: number;
   /** [1, rows] float32: 1 / |x|, 0 for outliers and zero vectors. */
   readonly weights: DeviceMatrix;
@@ -34,7 +34,7 @@ export class RowTerms {
     this.#outliers = new Set(terms.outlierRows);
   }
 
-  /** Loads the terms of the rows from..to. Null when the device has no room. */
+  /** Loads the terms of the rows from..to. Returns null when the device has no room. */
   static load(
     device: MatrixDevice,
     norms: BlockNorms,
@@ -76,7 +76,7 @@ export class RowTerms {
   }
 }
 
-/** Whether there are so few outliers that a scan of the other rows pays. */
+/** Whether there are few enough outliers that a scan of the other rows is worthwhile. */
 export function shouldScan(norms: BlockNorms, from: number, to: number): boolean {
   const isOutlier = outlierTest(norms, from, to);
   let outlierCount = 0;
@@ -84,7 +84,7 @@ export function shouldScan(norms: BlockNorms, from: number, to: number): boolean
   return outlierCount * ROWS_PER_OUTLIER_MIN <= to - from;
 }
 
-/** The test for outliers by x·x: rows that need scaling, or are much longer than those that do not. */
+/** Returns the test for outliers by x·x: rows that need scaling or are much longer than those that do not. */
 function outlierTest(norms: BlockNorms, from: number, to: number): (square: number) => boolean {
   const isScaled = (square: number) =>
     square !== 0 && (square < PLAIN_SQUARE_MIN || square > PLAIN_SQUARE_MAX);

@@ -5,13 +5,13 @@
 export const PLAIN_SQUARE_MIN = 2 ** -40;
 export const PLAIN_SQUARE_MAX = 2 ** 40;
 
-/** The scale of a row with this canonical x·x: 1, or the power of two that makes its length 1 to 2. */
+/** Returns the scale of a row with this canonical x·x: 1, or the power of two that makes its length 1 to 2. */
 export function rowScale(square: number): number {
   if (square >= PLAIN_SQUARE_MIN && square <= PLAIN_SQUARE_MAX) return 1;
   return unitScale(square);
 }
 
-/** The power of two that makes the length of a vector with this x·x 1 to 2; 1 for a zero vector. */
+/** Returns the power of two that makes the length of a vector with this x·x 1 to 2; 1 for a zero vector. */
 export function unitScale(square: number): number {
   return square === 0 ? 1 : powerOfTwo(-Math.floor(Math.log2(square) / 2));
 }
@@ -19,7 +19,7 @@ export function unitScale(square: number): number {
 const bits = new BigInt64Array(1);
 const double = new Float64Array(bits.buffer);
 
-/** Exactly 2^exponent, for −1022 to 1023. The `**` operator does not guarantee exactness. */
+/** Returns exactly 2^exponent, for −1022 to 1023. The `**` operator does not guarantee exactness. */
 function powerOfTwo(exponent: number): number {
   bits[0] = BigInt(exponent + 1023) << 52n;
   return double[0]!;

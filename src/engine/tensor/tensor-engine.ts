@@ -23,16 +23,16 @@ import type {
   TensorWorkerData,
 } from './tensor-worker.js';
 
-/** Consecutive failures of the thread, without an answer between, after which it is not restarted. */
+/** Consecutive failures of the thread, without an answer in between, after which it is not restarted. */
 const FAILURES_MAX = 3;
 
 export interface TensorEngineOptions {
   readonly device: TensorDeviceName;
   /** Answers when the thread cannot. */
   readonly fallback: SearchBlock;
-  /** Bytes for resident rows and their norms, up to the limit of the device; its default if undefined. */
+  /** Bytes for resident rows and their norms, up to the limit of the device; by default the device's own choice. */
   readonly residentBytesMax?: number;
-  /** Called when the thread fails; `isLast` when it will not be restarted. */
+  /** Called when the thread fails; `isLast` if it will not be restarted. */
   readonly onThreadFailure?: (error: Error, isLast: boolean) => void;
   /** The module of the thread, for tests. */
   readonly workerUrl?: URL;
@@ -47,7 +47,7 @@ export async function createTensorEngine(options: TensorEngineOptions): Promise<
 
 interface PendingSearch {
   resolve(hits: BlockHits[] | null): void;
-  /** The thread ended before it answered. */
+  /** Called when the thread ended before it answered. */
   abandon(): void;
 }
 
@@ -84,7 +84,7 @@ export class TensorEngine implements Engine {
       residentBytesMax: this.#options.residentBytesMax ?? null,
     };
     const workerUrl = this.#options.workerUrl ?? programFile('engine/tensor/tensor-worker.js');
-    // Native libraries read the process environment, which a thread changes only if it shares it.
+    // Native libraries read the process environment, which a thread can change only if it shares it.
     const worker = new Worker(workerUrl, { workerData, env: SHARE_ENV });
     this.#worker = worker;
     return new Promise((resolve, reject) => {
@@ -138,12 +138,12 @@ export class TensorEngine implements Engine {
     return this.#fallbackSearchCount;
   }
 
-  /** The device, as reported by the latest start of the thread; null before. */
+  /** The device as reported by the latest start of the thread; null before the first. */
   get device(): DeviceInfo | null {
     return this.#deviceFacts;
   }
 
-  /** Searches under way are answered by the fallback. */
+  /** Pending searches are answered by the fallback. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const worker = this.#worker;
@@ -171,7 +171,7 @@ export class TensorEngine implements Engine {
     return results.flat();
   }
 
-  /** Null when the thread cannot answer, or the search was aborted. */
+  /** Returns null when the thread cannot answer or the search was aborted. */
   #searchOnThread(
     block: VectorBlock,
     packed: PackedQueries,

@@ -1,6 +1,6 @@
-// Searches a block by matrix products of many queries at once; where a product does not pay, rows are
-// scored canonically. Devices differ in how a product becomes candidates: product-scan.ts and
-// top-scan.ts. Answers are exact in any case: exact-top-k-selector.ts.
+// Searches a block by matrix products of many queries at once; where a product is not worthwhile, rows are
+// scored canonically. How a product becomes candidates depends on the device: see product-scan.ts and
+// top-scan.ts. Answers are exact in any case: see exact-top-k-selector.ts.
 
 import { countBitsBetween } from '../../common/bitmap.js';
 import type { VectorBlock } from '../../common/types.js';
@@ -14,8 +14,9 @@ import type { RowRange } from './tensor-scan.js';
 import { TopScan } from './top-scan.js';
 
 /**
- * A chunk is scanned for a query if at least one row in this many passes; fewer rows are scored. For
- * a row, scoring costs 6 times as much as scanning with one query, and 11 times with a full batch.
+ * A chunk is scanned for a query if at least one row in this many passes its filter; otherwise the passing rows
+ * are scored. Per row, scoring costs 6 times as much as scanning with one query, and 11 times as much as with a
+ * full batch.
  */
 const SCANNED_ROWS_PER_PASSING_ROW = 8;
 
@@ -70,7 +71,7 @@ export class TensorProgram {
   }
 }
 
-/** Scores the rows of queries that few rows pass. Returns the selections that need a scan. */
+/** Scores the rows of queries with few passing rows. Returns the selections that need a scan. */
 function scoreSparse(
   selections: readonly ExactTopKSelector[],
   { from, to }: RowRange,

@@ -10,11 +10,11 @@ export interface RowRange {
 /** The scan of one batch over one block. */
 export interface TensorScan {
   /**
-   * Collects candidates among the rows of a chunk, now or in `finish`. Returns 'unsuited', with nothing
-   * done, when a product does not pay, and 'no room' when the device has no room for it.
+   * Collects candidates among the rows of a chunk, now or in `finish`. Returns 'unsuited', without having done
+   * anything, when a product is not worthwhile, and 'no room' when the device has no room for it.
    */
   scan(range: RowRange, scanned: readonly ExactTopKSelector[]): 'scanned' | 'unsuited' | 'no room';
-  /** Collects the remaining candidates; false when the device has no room. */
+  /** Collects the remaining candidates. Returns false when the device has no room. */
   finish(): boolean;
   dispose(): void;
 }

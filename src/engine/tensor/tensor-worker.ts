@@ -30,7 +30,7 @@ export type TensorRequest =
       readonly searchId: number;
       readonly block: VectorBlock;
       readonly packed: PackedQueries;
-      /** Shared [1] int32: not 0 after the caller has aborted the search. */
+      /** Shared [1] int32; not 0 after the caller has aborted the search. */
       readonly abandoned: Int32Array;
     }
   | { readonly kind: 'unload'; readonly key: string };
@@ -50,7 +50,7 @@ const port = parentPort;
 assert(port !== null, 'the tensor worker runs in a worker thread');
 
 const options = workerData as TensorWorkerData;
-// A rejection is an error of the thread, which the engine is told.
+// A rejection becomes an error of the thread, of which the engine is notified.
 createDevice(options.device).then(serve);
 
 function serve(device: MatrixDevice): void {

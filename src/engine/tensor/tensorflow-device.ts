@@ -1,8 +1,8 @@
-// A matrix device over TensorFlow's binding for Node, on a CUDA GPU or on TensorFlow's CPU library. The
-// only file that uses the binding. It must run in its own thread, because reading blocks, and share the
+// A matrix device over TensorFlow's binding for Node, on a CUDA GPU or on TensorFlow's CPU library. This is the
+// only file that uses the binding. It must run in a thread of its own, because reading blocks, and share the
 // environment of the process, which the library reads.
 //
-// On Ampere and later GPUs cuBLAS multiplies as TF32 unless the environment forbids it, as is done here
+// On Ampere and later GPUs cuBLAS multiplies as TF32 unless the environment forbids it, which this file does
 // before the library is loaded. A probe measures the error of products and selects the error bound.
 
 import { execFileSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import { packageFile } from '../../common/package-files.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
 
-/** scripts/install-tensorflow.mjs installs the package there. */
+/** scripts/install-tensorflow.mjs installs the package in this folder. */
 const INSTALLED = packageFile('build/tensorflow/package.json');
 
 /** Variables that the library reads when it is loaded. Values set by the operator are kept. */
@@ -70,7 +70,7 @@ class TensorflowDevice implements TopDevice {
   readonly kind = 'top';
   readonly name: string;
   readonly hasOwnMemory: boolean;
-  /** On a GPU, enough to hide the cost of calls, with products of 128 MiB for 256 queries. */
+  /** On a GPU, large enough to hide the cost of calls; products for 256 queries then take 128 MiB. */
   readonly chunkValuesMax: number;
   readonly chunkRowsMax: number;
   readonly residentBytesUsual: number;
@@ -167,7 +167,7 @@ class TensorflowDevice implements TopDevice {
     return rowCount * columnCount * 4;
   }
 
-  /** Without the constant of the capping operation. */
+  /** Does not count the constant of the capping operation. */
   matrixCount(): number {
     return this.#tf.memory().numTensors - 1;
   }
@@ -195,7 +195,7 @@ class TensorflowDevice implements TopDevice {
     return isTf32;
   }
 
-  /** The largest relative error of a product of matrices filled with one value. */
+  /** Returns the largest relative error of a product of matrices filled with one value. */
   #largestError(value: number, rowCount: number, dimension: number, columnCount: number): number {
     const tf = this.#tf;
     const product = tf.tidy(() => {
@@ -213,9 +213,9 @@ class TensorflowDevice implements TopDevice {
   }
 }
 
-/** Why TensorFlow cannot be used, found out without loading it; null if it may be usable. */
+/** Returns why TensorFlow cannot be used, determined without loading it; null if it may be usable. */
 export function unavailableReason({ needsGpu }: { readonly needsGpu: boolean }): string | null {
-  // The second is the GPU device of the Windows Subsystem for Linux.
+  // The second path is the GPU device of the Windows Subsystem for Linux.
   const hasDriver = ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
   if (needsGpu && !hasDriver) return 'no NVIDIA driver was found';
   try {
@@ -226,7 +226,7 @@ export function unavailableReason({ needsGpu }: { readonly needsGpu: boolean }):
   }
 }
 
-/** Rejects, with a message for an operator, when the binding is not installed or does not load. */
+/** Rejects with a message for an operator when the binding is not installed or does not load. */
 export async function createTensorflowDevice(): Promise<TopDevice> {
   for (const [name, value] of Object.entries(ENVIRONMENT)) process.env[name] ??= value;
   const tf = loadPackage();
@@ -235,7 +235,7 @@ export async function createTensorflowDevice(): Promise<TopDevice> {
   return new TensorflowDevice(tf);
 }
 
-/** Resolves packages from the install script's folder if there is one, else from node_modules. */
+/** Resolves packages from the install script's folder if it exists, otherwise from node_modules. */
 function createPackageRequire(): NodeJS.Require {
   return createRequire(existsSync(INSTALLED) ? INSTALLED : import.meta.url);
 }
@@ -255,7 +255,7 @@ function loadPackage(): TensorFlow {
   }
 }
 
-/** Runs `work`; returns null when the device is out of memory. Other errors are thrown. */
+/** Runs `work`. Returns null when the device is out of memory; throws other errors. */
 function nullIfOutOfMemory<Result>(work: () => Result): Result | null {
   try {
     return work();

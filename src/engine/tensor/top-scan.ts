@@ -1,6 +1,6 @@
-// The scan of a batch over a block on a device that returns the best columns of a product. Each chunk
-// gives each query its rows with the largest keys; the rows of all chunks are read in one transfer.
-// While a row that was not returned may still be in an answer, more rows of its chunk are requested.
+// The scan of a batch over a block on a device that returns the best columns of a product. For each query,
+// every chunk returns the rows with the largest keys; the rows of all chunks are read in one transfer. While a
+// row that was not returned may still be in an answer, more rows of its chunk are requested.
 
 import { countBitsBetween } from '../../common/bitmap.js';
 import { isDistance, type VectorBlock } from '../../common/types.js';
@@ -12,16 +12,16 @@ import { QueryOperands } from './query-operands.js';
 import type { RowTerms } from './row-terms.js';
 import type { RowRange, TensorScan } from './tensor-scan.js';
 
-/** Rows requested beside k, so that rows close behind the k-th need no second request. */
+/** Rows requested in addition to k, so that rows close behind the k-th need no second request. */
 const MARGIN_ROWS = 16;
 
-/** The extra rows requested when queries with different filters share a product. */
+/** The factor by which more rows are requested when queries with different filters share a product. */
 const FILTER_MARGIN = 1.25;
 
 /** The factor by which the number of requested rows grows from request to request. */
 const WIDENING = 8;
 
-/** If at least one row in this many is requested, all are. */
+/** If at least one row in this many is requested, all rows are. */
 const ROWS_PER_REQUESTED_ROW_MIN = 4;
 
 /** Keys (8 bytes each) that may wait on the device to be read, unless one product has more. */
@@ -37,7 +37,7 @@ interface ResidentChunk {
   readonly terms: RowTerms;
 }
 
-/** A query's request for rows of a chunk, beside those it has seen. */
+/** A query's request for rows of a chunk beyond those it has already received. */
 interface TopKRequest {
   readonly selection: ExactTopKSelector;
   readonly countMin: number;
@@ -52,13 +52,13 @@ interface PendingProduct {
   readonly top: TopColumns;
 }
 
-/** A request that may not have seen all rows of the answer yet. */
+/** A request that may not have received all rows of the answer yet. */
 interface OpenRequest {
   readonly chunk: ResidentChunk;
   readonly request: TopKRequest;
   readonly count: number;
   readonly lastKey: number;
-  /** The columns that it has seen with this request. */
+  /** The columns received for this request. */
   readonly columns: Float32Array;
 }
 
@@ -103,7 +103,7 @@ export class TopScan implements TensorScan {
         continue;
       }
       for (const row of chunk.terms.outlierRows) selection.score(row, row + 1);
-      // Rows that were added to the block after the chunk was loaded.
+      // These rows were added to the block after the chunk was loaded.
       selection.score(from + matrix.columnCount, to);
       requests.push({ selection, countMin: 0, seen: null });
     }
@@ -125,13 +125,13 @@ export class TopScan implements TensorScan {
     this.#groups = [];
   }
 
-  /** Frees room for the next batch: the device has less than expected. */
+  /** Frees room for the next batch, because the device has less memory than expected. */
   #giveUp(): 'no room' {
     this.#cache.shrink();
     return 'no room';
   }
 
-  /** Starts the products of the requests; false when there is no room. */
+  /** Starts the products of the requests. Returns false when there is no room. */
   #request(chunk: ResidentChunk, requests: readonly TopKRequest[]): boolean {
     for (const metric of new Set(requests.map(({ selection }) => selection.query.metric))) {
       const ofMetric = requests.filter(({ selection }) => selection.query.metric === metric);
@@ -180,7 +180,7 @@ export class TopScan implements TensorScan {
     return true;
   }
 
-  /** Reads all waiting products and collects their rows; false when there is no room. */
+  /** Reads all waiting products and collects their rows. Returns false when there is no room. */
   #read(): boolean {
     const waiting = this.#waiting;
     if (waiting.length === 0) return true;
@@ -192,14 +192,14 @@ export class TopScan implements TensorScan {
     this.#waiting = [];
     this.#waitingKeyCount = 0;
     for (const [index, product] of waiting.entries()) collect(product, read[index]!);
-    // After all chunks have raised the thresholds.
+    // Runs after all chunks have raised the thresholds.
     for (const [index, product] of waiting.entries()) {
       this.#open.push(...openRequests(product, read[index]!));
     }
     return true;
   }
 
-  /** Requests more rows where unseen rows may be in the answer; false when there is no room. */
+  /** Requests more rows where unseen rows may be in the answer. Returns false when there is no room. */
   #widen(): boolean {
     const open = this.#open;
     this.#open = [];
@@ -259,7 +259,7 @@ function groupByCount(
     const passingCount =
       query.rows === null ? end - firstRow : countBitsBetween(query.rows, firstRow, end);
     if (passingCount <= 0) continue;
-    // The share of the rows that the product chooses among that pass the query's filter.
+    // The share of rows that pass the query's filter among those that the product chooses from.
     const share = Math.min(1, passingCount / wantedCount);
     const margin = share < 1 ? FILTER_MARGIN : 1;
     const wanted = ((Math.min(query.k, passingCount) + MARGIN_ROWS) / share) * margin;
@@ -274,7 +274,7 @@ function groupByCount(
   return [...groups.values()];
 }
 
-/** `keyCap` with a margin for rounding to float32. */
+/** Returns `keyCap` with a margin for rounding to float32. */
 function capOf(selection: ExactTopKSelector, { lengthMax }: RowTerms): number {
   const cap = selection.keyCap(lengthMax);
   return cap + Math.abs(cap) * 2 ** -22 + 2 ** -120;
@@ -319,8 +319,8 @@ interface RowMask {
 }
 
 /**
- * The mask of the rows of a chunk that any query searches, to be added to keys. `firstRow` is a
- * multiple of 32. Null when some query searches all rows.
+ * Creates the mask of the rows of a chunk that any query searches, to be added to keys. `firstRow` is a
+ * multiple of 32. Returns null when some query searches all rows.
  */
 function createRowMask(
   selections: readonly ExactTopKSelector[],
@@ -350,7 +350,7 @@ function createRowMask(
   return { values, wantedCount };
 }
 
-/** Sets the bits of the rows from..to that `words` has, or all of them if it is null. */
+/** Sets the bits of the rows from..to that are set in `words`, or all of them if it is null. */
 function addWords(wanted: Uint32Array, words: Uint32Array | null, from: number, to: number): void {
   const firstWord = from >>> 5;
   const lastWord = (to - 1) >>> 5;

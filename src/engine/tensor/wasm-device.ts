@@ -1,5 +1,5 @@
-// A matrix device over the WebAssembly backend of TensorFlow.js. The only file that uses TensorFlow.js.
-// It must run in its own thread, because products block.
+// A matrix device over the WebAssembly backend of TensorFlow.js. This is the only file that uses TensorFlow.js.
+// It must run in a thread of its own, because products block.
 
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
@@ -20,9 +20,8 @@ import { assert } from '../../common/errors.js';
 import { type DeviceMatrix, floatProductError, type ProductDevice } from './matrix-device.js';
 
 /**
- * Bytes requested beyond an allocation: room for the allocator's records and a kernel's small buffers,
- * and a large step when the heap grows, since growing often is slow. Untouched memory costs address
- * space only.
+ * Bytes requested beyond an allocation: room for the allocator's records and a kernel's small buffers, and a
+ * large step when the heap grows, since growing often is slow. Untouched memory costs only address space.
  */
 const SLACK_BYTES = 2 ** 26;
 
@@ -30,7 +29,7 @@ class TensorMatrix implements DeviceMatrix {
   readonly rowCount: number;
   readonly columnCount: number;
   readonly tensor: Tensor2D;
-  /** Whether only the backend's packed copy is left, which is usable as a right operand only. */
+  /** Whether only the backend's packed copy is left, which can only be a right operand. */
   isPacked = false;
 
   constructor(tensor: Tensor2D) {
@@ -60,7 +59,7 @@ class WasmDevice implements ProductDevice {
   readonly hasOwnMemory = false;
   /** 4 MiB: enough to hide the cost of a call, and small enough for the caches during a batch. */
   readonly chunkValuesMax = 2 ** 20;
-  /** Products of 256 queries with it are 16 MiB. */
+  /** Limits the product with 256 queries to 16 MiB. */
   readonly chunkRowsMax = 16_384;
   /** WebAssembly memory is limited to 4 GiB; products and queries need some of it. */
   readonly residentBytesUsual = 2 ** 30;
@@ -94,7 +93,7 @@ class WasmDevice implements ProductDevice {
     return floatProductError(dimension);
   }
 
-  /** Bytes of the packed copy that the backend keeps of a right operand. */
+  /** Counts the packed copy that the backend keeps of a right operand. */
   residentBytes(rowCount: number, columnCount: number): number {
     return rowCount * columnCount * 4;
   }
@@ -118,7 +117,7 @@ class WasmDevice implements ProductDevice {
     record.memoryOffset = null;
   }
 
-  /** Whether an allocation would succeed. The backend does not check: a failure corrupts its heap. */
+  /** Whether an allocation would succeed. The backend does not check: a failing allocation corrupts its heap. */
   #hasRoom(byteCount: number): boolean {
     const allocator = this.#backend.wasm as unknown as Allocator;
     const pointer = allocator._malloc(byteCount + SLACK_BYTES);
@@ -128,10 +127,10 @@ class WasmDevice implements ProductDevice {
   }
 }
 
-/** Rejects when the backend does not start: no WebAssembly, or its files are missing. */
+/** Rejects when the backend does not start: WebAssembly is not supported or its files are missing. */
 export async function createWasmDevice(): Promise<ProductDevice> {
   const require = createRequire(import.meta.url);
-  // The binaries are beside the package's entry, where the backend does not look for them in Node.
+  // The binaries are next to the package's entry point, where the backend does not look for them in Node.
   setWasmPaths(`${dirname(require.resolve('@tensorflow/tfjs-backend-wasm'))}/`);
   enableProdMode();
   if (!(await setBackend('wasm'))) throw new Error('the WebAssembly backend did not start');
