@@ -13,6 +13,7 @@ import {
   writeMarker,
 } from './backup-marker.js';
 import { type BaseSource, writeBase } from './base.js';
+import { blobNamesIn } from './blob-files.js';
 import { FOLDER_MODE, translateDiskError } from './disk.js';
 import type { Head } from './frame.js';
 import { fileName, JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
@@ -186,11 +187,6 @@ async function listFiles(backup: string): Promise<string[]> {
   const names = [BACKUP_BASE];
   // The next start recreates a missing mark and warns about it.
   if ((await readdir(backup)).includes(MARK_FILE)) names.push(MARK_FILE);
-  const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
-  for (const { name } of folders.filter((entry) => entry.isDirectory())) {
-    for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {
-      names.push(join(BLOB_FOLDER, name, file));
-    }
-  }
-  return names;
+  const blobs = await blobNamesIn(join(backup, BLOB_FOLDER));
+  return [...names, ...blobs.map((name) => join(BLOB_FOLDER, name))];
 }

@@ -183,12 +183,7 @@ export class BlobFiles {
       slash <= 0
         ? (await foldersIn(this.#directory)).filter((folder) => folder.startsWith(prefix))
         : [prefix.slice(0, slash)];
-    const names: string[] = [];
-    for (const folder of folders) {
-      const files = await filesIn(join(this.#directory, folder));
-      names.push(...files.map((file) => `${folder}/${file}`));
-    }
-    return names
+    return (await namesIn(this.#directory, folders))
       .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
       .filter((name) => !this.#retainedNames.has(name))
       .sort();
@@ -215,6 +210,20 @@ export function assertStoreBlobName(name: string): void {
 async function foldersIn(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+/** The names of all blobs in a directory, including unfinished ones. Throws errors of the system. */
+export async function blobNamesIn(directory: string): Promise<string[]> {
+  return namesIn(directory, await foldersIn(directory));
+}
+
+async function namesIn(directory: string, folders: readonly string[]): Promise<string[]> {
+  const names: string[] = [];
+  for (const folder of folders) {
+    const files = await filesIn(join(directory, folder));
+    names.push(...files.map((file) => `${folder}/${file}`));
+  }
+  return names;
 }
 
 /** Returns nothing for a missing folder, or for a file. */

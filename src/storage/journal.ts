@@ -1,9 +1,7 @@
 // The journal of an open store. Each commit group is a frame that is appended to the last log and is on disk once
 // added. From time to time a base with the whole state is written, and files that nothing refers to are removed.
 
-import { fdatasync as fdatasyncWithCallback, ftruncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import { type BaseSource, writeBase } from './base.js';
 import {
@@ -14,14 +12,12 @@ import {
   requireFreeSpace,
   syncFolder,
   translateDiskError,
-  writeParts,
 } from './disk.js';
 import { entriesOf, type FrameBuilder, type Head } from './frame.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
 import type { BaseSize, JournalContent, LogEnd } from './journal-reader.js';
+import { LogWriter } from './log-writer.js';
 import { type Change, StoreState } from './store-state.js';
-
-const fdatasync = promisify(fdatasyncWithCallback);
 
 export interface JournalOptions {
   readonly directory: string;
@@ -50,16 +46,6 @@ const SHORT_LOG_BYTES_MAX = REMOVAL_SPACE_BYTES / 2;
 /** Space that a base leaves free. */
 const SPARE_BYTES = 1024 * 1024;
 
-/**
- * Zeros written after the last frame, so that appending does not change the length of the file, which would make a sync
- * slower. The last `RESERVE_BYTES` of them are kept for commits that remove something, such as deletions and
- * checkpoints, which therefore succeed on a full disk.
- */
-const AHEAD_BYTES = 1024 * 1024;
-const RESERVE_BYTES = 256 * 1024;
-/** After longer frames, only the reserve is written ahead. */
-const SHORT_FRAME_BYTES_MAX = 64 * 1024;
-const ZEROS = Buffer.alloc(AHEAD_BYTES);
 /** Short commits that remove nothing leave nothing to tidy. */
 const UNTIDY_BYTES_MAX = 64 * 1024;
 /** Pause after a failed base. */
@@ -78,10 +64,7 @@ export class Journal {
   /** Total size of the frames after the base. */
   #bytesSinceBase: number;
   /** The log that frames are appended to. */
-  #log: { readonly number: number; readonly descriptor: number };
-  /** Where the next frame goes, and how far the file has been written. */
-  #offset: number;
-  #endOfFile: number;
+  #log: LogWriter;
   #baseWrite: Promise<void> | undefined;
   #isClosing = false;
   /** When a failed base may be retried, in milliseconds of the monotonic clock. */
@@ -104,9 +87,7 @@ export class Journal {
     this.#head = content.head;
     this.#base = content.base;
     this.#bytesSinceBase = content.logBytes;
-    this.#log = { number: log.file, descriptor: files.openForWriting(log.file) };
-    this.#offset = log.offset;
-    this.#endOfFile = Math.max(log.offset, files.sizeOf(log.file));
+    this.#log = LogWriter.open(files, log);
   }
 
   /** Continues where the journal ends, and cuts off an unfinished frame. Throws errors of the system. */
@@ -114,9 +95,10 @@ export class Journal {
     const { files, content } = options;
     const last = content.last ?? { file: content.base.number + 1, offset: 0 };
     const journal = new Journal(options, last);
-    if (content.isTorn) await journal.#clearTail();
-    if (content.last !== null) await journal.#rewriteUnacknowledged(content.last);
-    await fdatasync(journal.#log.descriptor);
+    const log = journal.#log;
+    if (content.isTorn) await log.clearTail();
+    if (content.last !== null) await log.rewriteUnacknowledged(files, content.last);
+    await log.sync();
     await syncFolder(journal.#folder);
     await files.removeUnfinished();
     await journal.tidy();
@@ -127,7 +109,7 @@ export class Journal {
     return this.#head;
   }
 
-  /** The position in the journal that a base of the current state has to name. */
+  /** The head and the seed that a base of the current state has to record. */
   get origin(): { readonly head: Head; readonly seed: number } {
     return { head: this.#head, seed: this.#seed };
   }
@@ -141,22 +123,10 @@ export class Journal {
       await this.#makeRoom(builder.byteLength + REMOVAL_SPACE_BYTES);
       if (this.#isLogFull()) await this.#startLog(this.files.nextNumber);
     }
-    const { parts, frame } = builder.finish(this.#head, this.#offset, this.#seed);
-    if (frame.end + RESERVE_BYTES <= this.#endOfFile) await this.#write(parts);
-    else {
-      const isShort = builder.byteLength <= SHORT_FRAME_BYTES_MAX;
-      const ahead = isShort ? AHEAD_BYTES : RESERVE_BYTES;
-      try {
-        await this.#write([...parts, ZEROS.subarray(0, ahead)]);
-        this.#endOfFile = frame.end + ahead;
-      } catch (error) {
-        const isFull = error instanceof SagittaError;
-        if (!isFull || !mayUseReserve || frame.end > this.#endOfFile) throw error;
-        await this.#write(parts);
-      }
-    }
+    const finished = builder.finish(this.#head, this.#log.offset, this.#seed);
+    await this.#log.append(finished, mayUseReserve);
+    const { frame } = finished;
     this.#bytesSinceBase += frame.end - frame.offset;
-    this.#offset = frame.end;
     this.#head = frame.head;
     this.#untidyBytes += frame.end - frame.offset;
     for (const entry of entriesOf(frame, this.#log.number)) {
@@ -166,8 +136,8 @@ export class Journal {
   }
 
   #isLogFull(): boolean {
-    if (this.#offset >= this.#logBytesMax) return true;
-    return this.#offset >= SHORT_LOG_BYTES_MAX && isDiskLow(this.#directory);
+    if (this.#log.offset >= this.#logBytesMax) return true;
+    return this.#log.offset >= SHORT_LOG_BYTES_MAX && isDiskLow(this.#directory);
   }
 
   /** Waits for bases to free space. Throws `storage_full`. */
@@ -180,86 +150,18 @@ export class Journal {
     }
   }
 
-  /** Throws errors of the system, and `storage_full`, after which the next start finds no part of the write. */
-  async #write(parts: readonly Uint8Array[]): Promise<void> {
-    try {
-      await writeParts(this.#log.descriptor, parts, this.#offset);
-    } catch (error) {
-      const translated = translateDiskError(error);
-      if (translated instanceof SagittaError) {
-        await this.#clearTail();
-        await fdatasync(this.#log.descriptor);
-      }
-      throw translated;
-    }
-  }
-
-  /**
-   * Clears everything after the last frame except the zeros written ahead, which a full disk may need. Throws errors of
-   * the system.
-   */
-  async #clearTail(): Promise<void> {
-    const { descriptor } = this.#log;
-    this.#endOfFile = Math.min(this.#endOfFile, this.#offset + AHEAD_BYTES);
-    ftruncateSync(descriptor, this.#endOfFile);
-    await writeParts(descriptor, [ZEROS.subarray(0, this.#endOfFile - this.#offset)], this.#offset);
-  }
-
-  /**
-   * After a failed write, the page cache may hold data that is not on disk but counts as written. Frames that the start
-   * has read and that may not have been acknowledged are therefore written again. Throws errors of the system.
-   */
-  async #rewriteUnacknowledged({ file, offset, unacknowledgedFrom }: LogEnd): Promise<void> {
-    if (unacknowledgedFrom === offset) return;
-    const bytes = this.files.readBytes(file, unacknowledgedFrom, offset - unacknowledgedFrom);
-    await writeParts(this.#log.descriptor, [bytes], unacknowledgedFrom);
-  }
-
   /** Throws `storage_full` and errors of the system, and then keeps the current log. */
   async #startLog(number: number): Promise<void> {
     try {
-      const descriptor = this.files.openForWriting(number);
-      const reserved = await this.#reserveIn(descriptor);
+      const next = await this.#log.startNext(this.files, number);
       await syncFolder(this.#folder);
       // The current log no longer needs what was written ahead.
-      this.#cut();
-      this.#log = { number, descriptor };
-      this.#offset = 0;
-      this.#endOfFile = reserved;
+      this.#log.cut();
+      this.#log = next;
     } catch (error) {
       if (this.files.has(number)) await this.files.remove([number]);
       throw translateDiskError(error);
     }
-  }
-
-  /**
-   * Writes the reserve of a new log and returns its size. On a full disk it is half as large, and the current log gives
-   * up its own reserve for it and for the base that should free space. Throws errors of the system.
-   */
-  async #reserveIn(descriptor: number): Promise<number> {
-    const reserve = ZEROS.subarray(0, RESERVE_BYTES);
-    try {
-      await writeParts(descriptor, [reserve], 0);
-      return RESERVE_BYTES;
-    } catch (error) {
-      if (!(translateDiskError(error) instanceof SagittaError)) throw error;
-    }
-    ftruncateSync(descriptor, 0);
-    this.#cut();
-    try {
-      await writeParts(descriptor, [reserve.subarray(0, RESERVE_BYTES / 2)], 0);
-      return RESERVE_BYTES / 2;
-    } catch (error) {
-      ftruncateSync(descriptor, 0);
-      await writeParts(this.#log.descriptor, [reserve], this.#offset);
-      this.#endOfFile = this.#offset + RESERVE_BYTES;
-      throw error;
-    }
-  }
-
-  #cut(): void {
-    ftruncateSync(this.#log.descriptor, this.#offset);
-    this.#endOfFile = this.#offset;
   }
 
   /** Removes unneeded files and starts a base if one is due. Must be called between frames; never throws. */
@@ -268,7 +170,7 @@ export class Journal {
     this.#untidyBytes = 0;
     await this.#removeDead();
     if (this.#baseWrite !== undefined || !this.#isBaseDue()) return;
-    const isUnused = this.#offset === 0 && !this.files.has(this.#log.number - 1);
+    const isUnused = this.#log.offset === 0 && !this.files.has(this.#log.number - 1);
     try {
       // Leaves a number for the base, which precedes the logs after it.
       if (!isUnused) await this.#startLog(this.files.nextNumber + 1);
@@ -336,7 +238,7 @@ export class Journal {
   /** Excludes the entries of a base, as the next one has them as well. */
   #bytesIn(number: number): number {
     if (number === this.#base.number) return this.#base.bodyBytes;
-    return number === this.#log.number ? this.#offset : this.files.sizeOf(number);
+    return number === this.#log.number ? this.#log.offset : this.files.sizeOf(number);
   }
 
   /** Never throws. */

@@ -2,12 +2,12 @@
 // directory is locked during the inspection, so that no process opens it; a backup is not.
 
 import { constants, existsSync } from 'node:fs';
-import { access, readdir, rmdir, stat } from 'node:fs/promises';
+import { access, rmdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { BACKUP_BASE } from './backup.js';
 import { type BackupMarker, digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
-import { readWholeBlob } from './blob-files.js';
+import { blobNamesIn, readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { type Extent, isExtent } from './extent.js';
 import { JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
@@ -179,11 +179,8 @@ async function lockForInspection(directory: string): Promise<() => Promise<void>
 
 async function listBlobs(folder: string): Promise<Map<string, number>> {
   const blobs = new Map<string, number>();
-  const folders = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  for (const { name } of folders.filter((entry) => entry.isDirectory())) {
-    for (const file of await readdir(join(folder, name))) {
-      blobs.set(`${name}/${file}`, (await stat(join(folder, name, file))).size);
-    }
+  for (const name of await blobNamesIn(folder).catch(() => [])) {
+    blobs.set(name, (await stat(join(folder, name))).size);
   }
   return blobs;
 }
