@@ -1,4 +1,4 @@
-// Selects the target: the fastest when the library is loaded, or another by name.
+// Selects the target: the fastest one when the library is loaded, or another one by name.
 
 #include <atomic>
 #include <cstring>
@@ -32,7 +32,7 @@ bool has_avx512_vnni() {
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl");
 }
-/** CPUID leaf 7, subleaf 1, EAX bit 4. Older compilers do not know the feature's name. */
+/** Reads CPUID leaf 7, subleaf 1, EAX bit 4, because older compilers do not know the feature's name. */
 bool has_avx_vnni() {
   if (!has_avx2()) return false;
   uint32_t a = 7;

@@ -15,7 +15,7 @@
 
 using namespace sagitta;
 
-/** Has one of the two. */
+/** One of the two members is null. */
 struct sagitta_search {
   std::unique_ptr<search> top;
   std::unique_ptr<count_before> count;

@@ -10,8 +10,8 @@
 //
 // so that one 512-bit register holds four dimensions of all 16 rows, the shape that VPDPBUSD
 // multiplies with four broadcast dimensions of a query. Codes are unsigned because that instruction
-// takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends on the query
-// only.
+// takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends only on the
+// query.
 //
 // Coarse codes represent the same rows with two bits, and with four bits, per dimension, for searches
 // that are bound by the bytes they read. They are codes of rotated rows (search/rotation.h) and stored
@@ -69,19 +69,19 @@ constexpr uint32_t panel_count(uint32_t row_count) {
   return (row_count + panel_rows - 1) / panel_rows;
 }
 
-/** The least dimension of rows with coarse codes: with fewer, their facts take what the codes save. */
+/** The smallest dimension with coarse codes: below it, the facts of rows take up what the codes save. */
 inline constexpr uint32_t coarse_dimension_min = SAGITTA_COARSE_DIMENSION_MIN;
 inline constexpr uint32_t coarse_chunk_dimensions = 64;
 inline constexpr uint32_t coarse_chunk_bytes = 16;
 
 /**
- * Of |y| / σ: the number of thresholds reached is the magnitude 0…7 of a code. The fourth is the first
- * level's.
+ * Thresholds of |y| / σ: the number of thresholds reached is the magnitude 0…7 of a code. The fourth is the
+ * only threshold of the first level.
  */
 inline constexpr float coarse_thresholds[7] = {0.25f, 0.5f, 0.75f, 1.0f, 1.36f, 1.8f, 2.4f};
-/** What the magnitudes of the second level stand for: about 23 times the centers between thresholds. */
+/** The values of the magnitudes of the second level: about 23 times the centers between thresholds. */
 inline constexpr int8_t refined_levels[8] = {3, 9, 14, 20, 27, 36, 47, 63};
-/** Added to the second level, whose codes are multiplied as unsigned bytes. */
+/** Added to the values of the second level, whose codes are multiplied as unsigned bytes. */
 inline constexpr int32_t refined_offset = 64;
 
 struct refined_facts {
@@ -100,7 +100,7 @@ constexpr uint32_t coarse_row_bytes(uint32_t dimension) {
 /** Loads of whole registers read up to this many bytes past a row. */
 inline constexpr size_t coarse_padding = 64;
 
-/** A packed query has four times the bytes of a row, which is filled up to whole registers. */
+/** A packed query takes four times the bytes of a row, which is padded to whole registers. */
 constexpr size_t coarse_query_bytes(uint32_t dimension) {
   return 4 * ((size_t{coarse_row_bytes(dimension)} + 63) / 64 * 64);
 }

@@ -31,13 +31,13 @@ struct scan_weights {
 struct scan_query : scan_weights {
   /** Packed by the target's `pack_query`. */
   const uint8_t* packed;
-  /** Where the integer sum starts: −128·Σq. */
+  /** The start of the integer sum: −128·Σq. */
   int32_t offset;
   /** Whether the query has a position; if not, the second line of the test is skipped. */
   bool has_lower;
 };
 
-/** Limits of the facts of a set of rows. */
+/** Limits on the facts of a set of rows. */
 struct row_limits {
   float residual_max;
   float norm_max;
@@ -54,16 +54,16 @@ struct scan_task {
   uint32_t panel_count;
   uint32_t dimension;
   /**
-   * Limits of all rows that are searched, which allow a cheaper test of a whole panel. `scan_coarse` does
+   * Limits on all rows that are searched, which allow a cheaper test of a whole panel. `scan_coarse` does
    * not use them.
    */
   row_limits limits;
-  /** All queries have the same `has_lower`. */
+  /** All queries have the same value of `has_lower`. */
   scan_query* const* queries;
   uint32_t query_count;
   /**
-   * Called for every panel with survivors: bit r of `survivors` is row r; `sums` are the integer
-   * products of all 16 rows. It may tighten the query's test.
+   * Called for every panel with survivors: bit r of `survivors` is row r; `sums` are the integer products
+   * of all 16 rows. The call may tighten the query's test.
    */
   void (*emit)(void* context, uint32_t query, uint32_t panel, uint32_t survivors,
                const int32_t* sums);
@@ -81,7 +81,7 @@ struct encoded_vector {
   int64_t code_square;
 };
 
-/** A packed query for sums of single rows; `offset` is where the level's sum starts. */
+/** A packed query for sums of single rows; the sum of a level starts at its `offset`. */
 struct coarse_query {
   const uint8_t* packed;
   int32_t offset;
@@ -90,7 +90,7 @@ struct coarse_query {
 
 struct rotation;
 
-/** Nanoseconds per query and dimension of a row in the cache; only their ratios to each other matter. */
+/** Nanoseconds per query and dimension of a row in the cache; only their ratios matter. */
 struct scan_costs {
   double tile_ns;
   double coarse_ns;
@@ -115,48 +115,51 @@ struct target {
   /** Packs codes in the order of `scan`: step_count · query_step_bytes bytes. */
   void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
   void (*scan)(const scan_task& task);
-  /** Limits of the first `row_count` rows, at least one, of panels that are `stride` bytes apart. */
+  /**
+   * Computes the limits of the first `row_count` rows, at least one, of panels that are `stride` bytes
+   * apart.
+   */
   row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
-   * Canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;
+   * Computes canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;
    * `count` is at most canonical_rows; x·x is not computed where `squares` is null.
    */
   void (*products)(const double* query, uint32_t dimension, const float* const* rows,
                    uint32_t count, double* products, double* squares);
 
-  /** rotated = R · values, [dimension] each; see search/rotation.h. */
+  /** Computes rotated = R · values, both [dimension]; see search/rotation.h. */
   void (*rotate)(const rotation& rotation, const float* values, float* rotated);
-  /** The coarse codes of the rows from..to, as `encode`; `rotation` is that of their dimension. */
+  /** Computes the coarse codes of the rows from..to, like `encode`; `rotation` is that of their dimension. */
   void (*encode_coarse)(const rotation& rotation, const float* values, uint32_t from, uint32_t to,
                         uint8_t* coarse, uint8_t* refinement);
-  /** Packs the codes [dimension] of a rotated query: coarse_query_bytes(dimension). */
+  /** Packs the codes [dimension] of a rotated query into coarse_query_bytes(dimension) bytes. */
   void (*pack_coarse_query)(const int8_t* codes, uint32_t dimension, uint8_t* packed);
   /** Like `scan`, over panels of coarse codes, for up to coarse_group queries. */
   void (*scan_coarse)(const scan_task& task);
-  /** The integer products of up to panel_rows rows with their codes of the first level. */
+  /** Computes the integer products of up to panel_rows rows with their codes of the first level. */
   void (*coarse_sums)(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
                       int32_t* sums);
-  /** The same with codes of the second level. */
+  /** Like `coarse_sums`, with codes of the second level. */
   void (*refined_sums)(const coarse_query& query, const uint8_t* const* coarse,
                        const uint8_t* const* refinement, uint32_t count, int32_t* sums);
-  /** The number of set bits among the first `row_count`. */
+  /** Returns the number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };
 
-/** Queries per call of `scan_coarse`: more would not fit the registers. */
+/** Queries per call of `scan_coarse`: more would not fit into the registers. */
 inline constexpr uint32_t coarse_group = 4;
 
 /** Rows per call of `products`: enough to hide the latency of the additions. */
 inline constexpr uint32_t canonical_rows = 4;
 
-/** Null where the build does not have the target. */
+/** Null if the build does not contain the target. */
 extern const target reference_target;
 extern const target* const avx2_target;
 extern const target* const avx_vnni_target;
 extern const target* const avx512_vnni_target;
 extern const target* const neon_target;
 
-/** The selected target. */
+/** Returns the selected target. */
 const target& selected_target();
 
 }  // namespace sagitta

@@ -44,12 +44,12 @@ const sagitta::peak_functions& peaks_of_target() {
   return sagitta::baseline_peaks;
 }
 
-/** Operations per second of all threads: the median of five runs of a tenth of a second. */
+/** Measures operations per second of all threads: the median of five runs of a tenth of a second. */
 double operations_per_second(uint32_t thread_count, double (*operations)(uint64_t)) {
   constexpr uint64_t rounds = 200'000;
   std::vector<double> rates;
   for (int run = 0; run < 5; run++) {
-    // On a cache line each, lest threads wait for each other's.
+    // Each on its own cache line, so that threads do not wait for each other's.
     struct alignas(64) count {
       double operations = 0;
     };
@@ -68,10 +68,10 @@ double operations_per_second(uint32_t thread_count, double (*operations)(uint64_
 /** Working sets to read: in the caches of the cores, in a shared cache, and in memory. */
 constexpr size_t read_bytes[] = {size_t{1} << 20, size_t{1} << 22, size_t{1} << 24,
                                  size_t{1} << 26, size_t{1} << 28, size_t{1} << 30};
-/** Read in one measurement, however small the working set is. */
+/** The number of bytes read in one measurement, however small the working set is. */
 constexpr size_t read_bytes_min = size_t{1} << 29;
 
-/** Bytes per second of all threads, each reading its share of the first `bytes` of the memory. */
+/** Measures bytes per second of all threads, each reading its share of the first `bytes` of the memory. */
 double read_rate(uint32_t thread_count, const sagitta::peak_functions& peaks,
                  const uint8_t* memory, size_t bytes) {
   const size_t share = bytes / thread_count / 16384 * 16384;
@@ -93,7 +93,10 @@ double read_rate(uint32_t thread_count, const sagitta::peak_functions& peaks,
   return most;
 }
 
-/** Memory of ones in huge pages, where the system has them: with others, the page tables are the limit. */
+/**
+ * Memory of ones in huge pages if the system has them; with small pages, the page tables would be the
+ * limit.
+ */
 class huge_memory {
  public:
   explicit huge_memory(size_t bytes) {
@@ -103,7 +106,7 @@ class huge_memory {
 #if defined(__linux__)
     madvise(bytes_, bytes + page_bytes, MADV_HUGEPAGE);
 #endif
-    // With a page to spare, since prefetches reach beyond the end.
+    // One extra page, since prefetches reach beyond the end.
     std::memset(bytes_, 1, bytes + page_bytes);
   }
   ~huge_memory() { std::free(bytes_); }

@@ -37,13 +37,13 @@ inline std::vector<float> create_centers(uint32_t dimension) {
   return centers;
 }
 
-/** The first seeds of rows and of queries, which are far enough apart that no vector is in both. */
+/** The first seeds of rows and of queries, far enough apart that no vector is in both. */
 constexpr uint64_t rows_seed = 1'000;
 constexpr uint64_t queries_seed = 1'000'000'000;
 
 /**
- * Unit vectors [rows, dimension] around 256 centers, or in all directions alike where `centers` is empty.
- * The seed decides, not the number of threads.
+ * Fills unit vectors [rows, dimension] around 256 centers, or in all directions alike if `centers` is
+ * empty. They depend on the seed but not on the number of threads.
  */
 inline void fill_unit_vectors(float* values, uint32_t row_count, uint32_t dimension,
                               const std::vector<float>& centers, uint64_t first_seed,

@@ -47,8 +47,8 @@ double float_loop(uint64_t rounds) {
 
 /**
  * `Step` adds `products` products of bytes to the sums of a register. The sums are never addressed as
- * memory: GCC would then load and store each of them around its instruction, and the loop would measure
- * the latency of the store buffer.
+ * memory: otherwise GCC would load and store each of them around its instruction, and the loop would
+ * measure the latency of the store buffer.
  */
 template <class Register, uint32_t products = sizeof(Register), class Step>
 double int8_loop(uint64_t rounds, const Step& step) {
@@ -59,7 +59,7 @@ double int8_loop(uint64_t rounds, const Step& step) {
   for (uint64_t round = 0; round < rounds; round++) {
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < chains; i++) {
-      // Each time, so that products are not computed once for all steps.
+      // Concealed each time, so that products are not computed once for all steps.
       conceal(left);
       sums[i] = step(sums[i], left, right);
       conceal(sums[i]);
@@ -68,7 +68,7 @@ double int8_loop(uint64_t rounds, const Step& step) {
   return 2.0 * products * chains * static_cast<double>(rounds);
 }
 
-/** Bytes of a stream that are read before the next stream. */
+/** Bytes of a stream that are read before those of the next stream. */
 constexpr size_t stream_bytes = 256;
 
 /**

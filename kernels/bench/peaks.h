@@ -9,8 +9,8 @@
 namespace sagitta {
 
 /**
- * Read the bytes in different patterns, of which machines differ in the fastest, and return something that
- * depends on them; `count` is a multiple of 16 KiB.
+ * Functions that read the bytes in different patterns, because the fastest one depends on the machine, and
+ * return something that depends on the bytes; `count` is a multiple of 16 KiB.
  */
 using read_functions = std::array<uint64_t (*)(const uint8_t* bytes, size_t count), 3>;
 
@@ -22,10 +22,10 @@ struct peak_functions {
   read_functions reads;
 };
 
-/** Additions that wait for each other take one cycle each: their rate is the clock. */
+/** Runs additions that wait for each other and take one cycle each, so that their rate is the clock. */
 double dependent_additions(uint64_t rounds);
 
-/** Null where the build does not have the instruction set. */
+/** Null if the build does not contain the instruction set. */
 extern const peak_functions baseline_peaks;
 extern const peak_functions* const avx2_peaks;
 extern const peak_functions* const avx_vnni_peaks;

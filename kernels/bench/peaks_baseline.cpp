@@ -17,7 +17,7 @@ double int8_operations(uint64_t rounds) {
 double dependent_additions(uint64_t rounds) {
   constexpr uint32_t additions = 16;
   uint64_t sum = 1;
-  // Not a constant: processors add small constants while they rename registers, in no time.
+  // Not a constant: processors add small constants for free while they rename registers.
   uint64_t term = rounds;
   for (uint64_t round = 0; round < rounds; round++) {
 #pragma GCC unroll 16

@@ -107,7 +107,7 @@ dense_matrix multiply(const sparse_matrix& left, const dense_matrix& right, uint
   return product;
 }
 
-/** The upper triangle of the products of all columns, [columns, columns]. */
+/** Returns the upper triangle of the products of all columns, [columns, columns]. */
 std::vector<double> multiply_columns(const dense_matrix& matrix, uint32_t thread_count) {
   const uint32_t width = matrix.column_count;
   std::vector<std::vector<double>> parts(thread_count);
@@ -142,8 +142,8 @@ std::vector<double> multiply_columns(const dense_matrix& matrix, uint32_t thread
 }
 
 /**
- * The upper triangular factor R of products = Rᵀ·R, in place. A direction without weight, of data of a lower
- * rank, gets an infinite diagonal, which makes its coordinates zero.
+ * Computes the upper triangular factor R of products = Rᵀ·R, in place. In data of lower rank, a direction
+ * without weight gets an infinite diagonal, which makes its coordinates zero.
  */
 void factorize(std::vector<double>& products, uint32_t width) {
   double largest = 0;
@@ -182,7 +182,7 @@ void orthonormalize(dense_matrix& matrix, uint32_t thread_count) {
   });
 }
 
-/** Scales rows to unit length; those that are too short are left out, and the others keep their order. */
+/** Scales rows to unit length. Rows that are too short are left out; the others keep their order. */
 std::vector<float> normalize(dense_matrix&& matrix) {
   const uint32_t width = matrix.column_count;
   uint32_t kept = 0;
@@ -236,7 +236,8 @@ std::vector<float> project_terms(const term_counts& counts, uint32_t dimension, 
   dense_matrix basis(counts.term_count, dimension);
   check::random_source random(1);
   for (float& value : basis.values) value = random.normal();
-  // Twice: after the first time, columns of very different lengths are not orthogonal to the last digits.
+  // Runs twice: after the first time, columns of very different lengths are not orthogonal to the last
+  // digits.
   const auto straighten = [&] {
     for (uint32_t i = 0; i < 2; i++) orthonormalize(basis, thread_count);
   };

@@ -1,5 +1,5 @@
 // Vectors of texts from the counts of their terms: TF-IDF, projected onto the directions of most weight.
-// A file of some megabytes so gives benches real text vectors of any dimension.
+// This way a file of some megabytes gives benches real text vectors of any dimension.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace bench {
 
-/** How often each text has which terms: sparse rows, terms ascending. */
+/** How often each term occurs in each text: sparse rows, terms ascending. */
 struct term_counts {
   uint32_t text_count() const { return static_cast<uint32_t>(offsets.size() - 1); }
   uint32_t term_count = 0;
-  /** [texts + 1]: the entries of a text start here. */
+  /** [texts + 1]: where the entries of each text start. */
   std::vector<uint64_t> offsets = {0};
   /** [entries] */
   std::vector<uint32_t> terms;
@@ -23,10 +23,10 @@ struct term_counts {
 term_counts read_terms(const std::string& bytes);
 
 /**
- * Unit vectors, row-major [texts, dimension], of the texts that have a component in the subspace; the
- * others are left out. Weights are (1 + ln times) · (1 + ln ((1 + texts) / (1 + texts with the term))), rows of
- * unit length before the projection. The subspace is that of the greatest singular values, by subspace
- * iteration from a fixed seed; early coordinates have the most weight, as after an SVD.
+ * Computes unit vectors, row-major [texts, dimension], of the texts that have a component in the subspace;
+ * the others are left out. Weights are (1 + ln times) · (1 + ln ((1 + texts) / (1 + texts with the term))),
+ * with rows of unit length before the projection. The subspace is that of the greatest singular values,
+ * found by subspace iteration from a fixed seed; early coordinates have the most weight, as after an SVD.
  */
 std::vector<float> project_terms(const term_counts& counts, uint32_t dimension, uint32_t thread_count);
 

@@ -1,4 +1,4 @@
-// Writes the vectors of texts that are given by the counts of their terms, for benches of real data.
+// Computes the vectors of texts from a file of their term counts, for benches of real data.
 //
 //   term-vectors TERMS DIMENSION TO    TO: row-major [texts, dimension] float32
 //

@@ -1,6 +1,6 @@
-// Files mapped into memory, and fast checksums, as a Node addon. It uses V8's interface, because Node-API has no
-// SharedArrayBuffer over memory of others; so it is bound to the version of Node whose headers it was compiled with.
-// V8 counts the references of all threads, and unmaps a file after the last one.
+// Files mapped into memory, and fast checksums, as a Node addon. It uses V8's interface, because Node-API
+// has no SharedArrayBuffer over foreign memory; so it is bound to the version of Node whose headers it was
+// compiled with. V8 counts the references of all threads and unmaps a file after the last one.
 
 #include <node.h>
 
@@ -31,7 +31,10 @@ void set(Isolate* isolate, Local<v8::Object> object, const char* name, Local<Val
   object->Set(isolate->GetCurrentContext(), text(isolate, name), value).Check();
 }
 
-/** map(path, byteLength): {buffer, index}, where flags()[index] tells whether the mapping is damaged. */
+/**
+ * map(path, byteLength): returns {buffer, index}, where flags()[index] tells whether the mapping is
+ * damaged.
+ */
 void map(const FunctionCallbackInfo<Value>& info) {
   Isolate* const isolate = info.GetIsolate();
   if (!info[0]->IsString() || !info[1]->IsNumber()) {
@@ -60,7 +63,7 @@ void map(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(result);
 }
 
-/** flags(): an Int32Array over shared memory, by the index of the mapping. */
+/** flags(): returns an Int32Array over shared memory, indexed by mapping. */
 void flags(const FunctionCallbackInfo<Value>& info) {
   Isolate* const isolate = info.GetIsolate();
   auto store = v8::SharedArrayBuffer::NewBackingStore(
@@ -69,10 +72,10 @@ void flags(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(v8::Int32Array::New(buffer, 0, mapping_count_max));
 }
 
-/** crc32(bytes, crc): zlib's checksum, continued from `crc`. */
+/** crc32(bytes, crc): returns zlib's checksum, continued from `crc`. */
 void checksum(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsUint8Array() || !info[1]->IsNumber()) {
-    throw_error(info.GetIsolate(), "crc32: expected bytes and the checksum of those before");
+    throw_error(info.GetIsolate(), "crc32: expected bytes and the checksum of the bytes before");
     return;
   }
   const auto bytes = info[0].As<v8::Uint8Array>();

@@ -1,6 +1,6 @@
-// See crc32.h. A message is a polynomial whose CRC is its remainder modulo P. Replacing 128 bits by their
-// product with x^d mod P, added d bits further on, keeps the remainder: four such folds side by side
-// shorten the message by 64 bytes a step, until the last 16 bytes are divided with a table.
+// See crc32.h. A message is a polynomial whose CRC is its remainder modulo P. The remainder stays the same
+// when 128 bits are replaced by their product with x^d mod P, added d bits further on. Four such folds side
+// by side shorten the message by 64 bytes per step, until the last 16 bytes are divided with a table.
 
 #include "crc32.h"
 
@@ -57,7 +57,7 @@ SAGITTA_CLMUL inline __m128i load(const uint8_t* bytes) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
 }
 
-/** The factors for a fold over `distance` bits: the low half of a lane is 64 bits further from the end. */
+/** The factors of a fold for the two halves of a lane; the low half is 64 bits further from the end. */
 SAGITTA_CLMUL inline __m128i factors(uint64_t low, uint64_t high) {
   return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
 }
@@ -68,7 +68,7 @@ SAGITTA_CLMUL inline __m128i fold(__m128i lane, __m128i by, __m128i onto) {
   return _mm_xor_si128(_mm_xor_si128(low, high), onto);
 }
 
-/** The state after whole lanes, of which there are at least four. */
+/** Returns the state after whole lanes, of which there are at least four. */
 SAGITTA_CLMUL uint32_t fold_lanes(const uint8_t* bytes, size_t byte_length, uint32_t state) {
   constexpr int step_bits = 8 * step_bytes;
   constexpr int lane_bits = 8 * lane_bytes;

@@ -20,16 +20,16 @@ static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "JavaScript reads
 
 namespace {
 
-/** The addresses of a mapping; both 0 for an index that is free. */
+/** The addresses of a mapping; both are 0 for a free index. */
 struct range {
   std::atomic<uintptr_t> begin;
   std::atomic<uintptr_t> end;
 };
 
 range ranges[mapping_count_max];
-/** Indexes from here on were never used. */
+/** Indexes from here on have never been used. */
 std::atomic<uint32_t> used_count;
-/** Guards the choice of an index, not the ranges, which the handler reads at any time. */
+/** Guards the choice of an index, but not the ranges, which the handler reads at any time. */
 std::mutex index_mutex;
 
 struct sigaction previous_action;
@@ -41,12 +41,12 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
   } else {
-    // The instruction runs again when this returns, and ends the process as without this handler.
+    // The instruction runs again when this returns, and ends the process as it would without this handler.
     sigaction(SIGBUS, &previous_action, nullptr);
   }
 }
 
-/** Calls only what is safe in a signal handler: loads and stores of atomics, and mmap as a system call. */
+/** Does only what is safe in a signal handler: loads and stores of atomics, and mmap as a system call. */
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
@@ -55,7 +55,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     const uintptr_t end = ranges[i].end.load();
     if (address < ranges[i].begin.load() || address >= end) continue;
     damage_flags[i].store(1);
-    // Up to the end: what follows a cut is missing too, and a mapping per page could exceed their number.
+    // Up to the end: after a truncation all that follows is missing too, and a mapping per page could
+    // exceed the limit.
     const uintptr_t page = address / page_bytes * page_bytes;
     void* const zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -79,7 +80,7 @@ void install_handler() {
   });
 }
 
-/** A free index, or mapping_count_max. */
+/** Returns a free index, or mapping_count_max. */
 uint32_t take_index(uintptr_t begin, uintptr_t end) {
   const std::lock_guard lock(index_mutex);
   uint32_t index = 0;
@@ -150,7 +151,7 @@ void unmap_file(const mapping& mapped) {
     ranges[mapped.index].begin.store(0);
     ranges[mapped.index].end.store(0);
   }
-  // Last, since another mapping may get the same addresses at once.
+  // Must come last, since another mapping may get the same addresses at once.
   munmap(mapped.data, mapped.byte_length);
 }
 

@@ -1,6 +1,6 @@
 // Read-only mappings of files that may be damaged while they are mapped. Access to a page that cannot be
-// read, because the file was cut or the disk failed, raises SIGBUS; the handler here puts zeros there and
-// marks the mapping as damaged, so that the process can refuse the answer instead of ending.
+// read, because the file was truncated or the disk failed, raises SIGBUS. The handler here puts zeros there
+// and marks the mapping as damaged, so that the process can refuse the answer instead of ending.
 //
 // Every function may be called from any thread.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace sagitta::files {
 
-/** The kernel allows 65 530 mappings a process by default, and malloc and V8 need some. */
+/** By default the kernel allows 65 530 mappings per process, and malloc and V8 need some of them. */
 inline constexpr uint32_t mapping_count_max = 16'384;
 
-/** By the index of the mapping: not 0 after a page of it could not be read. */
+/** Indexed by mapping: not 0 after a page of the mapping could not be read. */
 extern std::atomic<int32_t> damage_flags[mapping_count_max];
 
 struct mapping {
@@ -23,7 +23,7 @@ struct mapping {
   uint32_t index;
 };
 
-/** What prevented a mapping; `error_number` is 0 unless the system did. */
+/** The reason why a mapping failed; `error_number` is 0 unless the system reported one. */
 struct failure {
   const char* what;
   int error_number;
@@ -31,11 +31,11 @@ struct failure {
 
 /**
  * Maps a regular file of exactly `byte_length` bytes, more than 0, that belongs to this user or to root.
- * Returns false, and the reason, for any other file.
+ * Returns false and the reason for any other file.
  */
 bool map_file(const char* path, size_t byte_length, mapping& mapped, failure& failed);
 
-/** Nothing may read the mapping any more. */
+/** Unmaps the file. Nothing may read the mapping any more. */
 void unmap_file(const mapping& mapped);
 
 }  // namespace sagitta::files

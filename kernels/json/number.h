@@ -12,9 +12,9 @@
 
 namespace sagitta::json {
 
-/** More digits may exceed 64 bits. */
+/** The largest number of digits that always fit into 64 bits. */
 constexpr int64_t exact_digits_max = 19;
-/** The powers of ten that embeddings need, each rounded to float64, from the least exponent on. */
+/** The powers of ten that embeddings need, each rounded to float64, starting with the least exponent. */
 constexpr int64_t power_min = -32;
 constexpr int64_t power_max = 22;
 inline constexpr double powers_of_ten[] = {
@@ -24,23 +24,27 @@ inline constexpr double powers_of_ten[] = {
     1e1,   1e2,   1e3,   1e4,   1e5,   1e6,   1e7,   1e8,   1e9,   1e10,  1e11,
     1e12,  1e13,  1e14,  1e15,  1e16,  1e17,  1e18,  1e19,  1e20,  1e21,  1e22};
 static_assert(std::size(powers_of_ten) == power_max - power_min + 1);
-/** An exponent is not counted any further: neither float64 nor the digits of a text reach it. */
+/** Larger exponents are not distinguished: neither float64 nor the digits of a text reach this one. */
 constexpr int64_t exponent_max = 1'000'000'000;
 
 inline bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
-/** How many of eight bytes, from the lowest on, are digits before the first one that is none. */
+/** Returns how many of eight bytes, from the lowest on, are digits before the first one that is not. */
 inline int count_digits(uint64_t bytes) {
-  // Of a digit 3 is left, and 3 again when 6 is added. A carry changes only what follows another byte.
+  // A digit leaves 3, and still 3 when 6 is added. A carry changes only what follows a byte that is no
+  // digit.
   const uint64_t high_halves = 0xf0f0f0f0f0f0f0f0;
   const uint64_t halves =
       (bytes & high_halves) | (((bytes + 0x0606060606060606) & high_halves) >> 4);
   return std::countr_zero(halves ^ 0x3333333333333333) / 8;
 }
 
-/** The number that eight digits spell, the first of which is in the lowest byte; a zero byte is a 0. */
+/**
+ * Returns the number spelled by eight digits, the first of which is in the lowest byte. A zero byte counts
+ * as 0.
+ */
 inline uint64_t eight_digits(uint64_t bytes) {
-  // Neighbours are joined three times: to pairs, to fours, to the whole.
+  // Neighbours are joined three times: into pairs, into fours, and into the whole.
   bytes &= 0x0f0f0f0f0f0f0f0f;
   bytes = (bytes * 10 + (bytes >> 8)) & 0x00ff00ff00ff00ff;
   bytes = (bytes * 100 + (bytes >> 16)) & 0x0000ffff0000ffff;
@@ -65,7 +69,7 @@ inline const char* read_digits(const char* at, const char* end, uint64_t& number
   return at;
 }
 
-/** Reads what follows the letter of an exponent. Returns its end, or null. */
+/** Reads what follows the letter of an exponent. Returns where it ends, or null. */
 inline const char* read_exponent(const char* at, const char* end, int64_t& exponent) {
   const bool is_negative = at < end && *at == '-';
   if (at < end && (*at == '-' || *at == '+')) at++;
@@ -78,7 +82,10 @@ inline const char* read_exponent(const char* at, const char* end, int64_t& expon
   return at == first ? nullptr : at;
 }
 
-/** The text is a JSON number. False where the library has no correct conversion, or it overflows. */
+/**
+ * The text is a JSON number. Returns false if the library has no correct conversion or the number
+ * overflows.
+ */
 inline bool round_twice(const char* start, const char* end, float& value) {
 #ifdef __cpp_lib_to_chars
   double wide = 0;
@@ -92,12 +99,12 @@ inline bool round_twice(const char* start, const char* end, float& value) {
 }
 
 /**
- * digits * 10^exponent, rounded twice; false where this cannot tell the result.
+ * Computes digits * 10^exponent, rounded twice; returns false if this method cannot tell the result.
  *
- * With digits < 2^64, three roundings lead to `near`: of the digits, of the power, of the product. One leads
- * from the exact number to the float64 that `Number` returns. So the two differ by less than 2^-50.9 of
- * either. Both bounds are further away, by 2^-50 and one more rounding, and rounding to float32 is
- * monotonous: where the bounds agree, so does all that is between them.
+ * With digits < 2^64, three roundings lead to `near`: of the digits, of the power, and of the product. One
+ * leads from the exact number to the float64 that `Number` returns. So the two differ by less than 2^-50.9
+ * of either. Both bounds are further away, by 2^-50 and one more rounding, and rounding to float32 is
+ * monotonic: where the bounds agree, so does every number between them.
  */
 inline bool round_near(uint64_t digits, int64_t exponent, float& value) {
   if (exponent < power_min || exponent > power_max) return false;
@@ -107,8 +114,8 @@ inline bool round_near(uint64_t digits, int64_t exponent, float& value) {
 }
 
 /**
- * Reads the number at `at`. Returns its end; null where there is no JSON number, where it is infinite as
- * float32, or where the library cannot convert it.
+ * Reads the number at `at`. Returns where it ends, or null if there is no JSON number, if it is infinite as
+ * float32, or if the library cannot convert it.
  */
 inline const char* read_number(const char* at, const char* end, float& value) {
   const char* const start = at;
@@ -133,7 +140,7 @@ inline const char* read_number(const char* at, const char* end, float& value) {
     if (at == nullptr) return nullptr;
   }
   if (digit_count > exact_digits_max) {
-    // Zeros in front do not count.
+    // Leading zeros do not count.
     for (const char* zero = first; zero < at && (*zero == '0' || *zero == '.'); zero++) {
       if (*zero == '0') digit_count--;
     }

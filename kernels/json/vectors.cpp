@@ -1,5 +1,5 @@
 // Walks over the text once. The objects on the way to the vectors are read member by member; other values
-// are skipped by their brackets and strings alone.
+// are skipped by looking only at their brackets and strings.
 
 #include "vectors.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t every_byte = 0x0101010101010101;
 
-/** Marks, in the highest bit of a byte, the zeros among the bytes up to the first one. */
+/** Marks the zeros among the bytes, in the highest bit of each, up to and including the first one. */
 uint64_t find_zero(uint64_t bytes) { return (bytes - every_byte) & ~bytes & (every_byte << 7); }
 
 /** Whether one of the bytes ends the plain part of a string: a quote, a backslash, a control character. */
@@ -23,7 +23,7 @@ bool has_special(uint64_t bytes) {
   return (controls | find_zero(bytes ^ every_byte * '"') | find_zero(bytes ^ every_byte * '\\')) != 0;
 }
 
-/** Reads at a position of the text. Its functions return false for what they do not take. */
+/** Reads at a position in the text. Its functions return false for text that they do not accept. */
 class cutter {
  public:
   cutter(std::string_view text, const options& options, vectors& found)
@@ -53,12 +53,12 @@ class cutter {
     return is_there;
   }
 
-  /** Line breaks included, between values. */
+  /** Skips blanks between values, including line breaks. */
   void skip_blanks() {
     while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) at_++;
   }
 
-  /** Inside a value: a line break is only a blank where lines mean nothing. */
+  /** Skips blanks inside a value. A line break is a blank only if the text is not made of lines. */
   void skip_space() { at_ = after_space(at_); }
 
   const char* after_space(const char* at) const {
@@ -69,7 +69,7 @@ class cutter {
     return at;
   }
 
-  /** A second place would change the order in which vectors are asked for, or replace the first. */
+  /** A second occurrence would change the order in which vectors are expected, or replace the first. */
   bool read_root() {
     const places& where = options_.where;
     bool has_place = false;
@@ -93,7 +93,7 @@ class cutter {
     });
   }
 
-  /** Calls `read_value` for each member with its name; names with escapes are not taken. */
+  /** Calls `read_value` for each member with its name; names with escapes are not accepted. */
   template <class Read>
   bool read_object(Read read_value) {
     return read_elements('{', '}', [&] {
@@ -123,7 +123,7 @@ class cutter {
     }
   }
 
-  /** Cuts an array of numbers out; leaves a string, which may be a vector as base64. */
+  /** Cuts out an array of numbers. Leaves a string in place, which may be a vector in base64. */
   bool read_vector() {
     bool has_escapes = false;
     if (is_at('"')) return skip_string(has_escapes);
@@ -138,7 +138,7 @@ class cutter {
     return true;
   }
 
-  /** Reads one number or more, and the bracket after them. Returns its end, or null. */
+  /** Reads one or more numbers and the bracket after them. Returns where they end, or null. */
   const char* read_numbers(const char* at, size_t count_max) {
     while (found_.values.size() < count_max) {
       float value = 0;
@@ -211,7 +211,7 @@ class cutter {
 
   const char* at_;
   const char* const end_;
-  /** What precedes it is in `rest`, with vectors cut out. */
+  /** Everything before this is already in `rest`, with its vectors cut out. */
   const char* kept_;
   const options& options_;
   vectors& found_;

@@ -1,4 +1,4 @@
-// The CPU kernels as a Node addon. Does no arithmetic: it checks shapes, borrows the memory of typed
+// The CPU kernels as a Node addon. It does no arithmetic: it checks shapes, borrows the memory of typed
 // arrays, and keeps the searches of the process under ticket numbers. The thread that creates a search,
 // those that work on it and the one that takes its hits share only the ticket.
 
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-// After a header of the C library, which defines __GLIBC__.
+// Must follow a header of the C library, which defines __GLIBC__.
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -35,7 +35,7 @@ class search_table {
     searches_[ticket] = search_pointer(search, sagitta_search_destroy);
     return ticket;
   }
-  /** Null for a search that was released or never existed. */
+  /** Returns null for a search that was released or never existed. */
   search_pointer find(uint32_t ticket) {
     const std::lock_guard lock(mutex_);
     const auto found = searches_.find(ticket);
@@ -93,8 +93,8 @@ void select_target(const Napi::CallbackInfo& info) {
 }
 
 /**
- * The version of the codes, which are stored in files: raised with every change of layout.h or of what the
- * codes of a row mean, such as the rotation. Codes of other versions are made again.
+ * The version of the codes, which are stored in files. It is raised with every change of layout.h or of the
+ * meaning of a row's codes, such as the rotation. Codes of other versions are computed again.
  */
 constexpr uint32_t codes_version = 1;
 
@@ -102,7 +102,10 @@ Napi::Value get_codes_version(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), codes_version);
 }
 
-/** codeByteLengths(rowCount, dimension): bytes of each array; 0 for one that the dimension does not have. */
+/**
+ * codeByteLengths(rowCount, dimension): bytes of each array; 0 for an array that the dimension does not
+ * have.
+ */
 Napi::Value code_byte_lengths(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const uint32_t row_count = argument(info, 0);
@@ -115,7 +118,7 @@ Napi::Value code_byte_lengths(const Napi::CallbackInfo& info) {
   return lengths;
 }
 
-/** The first offset in the array at which codes may start. */
+/** alignmentOffset(bytes): the first offset in the array at which codes may start. */
 Napi::Value alignment_offset(const Napi::CallbackInfo& info) {
   const auto address = reinterpret_cast<uintptr_t>(array_from<Napi::Uint8Array>(info[0], "bytes").Data());
   const uintptr_t past = address % SAGITTA_CODES_ALIGNMENT;
@@ -150,7 +153,7 @@ void encode(const Napi::CallbackInfo& info) {
 // ── scores of rows ────────────────────────────────────────────────────────────────────────
 
 /**
- * scoreRows(rows, numbers, squares or null, scores): fills scores [numbers, vectors]. `rows` has the
+ * scoreRows(rows, numbers, squares or null, scores): fills scores [numbers, vectors]. `rows` holds the
  * dimension, the number of the metric, values and vectors.
  */
 void score_rows(const Napi::CallbackInfo& info) {
@@ -189,7 +192,7 @@ void score_rows(const Napi::CallbackInfo& info) {
 
 // ── searches ──────────────────────────────────────────────────────────────────────────────
 
-/** createSearch(batch): a ticket. The arrays of blocks and bitmaps must live until `release`. */
+/** createSearch(batch): returns a ticket. The arrays of blocks and bitmaps must live until `release`. */
 Napi::Value create_search(const Napi::CallbackInfo& info) {
   const auto tables = read_batch(info[0].As<Napi::Object>());
   const sagitta_batch batch = tables.view();
@@ -198,7 +201,7 @@ Napi::Value create_search(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), searches().add(search));
 }
 
-/** createCount(batch, scores, idOffsets [n + 1], ids): a ticket of a search that counts rows. */
+/** createCount(batch, scores, idOffsets [n + 1], ids): returns the ticket of a search that counts rows. */
 Napi::Value create_count(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto tables = read_batch(info[0].As<Napi::Object>());
@@ -283,7 +286,7 @@ Napi::Value take_counts(const Napi::CallbackInfo& info) {
 void release(const Napi::CallbackInfo& info) { searches().remove(argument(info, 0)); }
 
 #if defined(__GLIBC__)
-/** trimMemory(): gives pages of the heap that nothing uses back to the system, also those below used ones. */
+/** trimMemory(): returns unused pages of the heap to the system, including those below used ones. */
 void trim_memory(const Napi::CallbackInfo&) { malloc_trim(0); }
 #endif
 

@@ -81,7 +81,7 @@ std::vector<sagitta_block_view> read_views(const Napi::Object& batch) {
     const uint32_t* const row = table.Data() + 3 * i;
     views[i] = {nullptr, row[0], row[1]};
     if (row[2] == 0) continue;
-    require(batch.Env(), row[2] <= words.size(), "view: there is no such bitmap");
+    require(batch.Env(), row[2] <= words.size(), "view: the bitmap does not exist");
     const Napi::Uint32Array& bitmap = words[row[2] - 1];
     require(batch.Env(), bitmap.ElementLength() * 32 >= row[1], "view: the bitmap has fewer bits than rows");
     views[i].rows = bitmap.Data();
@@ -90,9 +90,9 @@ std::vector<sagitta_block_view> read_views(const Napi::Object& batch) {
 }
 
 /**
- * Columns, one value a query: `vectors` [n, dimension], `metrics`, `ks`, `floors`, `afterScores`,
- * `viewRanges` [n, 2] of first views and numbers of views, and ids of positions as `afterOffsets` [n + 1]
- * into `afterIds`, where no bytes mean no position.
+ * Reads columns with one value per query: `vectors` [n, dimension], `metrics`, `ks`, `floors`,
+ * `afterScores`, `viewRanges` [n, 2] of first views and numbers of views, and ids of positions as
+ * `afterOffsets` [n + 1] into `afterIds`, where an empty id means no position.
  */
 std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dimension) {
   const Napi::Env env = batch.Env();

@@ -1,5 +1,5 @@
-// Code of both addons: checked access to typed arrays, a batch of queries from columns, and columns
-// from hits. Borrows the memory of the arrays it reads; does no arithmetic.
+// Code shared by both addons: checked access to typed arrays, a batch of queries from columns, and columns
+// from hits. It borrows the memory of the arrays it reads and does no arithmetic.
 #pragma once
 
 #include <napi.h>
@@ -20,7 +20,7 @@ inline napi_typedarray_type type_of(const Napi::Uint32Array*) { return napi_uint
 inline napi_typedarray_type type_of(const Napi::Float32Array*) { return napi_float32_array; }
 inline napi_typedarray_type type_of(const Napi::Float64Array*) { return napi_float64_array; }
 
-/** The value as a typed array of this type; TypeError for anything else. */
+/** Returns the value as a typed array of this type; throws TypeError for anything else. */
 template <class Array>
 Array array_from(const Napi::Value& value, const char* name) {
   const Array* const wanted = nullptr;
@@ -38,7 +38,7 @@ Array array_of(const Napi::Object& from, const char* name) {
 uint32_t number_of(const Napi::Object& from, const char* name);
 uint32_t argument(const Napi::CallbackInfo& info, size_t index);
 
-/** The tables of a batch. Arrays of blocks and bitmaps belong to JavaScript. */
+/** The tables of a batch. JavaScript owns the arrays of blocks and bitmaps. */
 struct batch_tables {
   std::vector<sagitta_block> blocks;
   std::vector<sagitta_block_view> views;
@@ -47,14 +47,14 @@ struct batch_tables {
   uint32_t worker_count;
   sagitta_method method;
 
-  /** A batch that points into these tables, which must not move meanwhile. */
+  /** Returns a batch that points into these tables, which must not move while it is in use. */
   sagitta_batch view() const;
 };
 
-/** Reads a batch. RangeError when shapes do not match. */
+/** Reads a batch. Throws RangeError when shapes do not match. */
 batch_tables read_batch(const Napi::Object& from);
 
-/** Columns of the hits of all queries; the hits of query i are at offsets[i] .. offsets[i + 1]. */
+/** Returns the hits of all queries as columns; the hits of query i are at offsets[i] .. offsets[i + 1]. */
 Napi::Object columns_of(Napi::Env env, const std::vector<sagitta_hits>& all);
 
 }  // namespace sagitta::addon

@@ -1,6 +1,6 @@
-// The GPU kernels as a Node addon. Does no arithmetic: it checks shapes, borrows the memory of typed
-// arrays, and keeps devices and blocks under ticket numbers, which belong to the thread that opened
-// them. Each device is in a process of its own, which runs `serve`: a service never calls the driver.
+// The GPU kernels as a Node addon. It does no arithmetic: it checks shapes, borrows the memory of typed
+// arrays, and keeps devices and blocks under ticket numbers, which belong to the thread that opened them.
+// Each device has a process of its own, which runs `serve`: a service never calls the driver.
 
 #include <napi.h>
 
@@ -39,7 +39,7 @@ void require_ok(Napi::Env env, sagitta_status status) {
   if (status != SAGITTA_OK) throw_status(env, status, sagitta_device_error());
 }
 
-/** Turns failures of the work into errors of JavaScript. */
+/** Turns failures of the work into JavaScript errors. */
 template <class Work>
 auto rethrown(Napi::Env env, Work work) {
   try {
@@ -102,7 +102,7 @@ Napi::Object facts_of(Napi::Env env, const sagitta_device_facts& facts, const st
   return described;
 }
 
-/** list(): the facts of all devices. Calls the driver, so that only a process of its own may call it. */
+/** list(): the facts of all devices. It calls the driver, so only a process of its own may call it. */
 Napi::Value list(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint32_t count = 0;
@@ -123,7 +123,7 @@ void serve(const Napi::CallbackInfo& info) {
   rethrown(info.Env(), [&] { serve_device(socket, memory); });
 }
 
-/** createChannel(): descriptors, which the caller closes. */
+/** createChannel(): descriptors, which the caller must close. */
 Napi::Value create_channel_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const channel_descriptors made = rethrown(env, [] { return create_channel(); });
@@ -136,7 +136,7 @@ Napi::Value create_channel_of(const Napi::CallbackInfo& info) {
 
 // ── devices ───────────────────────────────────────────────────────────────────────────────
 
-/** open({socket, memory, deadlines}, index, kernels or null): a ticket. */
+/** open({socket, memory, deadlines}, index, kernels or null): returns a ticket. */
 Napi::Value open(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto link = info[0].As<Napi::Object>();
@@ -175,7 +175,7 @@ void ping(const Napi::CallbackInfo& info) {
   rethrown(info.Env(), [&] { device_argument(info).ping(); });
 }
 
-/** Forgets the device; the caller ends its process. */
+/** close(device): forgets the device; the caller ends its process. */
 void close(const Napi::CallbackInfo& info) {
   device_argument(info);
   open_devices& all = opened(info.Env());
@@ -194,7 +194,7 @@ Napi::Value block_bytes(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 
-/** createBlock(device, dimension): a ticket. */
+/** createBlock(device, dimension): returns a ticket. */
 Napi::Value create_block(const Napi::CallbackInfo& info) {
   return rethrown(info.Env(), [&] {
     const remote_block block = device_argument(info).create_block(argument(info, 1));
@@ -205,7 +205,7 @@ Napi::Value create_block(const Napi::CallbackInfo& info) {
   });
 }
 
-/** reserve(block, rowCapacity, hasValues): false when the device has no memory for it. */
+/** reserve(block, rowCapacity, hasValues): returns false when the device has no memory for it. */
 Napi::Value reserve(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   resident_block& resident = block_argument(info);
@@ -252,13 +252,13 @@ void destroy_block(const Napi::CallbackInfo& info) {
 
 // ── search ────────────────────────────────────────────────────────────────────────────────
 
-/** The resident blocks of a batch; each must have the rows that its views search. */
+/** Reads the resident blocks of a batch; each must hold the rows that its views search. */
 std::vector<const remote_block*> read_residents(const Napi::CallbackInfo& info,
                                                 const batch_tables& batch) {
   const Napi::Env env = info.Env();
   const uint32_t device = argument(info, 0);
   const auto tickets = array_from<Napi::Uint32Array>(info[2], "residents");
-  require(env, tickets.ElementLength() == batch.blocks.size(), "residents: there must be one per block");
+  require(env, tickets.ElementLength() == batch.blocks.size(), "residents: expected one per block");
   std::vector<const remote_block*> residents(batch.blocks.size());
   for (size_t i = 0; i < residents.size(); i++) {
     const resident_block& resident = block_with(env, tickets.Data()[i]);
@@ -267,7 +267,7 @@ std::vector<const remote_block*> read_residents(const Napi::CallbackInfo& info,
     residents[i] = &resident.block;
   }
   for (const sagitta_block_view& view : batch.views) {
-    require(env, view.block < residents.size(), "view: there is no such block");
+    require(env, view.block < residents.size(), "view: the block does not exist");
     require(env, view.row_count <= residents[view.block]->row_count,
             "view: it has more rows than are resident");
   }
@@ -293,7 +293,7 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   return columns;
 }
 
-/** search(device, batch, residents): columns of hits, which queries are decided, and times. */
+/** search(device, batch, residents): returns columns of hits, whether each query is decided, and times. */
 Napi::Value search(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   remote_device& device = device_argument(info);

@@ -1,4 +1,4 @@
-// Borrows the bytes of a request, and copies what was found into typed arrays of JavaScript.
+// Borrows the bytes of a request and copies the vectors found into JavaScript's typed arrays.
 
 #include "json.h"
 

@@ -6,8 +6,9 @@
 namespace sagitta::addon {
 
 /**
- * cutVectors(bytes, {member, list, listMember, dimensionMax, isLines, room}): `json::vectors` as typed arrays
- * of their own, or null. If the values have room, they are there instead, and `valueCount` says how many.
+ * cutVectors(bytes, {member, list, listMember, dimensionMax, isLines, room}): the result of
+ * `json::cut_vectors` in new typed arrays, or null. If the values fit into `room`, they are there instead,
+ * and `valueCount` is their number.
  */
 Napi::Value cut_vectors(const Napi::CallbackInfo& info);
 

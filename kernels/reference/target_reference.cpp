@@ -1,5 +1,5 @@
 // The reference target: the formulas in scalar code, compiled without automatic vectorisation. Tests
-// compare the other targets with it, and it runs where none of them does.
+// compare the other targets with it, and it runs where no other target does.
 
 #include <cmath>
 #include <cstring>
@@ -172,7 +172,10 @@ row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) 
   return limits;
 }
 
-/** values[first..first + count) times the normalised Hadamard matrix, whose factor `unit` is applied here. */
+/**
+ * Multiplies values[first..first + count) by the normalised Hadamard matrix, whose factor `unit` is applied
+ * here.
+ */
 void multiply_hadamard(float* values, uint32_t count, float unit) {
   for (uint32_t i = 0; i < count; i++) values[i] *= unit;
   for (uint32_t half = count / 2; half > 0; half /= 2) {
@@ -208,7 +211,7 @@ void rotate(const rotation& rotation, const float* values, float* rotated) {
   multiply_blocks(rotation, rotated);
 }
 
-/** Byte and shift of a dimension in a row's codes. */
+/** The byte and the shift of a dimension in a row's codes. */
 struct coarse_place {
   uint32_t byte;
   uint32_t shift;
@@ -231,7 +234,7 @@ struct fitted {
   float residual;
 };
 
-/** The scale with the least residual, of a level. */
+/** Finds the scale of a level with the least residual. */
 template <class Value>
 fitted fit_scale(const std::vector<float>& rotated, const std::vector<uint32_t>& codes,
                  const Value& value) {

@@ -113,13 +113,13 @@ SAGITTA_HOST_DEVICE inline double bounded_cosine(double bound) {
   return bound > 2 ? 2 : bound < -2 ? -2 : bound;
 }
 
-/** λ of the proof, of a score that is not negative. */
+/** λ of the proof for a score that is not negative. */
 SAGITTA_HOST_DEVICE inline double jaccard_share(double score) {
   const double bounded = score > 2 ? 2 : score;
   return bounded / (1 + bounded);
 }
 
-/** The largest distance of q·x / t from s·I per unit of the row's norm; see the proof. */
+/** The largest distance between q·x / t and s·I per unit of the row's norm; see the proof. */
 SAGITTA_HOST_DEVICE inline double norm_error(const bounded_query& query) {
   return query.residual + norm_slack * query.code_length;
 }
@@ -137,8 +137,9 @@ SAGITTA_HOST_DEVICE inline row_facts facts_of(const panel_facts& facts, uint32_t
 }
 
 /**
- * The bounds of a row's score from the sum of its codes with those of the query, an integer unless the
- * query has codes of two steps; infinite for rows that are not scanned.
+ * Returns the bounds of a row's score from the sum of the products of its codes with those of the query.
+ * The sum is an integer unless the query has codes of two steps. The bounds of rows that are not scanned
+ * are infinite.
  */
 SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, double sum,
                                                   const row_facts& facts) {
@@ -218,7 +219,7 @@ SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double thres
   }
 }
 
-/** The initial test of a query: the weights that never change, and the test of its position. */
+/** Creates the initial test of a query: the weights that never change, and the test of its position. */
 SAGITTA_HOST_DEVICE inline scan_weights create_weights(const bounded_query& query) {
   scan_weights scan{};
   scan.upper_residual = round_up(query.code_length);

@@ -3,15 +3,15 @@
 //
 // Sum of products of a and b, both float32 [dimension]:
 //   1. Eight float64 lanes start at +0. lane[i mod 8] += a[i]·b[i], in order of i. A product of two
-//      float32 is exact in float64, so it makes no difference whether it is fused with the addition.
+//      float32 values is exact in float64, so it makes no difference whether it is fused with the addition.
 //   2. The upper half is added to the lower half, three times:
 //      t[j] = lane[j] + lane[j + 4];  u[j] = t[j] + t[j + 2];  sum = u[0] + u[1].
-// With p = q·x, qq = q·q, xx = x·x, each such a sum, and one rounding for each operation:
+// With p = q·x, qq = q·q and xx = x·x summed as above, and one rounding per operation:
 //   dot        p
 //   cosine     p / (√qq·√xx), clamped to [−1, 1]; 0 where qq or xx is 0
 //   euclidean  0 − max(0, (qq − 2p) + xx)
 //   jaccard    p / ((qq − p) + xx); 0 where qq and xx are 0
-// Every product that is added to something is exact, so a compiler may fuse multiply-adds freely.
+// Every product that is added to a sum is exact, so a compiler may fuse multiply-adds freely.
 #pragma once
 
 #include <cmath>

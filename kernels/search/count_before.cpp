@@ -14,10 +14,10 @@
 namespace sagitta {
 namespace {
 
-/** Codes are scanned if more than one of so many rows pass: to score those would cost as much. */
+/** Codes are scanned if more than one row in this many passes: scoring the passing rows would cost as much. */
 constexpr uint32_t rows_per_scored = 15;
 
-/** Placing a row by its bounds, in nanoseconds. */
+/** The cost of placing a row by its bounds, in nanoseconds. */
 constexpr double placed_row_ns = 10;
 
 constexpr double infinity = __builtin_huge_val();
@@ -55,7 +55,7 @@ void count_before::sort_positions(const sagitta_position* positions, uint32_t co
     scores_.push_back(positions[origin].score);
     ids_.push_back(id_of(origin));
   }
-  // One more, so that the search by halves ends at the last position or behind it.
+  // One extra element, so that the binary search ends at the last position or behind it.
   size_t padded = 1;
   while (padded < size_t{count} + 1) padded *= 2;
   scores_.resize(padded, -infinity);
@@ -204,14 +204,14 @@ void count_before::place_panel(worker& self, const view_range& range, uint32_t p
     const score_bounds bounds = bounds_of(bounds_, first[lane] + second_scale_ * second[lane],
                                           facts_of(facts, lane));
     const uint32_t above = count_above(bounds.upper);
-    // The next position has a score that is not above the upper bound.
+    // The next position's score is not above the upper bound.
     const bool is_placed = above == origins_.size() || scores_[above] < bounds.lower;
     if (is_placed) self.counts[above]++;
     else self.rows.push_back(first_row + lane);
   }
 }
 
-/** Without branches: where rows fall among the positions cannot be predicted. */
+/** Branch-free, because where rows fall among the positions cannot be predicted. */
 uint32_t count_before::count_above(double score) const {
   size_t count = 0;
   for (size_t half = scores_.size() / 2; half > 0; half /= 2) {
@@ -252,7 +252,7 @@ void count_before::add_counts(const worker& self) {
   for (size_t i = 0; i < counts_.size(); i++) counts_[i] += self.counts[i];
 }
 
-/** A row comes before the positions at its place and behind it. */
+/** A row comes before the position at its place and before all later ones. */
 void count_before::finish() {
   std::vector<uint64_t> counts(counts_.size());
   uint64_t sum = 0;

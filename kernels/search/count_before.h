@@ -2,9 +2,9 @@
 // query. Threads take ranges of rows:
 //
 //   scan    the query is encoded in two steps, with 16 bits per value, so that only the rows' residuals are
-//           left in the bounds; rows that are certainly after all positions are not looked at again
+//           left in the bounds; rows that certainly come after all positions are skipped from then on
 //   place   the bounds of a row tell how many positions it comes before, unless one of them lies between
-//   score   rows for which they do not tell are scored canonically
+//   score   rows that their bounds do not place are scored canonically
 #pragma once
 
 #include <mutex>
@@ -20,21 +20,21 @@ namespace sagitta {
 
 class count_before : public shared_work {
  public:
-  /** The batch has one query, of which k, floor and position are not read. */
+  /** The batch has one query, whose k, floor and position are not read. */
   count_before(const sagitta_batch& batch, const sagitta_position* positions,
                uint32_t position_count);
 
   bool work() override;
-  /** Rows before each position, in the order in which they were given. */
+  /** The number of rows before each position, in the order in which the positions were given. */
   const std::vector<uint64_t>& counts() const { return counts_; }
 
  private:
   struct worker {
-    /** Per place, the rows whose first later position is there; see `place_of`. */
+    /** For each place, the number of rows whose first later position is there; see `place_of`. */
     std::vector<uint64_t> counts;
-    /** Of both steps of the query's codes, [rows of a range]. */
+    /** The sums of both steps of the query's codes, [rows of a range]. */
     std::vector<int32_t> sums[2];
-    /** Per panel of a range, the rows that may be before the last position. */
+    /** For each panel of a range, the rows that may be before the last position. */
     std::vector<uint32_t> survivors;
     /** Rows to score, and their scores. */
     std::vector<uint32_t> rows;
@@ -49,7 +49,7 @@ class count_before : public shared_work {
 
   void sort_positions(const sagitta_position* positions, uint32_t count);
   void prepare_query(const sagitta_query& query);
-  /** Encodes and packs one step of the query, whose test then lets all rows pass. */
+  /** Encodes and packs one step of the query. Its test then lets all rows pass. */
   encoded_vector encode_step(uint32_t step, const float* vector, std::vector<int8_t>& codes);
   void cut_ranges();
   bool is_scanned(const view_range& range, uint32_t passing) const;
@@ -61,9 +61,9 @@ class count_before : public shared_work {
   void place_panel(worker& self, const view_range& range, uint32_t panel,
                    const panel_facts& facts) const;
   void score_left(worker& self, uint32_t view) const;
-  /** The number of positions with a higher score. */
+  /** Returns the number of positions with a higher score. */
   uint32_t count_above(double score) const;
-  /** The number of positions that the row is not before. */
+  /** Returns the number of positions that the row does not come before. */
   uint32_t place_of(const scored_row& row) const;
   void add_counts(const worker& self);
   void finish();
@@ -72,7 +72,7 @@ class count_before : public shared_work {
   uint32_t dimension_;
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_block_view> views_;
-  /** Positions, best first; scores are followed by −Infinity up to a power of two. */
+  /** Scores of the positions, best first, followed by −Infinity up to a power of two. */
   std::vector<double> scores_;
   std::vector<std::string> ids_;
   std::vector<uint32_t> origins_;
@@ -81,7 +81,7 @@ class count_before : public shared_work {
   std::vector<uint8_t> packed_[2];
   scan_query scans_[2] = {};
   bounded_query bounds_{};
-  /** The scale of the second step by that of the first; 0 without a second step. */
+  /** The scale of the second step divided by that of the first; 0 without a second step. */
   double second_scale_ = 0;
   bool is_scannable_ = false;
 

@@ -7,17 +7,17 @@
 namespace sagitta {
 namespace {
 
-/** The share on average over data of several kinds. */
+/** The average share over data of several kinds. */
 constexpr float unobserved_share = 0.3f;
-/** The weight of one observation: single queries may differ. */
+/** The weight of one observation. It is low because single queries may differ. */
 constexpr float observed_part = 0.2f;
 /**
- * Per call of `expect_scored_share`, of which a batch makes one per query: after some thousand calls, a high
- * share is observed anew.
+ * The factor applied at each call of `expect_scored_share`, which a batch makes once per query: after some
+ * thousand calls, a high share has faded and is observed again.
  */
 constexpr float remembered_part = 0.9999f;
 
-/** An observation. Another block with the same slot replaces it. */
+/** One observation. Another block with the same slot replaces it. */
 struct slot {
   uint32_t key = 0;
   float share = unobserved_share;

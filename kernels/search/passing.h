@@ -1,4 +1,4 @@
-// The rows that views let pass. A bitmap shared by several views is counted once.
+// The rows that pass the bitmaps of views. A bitmap shared by several views is counted once.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void for_each_row(uint32_t from, uint32_t to, const sagitta_block_view& view, co
   }
 }
 
-/** The rows of a panel, which begins before the end of the view, that the view lets pass. */
+/** Returns the rows of a panel that the view lets pass; the panel begins before the end of the view. */
 inline uint32_t passing_of_panel(const sagitta_block_view& view, uint32_t first_row) {
   const uint32_t count = std::min(view.row_count - first_row, panel_rows);
   const uint32_t rows = (1u << count) - 1;
@@ -50,7 +50,7 @@ class passing_counter {
 
  private:
   const target& functions_;
-  /** Per bitmap: the row count it was last counted for, and the rows that pass. */
+  /** For each bitmap: the row count for which it was last counted, and the number of rows that pass. */
   std::unordered_map<const uint32_t*, std::pair<uint32_t, uint32_t>> counted_;
 };
 

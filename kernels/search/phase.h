@@ -10,7 +10,7 @@ class phase {
  public:
   /**
    * Calls `run(item)` for the items 0…count − 1 that no other thread has taken, then `leave()` if there
-   * were any. True for the thread with which all are done.
+   * were any. Returns true in the thread that completes the last item.
    */
   template <class Run, class Leave>
   bool take(uint32_t count, const Run& run, const Leave& leave) {
@@ -28,7 +28,7 @@ class phase {
     return take(count, run, [] {});
   }
 
-  /** Waits until all items are done, by whichever threads. */
+  /** Waits until all items are done, no matter by which threads. */
   void wait(uint32_t count) const {
     for (uint32_t done; (done = done_.load()) < count;) done_.wait(done);
   }

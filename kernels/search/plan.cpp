@@ -19,29 +19,29 @@ namespace {
 /** Bytes of the values of rows that are scored together. */
 constexpr size_t gathered_bytes = 512 * 1024;
 /**
- * Passing rows of a range whose other rows are not read, counted once per bitmap: queries with different
- * bitmaps then find many of their rows in the cache.
+ * The number of passing rows in a range whose other rows are not read, counted once per bitmap: queries
+ * with different bitmaps then find many of their rows in the cache.
  */
 constexpr uint32_t range_passing = 512;
 /** The rows of the first range of each thread. */
 constexpr uint32_t early_rows = 2 * range_alignment;
 
-/** Further costs as in costs.h: nanoseconds per value or per row. */
+/** More costs as in costs.h: nanoseconds per value or per row. */
 constexpr double tile_row_ns = 0.3;
-/** Of a row that survives the test of a tile, with those that did while the threshold was lower. */
+/** Per row that survives the test of a tile, including those that did while the threshold was lower. */
 constexpr double tile_survivor_ns = 170;
 constexpr double coarse_memory_ns = 0.0085;
 constexpr double coarse_row_ns = 6;
-/** Of a row that is read alone: it is not prefetched by the hardware. */
+/** Per row that is read alone, which the hardware does not prefetch. */
 constexpr double coarse_single_row_ns = 40;
-/** Of a row whose codes are copied. Each of its values is in another line than the next four. */
+/** Per value of a row whose codes are copied. Values four apart or more are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
-/** Rows that such a scan leaves to be scored, for each of the k best. */
+/** The number of rows that a scan of copied codes leaves to be scored, for each of the k best. */
 constexpr double packed_scored_per_k = 4;
-/** Coarse codes leave few rows for a k up to this part of the rows. */
+/** Coarse codes leave few rows if there are at least this many rows for each of the k best. */
 constexpr uint32_t coarse_rows_per_k = 4000;
-/** Those of single rows may do so for a k up to this part: it depends on the data. */
+/** Coarse codes of single rows may leave few rows from this ratio on, depending on the data. */
 constexpr uint32_t single_rows_per_k = 64;
 
 uint32_t gathered_rows_of(uint32_t dimension) {
@@ -175,7 +175,7 @@ void search::plan_blocks() {
   }
 }
 
-/** Queries of a batch share the reading of codes, and that of values of rows which several of them search. */
+/** Queries of a batch share the reading of codes, and of the values of rows that several of them search. */
 void search::choose_methods(block_plan& plan, const sagitta_block& block) const {
   const auto sharing = static_cast<double>(plan.views.size());
   const scan_costs& costs = functions_->costs;
@@ -208,7 +208,7 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
     const bool has_coarse = block.coarse != nullptr && method_ != SAGITTA_METHOD_TILES;
     const bool is_forced = has_coarse && method_ == SAGITTA_METHOD_COARSE;
     if (block.codes != nullptr && !is_forced) {
-      // A threshold from the rows that pass a filter excludes fewer of the others.
+      // A threshold from the rows that pass a filter excludes fewer of the other rows.
       const double share = std::min(1.0, query.k / static_cast<double>(passing_[one.query]));
       offer(method::tiles, rows * (plan.tile_ns + share * tile_survivor_ns));
     }

@@ -1,4 +1,4 @@
-// Prefetches of rows that are scattered in memory, and longer than what the hardware prefetches.
+// Prefetches of rows that are scattered in memory and longer than what the hardware prefetches.
 #pragma once
 
 #include <cstddef>

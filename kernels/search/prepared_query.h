@@ -9,7 +9,7 @@
 
 namespace sagitta {
 
-/** Sets what the bounds of a query depend on that is encoded in one step. */
+/** Sets the inputs of the bounds for a query that is encoded in one step. */
 inline void set_codes(bounded_query& query, const encoded_vector& encoded) {
   query.scale = encoded.scale;
   query.code_length = std::sqrt(static_cast<double>(encoded.code_square)) * (1 + 0x1p-40);
@@ -23,13 +23,13 @@ struct prepared_query : bounded_query {
   std::vector<uint8_t> after_id;
   /** [dimension], widened to float64. */
   const double* values;
-  /** Its length is within the limits of layout.h; else every row is scored canonically. */
+  /** Whether its length is within the limits of layout.h; if not, every row is scored canonically. */
   bool is_scannable;
   /** Codes b as packed by the target, and −128·Σb. */
   const uint8_t* packed;
   int32_t offset;
   /**
-   * The rotated query, for coarse codes; `packed` is null without them. The sums of its levels start
+   * The rotated query, for coarse codes; `packed` is null if there are none. The sums of its levels start
    * at −3·Σb and −64·Σb.
    */
   struct {
@@ -38,7 +38,7 @@ struct prepared_query : bounded_query {
     int32_t first_offset;
     int32_t second_offset;
   } coarse;
-  /** Its views are batch.views[first_view .. first_view + view_count). */
+  /** The first of its views, which are batch.views[first_view .. first_view + view_count). */
   uint32_t first_view;
   uint32_t view_count;
 };

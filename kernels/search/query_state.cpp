@@ -16,22 +16,22 @@ namespace {
 constexpr size_t candidates_per_k = 8;
 constexpr size_t candidates_spare = 1024;
 
-/** The residual of the second level by that of the first, on data of any kind. */
+/** The ratio of the second level's residual to the first's, on data of any kind. */
 constexpr float refinement_ratio = 0.3f;
 
-/** Finer codes are read if at most this share of the rows will have to be scored nevertheless. */
+/** Finer codes are read if at most this share of the rows will still have to be scored. */
 constexpr double scored_share_max = 0.55;
 
-/** Rows that are scored between looks at the cancellation. */
+/** The number of rows scored between two checks for cancellation. */
 constexpr uint32_t scored_together = 64;
 
-/** Rows that are prefetched before they are scored: twelve were slower than four. */
+/** The number of rows prefetched before they are scored; twelve were slower than four. */
 constexpr uint32_t rows_ahead = canonical_rows;
 
 /**
- * The score that the k-th best of all rows will have, of which `rank` are among these scores of a sample. A
- * sample that is too small is extrapolated by the slope between its best scores, more than
- * linearly in the logarithm of the rank, since the scores of real data have longer tails.
+ * Returns the expected score of the k-th best of all rows, given that `rank` of the k best are among these
+ * scores of a sample. A sample that is too small is extrapolated by the slope between its best scores, more
+ * than linearly in the logarithm of the rank, since the scores of real data have longer tails.
  */
 double expected_score(std::vector<double>& scores, double rank) {
   constexpr size_t near = 2;
@@ -47,7 +47,7 @@ double expected_score(std::vector<double>& scores, double rank) {
   return scores[near] + tail * slope * std::log((near + 1) / rank);
 }
 
-/** The upper bound that finer codes will probably give. */
+/** Returns the upper bound that finer codes will probably give. */
 double refined_upper(const coarse_row& row) {
   return static_cast<double>(row.center + refinement_ratio * (row.upper - row.center));
 }
@@ -165,7 +165,7 @@ void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const
 
 void query_state::score_best_estimates(bool is_provisional) {
   drop_coarse_below_threshold();
-  // The estimates of coarse codes are much better than their bounds.
+  // The estimates from coarse codes are much better than their bounds.
   const std::vector<coarse_row> best = take_best_estimates(query_->k + query_->k / 4 + 4);
   for (auto next = best.begin(); next != best.end();) {
     if (context_->is_cancelled->load(std::memory_order_relaxed)) return;
@@ -179,7 +179,7 @@ void query_state::score_best_estimates(bool is_provisional) {
   }
 }
 
-/** The others stay in their order. Rows before the position would not raise the threshold. */
+/** The remaining rows keep their order. Rows before the position would not raise the threshold. */
 std::vector<coarse_row> query_state::take_best_estimates(size_t count) {
   const auto may_raise = [this](const coarse_row& row) {
     const auto center = static_cast<double>(row.center);
@@ -390,7 +390,7 @@ void query_state::prove(double lower) {
   if (proven_.size() > proven_max_) flush_proven();
 }
 
-/** A lock is taken and the best are selected once for several values. */
+/** Takes the lock and selects the best only once for several values. */
 void query_state::flush_proven() {
   if (!proven_.empty()) bound_->add(proven_);
   proven_.clear();
@@ -408,7 +408,7 @@ void query_state::raise(double threshold) {
 void query_state::add_candidate(const candidate& row) {
   if (candidates_.size() == candidates_max_) {
     drop_below_threshold();
-    // The bounds are too close together to decide: score the candidates.
+    // The bounds are too close together to decide, so the candidates are scored.
     if (candidates_.size() > candidates_max_ / 2) rescore();
   }
   candidates_.push_back(row);
@@ -445,7 +445,7 @@ void query_state::rescore() {
       if (row.view != view || !may_be_answer(row)) break;
       rows[count] = row.row;
     }
-    // Their lower bounds have been used before.
+    // Their lower bounds have already been used.
     score(view, rows, count, nullptr, false);
   }
   candidates_.clear();
@@ -490,7 +490,7 @@ void query_state::select_candidates(bool is_last) {
     const uint32_t right_block = context_->views[right.view].block;
     return left_block != right_block ? left_block < right_block : left.row < right.row;
   };
-  // A thread meets rows in this order, so the list of two threads has two sorted runs.
+  // A thread meets rows in this order, so the lists of two threads form two sorted runs.
   const auto second = std::is_sorted_until(selected_.begin(), selected_.end(), is_earlier);
   if (std::is_sorted(second, selected_.end(), is_earlier)) {
     std::inplace_merge(selected_.begin(), second, selected_.end(), is_earlier);

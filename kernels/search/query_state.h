@@ -12,7 +12,7 @@
 
 namespace sagitta {
 
-/** A row that may be in the answer and whose exact score is not known yet. */
+/** A row that may be in the answer and whose exact score is not yet known. */
 struct candidate {
   /** The upper bound, rounded up. */
   float upper;
@@ -20,7 +20,7 @@ struct candidate {
   uint32_t row;
 };
 
-/** A row that coarse codes have not excluded. */
+/** A row that its coarse codes have not excluded. */
 struct coarse_row {
   /** The middle of the bounds: a good estimate of the score. */
   float center;
@@ -36,7 +36,7 @@ class shared_bound {
   void start(double floor, uint32_t k);
   double value() const { return value_.load(std::memory_order_relaxed); }
   void raise(double value);
-  /** Takes lower bounds of the scores of rows, each row once. */
+  /** Adds lower bounds of the scores of rows, each row once. */
   void add(const std::vector<double>& lower_bounds);
 
  private:
@@ -52,7 +52,7 @@ struct row_range {
   uint32_t to;
 };
 
-/** What all states of a search share. */
+/** The data that all states of a search share. */
 struct search_context {
   const target* functions;
   const sagitta_block* blocks;
@@ -63,7 +63,7 @@ struct search_context {
   row_order order() const { return {blocks, views}; }
 };
 
-/** Shares of the scanned rows. */
+/** Expected shares of the scanned rows. */
 struct expected_shares {
   /** Rows that coarse codes leave to their refinement. */
   double refined;
@@ -73,46 +73,46 @@ struct expected_shares {
 
 class query_state {
  public:
-  /** `rows_max` is the number of rows the query searches: selections need no more room. */
+  /** `rows_max` is the number of rows that the query searches: selections need no more room. */
   void start(const search_context& context, const prepared_query& query, shared_bound& bound,
              uint64_t rows_max);
   bool is_started() const { return query_ != nullptr; }
 
-  /** The tests of both scans with the latest threshold of all threads. */
+  /** The tests of both scans, with the latest threshold of all threads. */
   scan_query& current_scan();
   scan_query& current_coarse_scan();
 
-  /** Takes the rows of a panel that passed the scan's test: bit r of `survivors` is first_row + r. */
+  /** Adds the rows of a panel that passed the scan's test: bit r of `survivors` is row first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
                      const panel_facts& facts);
-  /** The same for the codes of rows that are not consecutive. */
+  /** Like `add_survivors`, for the codes of rows that are not consecutive. */
   void add_packed_survivors(uint32_t view, const uint32_t* rows, uint32_t survivors,
                             const int32_t* sums, const panel_facts& facts);
-  /** The same for a panel of coarse codes. */
+  /** Like `add_survivors`, for a panel of coarse codes. */
   void add_coarse_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
                             const int32_t* sums, const panel_facts& facts);
-  /** Takes one row with the sum of its coarse codes. */
+  /** Adds one row with the sum of its coarse codes. */
   void add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts);
   /**
-   * Scores the rows with the best estimates, which raises the threshold. `is_provisional` tells that the
-   * rows may be scanned again: they then prove nothing to other threads.
+   * Scores the rows with the best estimates, which raises the threshold. If `is_provisional`, the rows may
+   * be scanned again, so they prove nothing to other threads.
    */
   void score_best_estimates(bool is_provisional = false);
-  /** Forgets the rows of these ranges, because they are scanned again. */
+  /** Forgets the rows of these ranges because they will be scanned again. */
   void forget(const std::vector<row_range>& ranges);
-  /** What will be left of `row_count` scanned rows once `total` rows are known. */
+  /** Returns the share of `row_count` scanned rows that will be left once `total` rows are known. */
   expected_shares expect(uint64_t row_count, uint64_t total) const;
   /** Scores the candidates whose upper bound reaches the threshold. */
   void rescore();
-  /** Excludes rows that are left by their finer codes, and makes the others candidates. */
+  /** Excludes remaining rows by their finer codes and makes the others candidates. */
   void refine();
   /**
-   * Scores `count` rows of a view canonically. `squares` are their x·x, or null to compute them.
+   * Scores `count` rows of a view canonically. `squares` holds their x·x, or is null to compute them.
    * `is_new` tells that no bound of these rows has been used as a proof yet.
    */
   void score(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares = nullptr,
              bool is_new = true);
-  /** The canonical scores of at most canonical_rows rows. */
+  /** Computes the canonical scores of at most canonical_rows rows. */
   void scores_of(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares,
                  double* scores) const;
 
@@ -135,24 +135,27 @@ class query_state {
   uint64_t rescored_count() const { return rescored_count_; }
 
  private:
-  /** Calls `add(row, lane)` for the survivors of a panel that the view has. */
+  /** Calls `add(row, lane)` for the survivors of a panel that belong to the view. */
   template <class Add>
   void for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
                          const Add& add) const;
   void add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds);
   /** Removes up to `count` rows with the best estimates, best first, from `coarse_rows_`. */
   std::vector<coarse_row> take_best_estimates(size_t count);
-  /** Whether scoring the rows that coarse codes leave costs less than reading their finer codes first. */
+  /** Whether scoring the rows left by coarse codes is cheaper than reading their finer codes first. */
   bool is_refinement_slower() const;
   void score_coarse_rows();
   void refine_coarse_rows();
-  /** Whether a row with these bounds is below the threshold, or before the position. */
+  /** Whether a row with these bounds is below the threshold or before the position. */
   bool is_excluded(const score_bounds& bounds) const;
   void raise(double threshold);
-  /** Takes a lower bound of a row's score, once per row that comes after the position. */
+  /** Adds a lower bound of a row's score, once per row that comes after the position. */
   void prove(double lower);
   void flush_proven();
-  /** Whether the row comes after the position and reaches the threshold, and so may be in the answer. */
+  /**
+   * Offers a row; returns whether it comes after the position and reaches the threshold, and so may be in
+   * the answer.
+   */
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);
   void drop_below_threshold();
@@ -167,7 +170,7 @@ class query_state {
   double threshold_ = 0;
   size_t candidates_max_ = 0;
   std::vector<candidate> candidates_;
-  /** Candidates that are being scored together with those of other queries, and their scores. */
+  /** Candidates being scored together with those of other queries, and their scores. */
   std::vector<candidate> selected_;
   std::vector<double> scores_;
   /** Lower bounds that are not yet part of the shared bound. */

@@ -23,7 +23,7 @@ rotation create_rotation(uint32_t dimension) {
   made.block = 1;
   while (made.block * 2 <= dimension && made.block < block_max) made.block *= 2;
   made.unit = static_cast<float>(1 / std::sqrt(static_cast<double>(made.block)));
-  // Near the golden section, neighbours of the second round are far apart in the first.
+  // With a stride near the golden ratio, neighbours in the second round are far apart in the first.
   made.stride = static_cast<uint32_t>(dimension * 0.618) | 1;
   while (std::gcd(made.stride, dimension) != 1) made.stride += 2;
   made.stride %= dimension;

@@ -1,5 +1,5 @@
-// Rows are taken in tiles that stay in the cache while all vectors score them, so that values are read from
-// memory once, and x·x of a row is computed once, with the products of the first vector.
+// Rows are processed in tiles that stay in the cache while all vectors score them, so that values are read
+// from memory once, and x·x of a row is computed once, with the products of the first vector.
 
 #include "row_scores.h"
 
@@ -20,13 +20,13 @@ uint32_t rows_of_tile(uint32_t dimension) {
   return std::clamp(fitting / canonical_rows * canonical_rows, canonical_rows, tile_rows_max);
 }
 
-/** The rows from..to of the list, a tile. */
+/** The rows from..to of the list, which form a tile. */
 struct tile_range {
   uint32_t from;
   uint32_t to;
 };
 
-/** Scores a tile with one vector. Squares are computed into `squares` where it is not null. */
+/** Scores a tile with one vector. Stores x·x in `squares` unless it is null. */
 template <class Each>
 void multiply_tile(const target& functions, const row_scoring& scoring, const tile_range& tile,
                    uint32_t vector, double* squares, const Each& each) {

@@ -16,7 +16,7 @@ struct scored_vector {
   double square;
 };
 
-/** Rows of a block, and the vectors that they are scored with. */
+/** Rows of a block and the vectors to score them with. */
 struct row_scoring {
   /** Row-major [.., dimension]. */
   const float* values;

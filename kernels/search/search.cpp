@@ -11,13 +11,13 @@
 namespace sagitta {
 namespace {
 
-/** A query decides about coarse codes after this part of its rows, shared by the threads. */
+/** A query decides about coarse codes after one part in this many of its rows, shared by the threads. */
 constexpr uint64_t sampled_part = 28;
 
-/** Candidates are scored together from this number on, on average over all rows. */
+/** Candidates are scored together if there are at least this many on average over all rows. */
 constexpr uint64_t shared_candidates_per_row = 2;
 
-/** Rows whose bitmap is tested together: their codes are skipped if no query searches any of them. */
+/** Rows whose bitmaps are tested together: their codes are skipped if no query searches any of them. */
 constexpr uint32_t skipped_rows = 4 * panel_rows;
 static_assert(skipped_rows == 64);
 
@@ -48,7 +48,7 @@ bool search::work() {
   worker& self = workers_[slot];
   const auto range_count = static_cast<uint32_t>(ranges_.size());
   const uint32_t queries = query_count();
-  // A thread refines its rows before its ranges count as done: then its states are merged.
+  // A thread refines its rows before its ranges count as done, since its states are merged after that.
   scanning_.take(
       range_count, [&](uint32_t range) { guard([&] { run_range(self, ranges_[range]); }); },
       [&] { guard([&] { refine_all(self); }); });
@@ -83,7 +83,7 @@ bool search::has_left_coarse(worker& self, uint32_t block, uint32_t query) {
 
 void search::run_range(worker& self, const row_range& range) {
   const std::vector<planned_view>& planned = plans_[range.block].views;
-  // Tiles first: a query that changes to tiles in this range has scanned it.
+  // Tiles come first: a query that changes to tiles in this range has then scanned it.
   scan_tiles(self, range, [&](const planned_view& one) {
     if (one.how == method::tiles) return true;
     return one.how == method::coarse && has_left_coarse(self, range.block, one.query);
@@ -106,7 +106,7 @@ bool search::is_gathered(const planned_view& one) {
   return one.how == method::packed || one.how == method::gather;
 }
 
-/** Views that are next to each other in a plan and read the same rows in the same way. */
+/** Whether two views that are next to each other in a plan read the same rows in the same way. */
 bool search::is_gathered_with(const planned_view& left, const planned_view& right) const {
   return left.how == right.how && has_same_rows(views_[left.view], views_[right.view]) &&
          queries_[left.query].has_after == queries_[right.query].has_after;
@@ -201,7 +201,7 @@ void search::refine_all(worker& self) {
   for (query_state& state : self.states) {
     if (!state.is_started()) continue;
     state.refine();
-    // Later, queries are finished by one thread each.
+    // Otherwise one thread finishes each query later.
     if (query_count() < workers_.size()) state.rescore();
   }
 }
@@ -292,7 +292,7 @@ void search::gather_range(worker& self, const row_range& range, const planned_vi
 void search::score_rows(worker& self, const row_range& range, const uint32_t* rows,
                         uint32_t row_count, const planned_view* same, uint32_t count) {
   double squares[gathered_rows];
-  // Reads the rows into the cache, too.
+  // This also reads the rows into the cache.
   if (count > 1) compute_squares(blocks_[range.block].values, rows, row_count, squares);
   for (uint32_t i = 0; i < count; i++) {
     state_of(self, same[i].query)
@@ -349,7 +349,7 @@ uint8_t* search::pack_rows(worker& self, const uint8_t* panels, const uint32_t* 
   self.packed.resize(panel_count(gathered_rows_) * stride / sizeof(cache_line));
   uint8_t* const packed = self.packed.front().bytes;
   for (uint32_t i = 0; i < row_count; i++) {
-    // Facts and codes alike are lines of 16 values of four bytes, one per row.
+    // Facts and codes alike are stored in lines of 16 values of four bytes, one per row.
     const uint8_t* const from = panels + rows[i] / panel_rows * stride + rows[i] % panel_rows * 4;
     uint8_t* const to = packed + i / panel_rows * stride + i % panel_rows * 4;
     for (size_t at = 0; at < stride; at += sizeof(cache_line)) std::memcpy(to + at, from + at, 4);

@@ -1,7 +1,7 @@
 // The search of a batch of queries over blocks. Blocks are cut into ranges of rows; any number of
 // threads take ranges until none is left.
 //
-//   plan      per block: which queries scan its codes, and which gather their few passing rows
+//   plan      per block: which queries scan its codes and which gather their few passing rows
 //   scan      range by range: its codes stay in the L2 cache while all queries scan them, so memory is
 //             read once per batch; each thread has its own state of each query
 //   finish    query by query: states are merged, the remaining candidates are scored exactly
@@ -22,7 +22,7 @@
 
 namespace sagitta {
 
-/** The most rows that are scored together: they stay in the L2 cache. */
+/** The maximum number of rows scored together, which stay in the L2 cache. */
 inline constexpr uint32_t gathered_rows = 256;
 
 class search : public shared_work {
@@ -39,41 +39,41 @@ class search : public shared_work {
     coarse,
     /** Scans the codes together with other queries. */
     tiles,
-    /** Scans the codes of the rows that pass, which are copied once for the queries with their bitmap. */
+    /** Scans the codes of the rows that pass, which are copied once for all queries with the same bitmap. */
     packed,
     /** Reads the coarse codes of the rows that pass. */
     coarse_rows,
-    /** Scores the rows that pass: they are few, or block or query have no codes. */
+    /** Scores the rows that pass, because they are few or the block or the query has no codes. */
     gather,
   };
-  /** A view of a block, and how its query is answered there. */
+  /** A view of a block and the method that answers its query there. */
   struct planned_view {
     uint32_t query;
     /** Index into the views of the batch. */
     uint32_t view;
-    /** Rows that pass. */
+    /** The number of rows that pass. */
     uint32_t passing;
     method how;
     /** The estimated time in ns. */
     double cost;
   };
-  /** The views of one block, by method, similar ones next to each other. */
+  /** The views of one block, sorted by method and with similar ones next to each other. */
   struct block_plan {
     std::vector<planned_view> views;
     uint32_t row_count;
-    /** The time per row in ns: of a scan of tiles, of coarse codes, and of coarse codes of single rows. */
+    /** Nanoseconds per row: of a scan of tiles, of coarse codes, and of coarse codes of single rows. */
     double tile_ns;
     double coarse_ns;
     double single_ns;
-    /** Of a canonical score. */
+    /** Nanoseconds per canonical score. */
     double canonical_ns;
   };
-  /** How a thread gets on with the coarse codes of a query. */
+  /** The progress of a thread with the coarse codes of a query. */
   struct coarse_progress {
     uint64_t row_count = 0;
     /** The number of rows after which estimates are scored again. */
     uint64_t next_review = 0;
-    /** Coarse codes leave too many rows. */
+    /** Whether the query uses tiles because coarse codes leave too many rows. */
     bool uses_tiles = false;
     bool is_decided = false;
     /** The ranges scanned before this was decided. */
@@ -84,11 +84,11 @@ class search : public shared_work {
   };
   struct worker {
     std::vector<query_state> states;
-    /** Per query, what it has scanned by coarse codes. */
+    /** For each query, its progress with coarse codes. */
     std::vector<coarse_progress> progress;
     /** Copies of codes: panels of rows that pass a bitmap. */
     std::vector<cache_line> packed;
-    /** Per query, how many of its selected candidates are before the next row range. */
+    /** For each query, how many of its selected candidates are before the next row range. */
     std::vector<uint32_t> cursors;
   };
   struct answer {
@@ -109,24 +109,24 @@ class search : public shared_work {
 
   query_state& state_of(worker& self, uint32_t query);
   coarse_progress& progress_of(worker& self, uint32_t query);
-  /** Whether the query goes on with the tiles of this block. */
+  /** Whether the query continues with the tiles of this block. */
   bool has_left_coarse(worker& self, uint32_t block, uint32_t query);
   void run_range(worker& self, const row_range& range);
-  /** Scans the codes for all views that `is_wanted`, in groups. */
+  /** Scans the codes for all views for which `is_wanted` returns true, in groups. */
   template <class IsWanted>
   void scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted);
   void scan_coarse(worker& self, const row_range& range);
   /** Scans codes or coarse codes for a group of views. */
   void scan_range(worker& self, const row_range& range, bool is_coarse, const row_limits& limits,
                   const planned_view* planned, uint32_t planned_count);
-  /** Raises the query's threshold now and then, and decides once whether to go on with coarse codes. */
+  /** Raises the query's threshold from time to time, and decides once whether to continue with coarse codes. */
   void review_coarse(worker& self, const row_range& range, const planned_view& one);
-  /** Goes on with tiles if coarse codes leave too many rows, and scans the ranges so far again. */
+  /** Changes to tiles if coarse codes leave too many rows, and scans the earlier ranges again. */
   void decide_method(worker& self, uint32_t query, const block_plan& plan);
   void gather_coarse(worker& self, const row_range& range, const planned_view& one);
   static bool is_gathered(const planned_view& one);
   bool is_gathered_with(const planned_view& left, const planned_view& right) const;
-  /** Answers views with the same bitmap from their passing rows. */
+  /** Answers views with the same bitmap from the rows that pass it. */
   void gather_range(worker& self, const row_range& range, const planned_view* same, uint32_t count);
   void score_rows(worker& self, const row_range& range, const uint32_t* rows, uint32_t row_count,
                   const planned_view* same, uint32_t count);
@@ -140,16 +140,16 @@ class search : public shared_work {
   void score_together(worker& self);
   void score_range(worker& self, const row_range& range);
   void finish_query(uint32_t query);
-  /** Remembers for later searches how many rows coarse codes of single rows have left. */
+  /** Records for later searches how many rows coarse codes of single rows have left. */
   void observe_shares() const;
-  /** x·x of rows of a block. They are then in the cache. */
+  /** Computes x·x of rows of a block, which are then in the cache. */
   void compute_squares(const float* values, const uint32_t* rows, uint32_t count,
                        double* squares) const;
   void compute_squares(const row_range& range, double* squares) const;
 
   const target* functions_;
   uint32_t dimension_;
-  /** Rows that are scored together: at most `gathered_rows`. */
+  /** The number of rows scored together: at most `gathered_rows`. */
   uint32_t gathered_rows_;
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_block_view> views_;
@@ -160,21 +160,21 @@ class search : public shared_work {
   std::vector<uint8_t> coarse_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
-  /** Per query, the rows that pass, and all rows of its views. */
+  /** For each query, the number of rows that pass, and of all rows of its views. */
   std::vector<uint64_t> passing_;
   std::vector<uint64_t> searched_;
   std::vector<block_plan> plans_;
   std::vector<row_range> ranges_;
-  /** Rows of all blocks. */
+  /** The number of rows in all blocks. */
   uint64_t row_count_ = 0;
-  /** There may be so many candidates that they are scored together. */
+  /** Whether there may be enough candidates to score them together. */
   bool may_share_ = false;
   /** The ranges of rows whose candidates are scored together. */
   std::vector<row_range> shared_ranges_;
 
   std::vector<worker> workers_;
   std::vector<answer> answers_;
-  /** Per query, the state that the others have been merged into; null before, or if there is none. */
+  /** For each query, the state that the others have been merged into; null before that, or if there is none. */
   std::vector<query_state*> merged_;
   std::atomic<uint64_t> candidate_count_{0};
   phase scanning_;

@@ -1,4 +1,4 @@
-// Work that any number of threads do together: how it is cancelled, fails and ends.
+// Work that any number of threads share, and how it is cancelled, fails and ends.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace sagitta {
 class shared_work {
  public:
   virtual ~shared_work() = default;
-  /** True for exactly one caller: the one that completes the work, or sees that it has failed. */
+  /** Returns true for exactly one caller: the one that completes the work or sees that it has failed. */
   virtual bool work() = 0;
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
   sagitta_status status() const {
@@ -23,7 +23,7 @@ class shared_work {
   double cost() const { return cost_; }
 
  protected:
-  /** Calls `run` unless the work has been cancelled or has failed; a lack of memory fails it. */
+  /** Calls `run` unless the work has been cancelled or has failed. Running out of memory fails it. */
   template <class Run>
   void guard(const Run& run) {
     if (is_cancelled_.load(std::memory_order_relaxed) || has_failed_.load()) return;

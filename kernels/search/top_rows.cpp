@@ -81,7 +81,7 @@ void largest_values::reset(size_t capacity) {
   values_.clear();
 }
 
-/** Selecting once per so many values takes a few nanoseconds per value; a heap takes log k steps. */
+/** Selecting once per many values takes a few nanoseconds per value; a heap would take log k steps. */
 void largest_values::add(double value) {
   if (capacity_ == 0 || value <= smallest_) return;
   values_.push_back(value);

@@ -1,5 +1,5 @@
-// The order of answers, (score descending, id bytes ascending), and two bounded selections: the best
-// rows in that order, and the largest lower bounds.
+// The order of answers (score descending, id bytes ascending) and two bounded selections: the best rows in
+// that order, and the largest lower bounds.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ struct scored_row {
   uint32_t row;
 };
 
-/** Compares rows of the views of a query; ids break ties of scores. */
+/** Compares rows of the views of a query; ids break ties between scores. */
 struct row_order {
   const sagitta_block* blocks;
   const sagitta_block_view* views;
 
-  /** Whether `left` comes after `right`. A total order: rows with the same id go by view and row. */
+  /** Whether `left` comes after `right`. A total order: rows with the same id are ordered by view and row. */
   bool is_worse(const scored_row& left, const scored_row& right) const;
   /** Whether the row comes after the position (score, id). */
   bool is_after(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
@@ -30,7 +30,7 @@ struct row_order {
   bool is_before(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
 };
 
-/** The best `capacity` of the rows offered. A heap with the worst row on top. */
+/** The best `capacity` of the rows offered, as a heap with the worst row on top. */
 class top_rows {
  public:
   void reset(uint32_t capacity) {
@@ -46,7 +46,7 @@ class top_rows {
     if (std::erase_if(rows_, predicate) > 0) make_heap(order);
   }
   const std::vector<scored_row>& rows() const { return rows_; }
-  /** Best first. */
+  /** Sorts the rows, best first. */
   void sort(const row_order& order);
   /** Frees the memory. */
   void release() { std::vector<scored_row>().swap(rows_); }
@@ -58,14 +58,14 @@ class top_rows {
   std::vector<scored_row> rows_;
 };
 
-/** The `capacity` largest of the values added, and some that were not excluded yet. */
+/** The `capacity` largest of the values added, and some that have not been excluded yet. */
 class largest_values {
  public:
   void reset(size_t capacity);
   void add(double value);
-  /** The smallest of the largest when last computed; −Infinity while there are fewer values. */
+  /** The smallest of the largest when they were last selected; −Infinity while there are fewer values. */
   double smallest() const { return smallest_; }
-  /** Brings `smallest` up to date. */
+  /** Updates `smallest`. */
   void select();
 
  private:

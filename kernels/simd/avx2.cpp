@@ -36,15 +36,15 @@ struct lanes : avx2_lanes {
 };
 
 /**
- * VPMADDUBSW adds two products of bytes in 16 bits: those of the first level are within ±762, and forty
- * of them fit, those of the second within ±2 · 127 · 127, so that one fits.
+ * VPMADDUBSW adds two products of bytes in 16 bits. The sums of the first level are within ±762, so forty
+ * of them fit into 16 bits; those of the second level are within ±2 · 127 · 127, so only one fits.
  */
 struct coarse : avx2_coarse {
   struct sums {
     __m256i narrow;
     __m256i wide;
   };
-  /** Steps, of four products each, whose sums fit 16 bits. */
+  /** Steps, of four products each, whose sums fit into 16 bits. */
   static constexpr uint32_t narrow_steps = 8;
 
   static sums zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }

@@ -65,7 +65,7 @@ struct avx2_lanes {
   }
 };
 
-/** What the classes of coarse codes share: 128 dimensions per register of codes. */
+/** Shared by the classes of coarse codes: 128 dimensions per register of codes. */
 struct avx2_coarse {
   static constexpr uint32_t bytes = 32;
   using codes = __m256i;
@@ -91,7 +91,7 @@ struct avx2_coarse {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), code);
   }
 
-  /** Sums of eight registers of 32-bit lanes. */
+  /** Computes the sums of eight registers of 32-bit lanes. */
   static void reduce_lanes(const __m256i* sums, int32_t* to) {
     const __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]),
                                         _mm256_hadd_epi32(sums[2], sums[3]));

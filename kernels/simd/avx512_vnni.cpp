@@ -93,7 +93,7 @@ struct coarse {
                          : plane == 1 ? upper
                                       : _mm512_srli_epi16(upper, plane == 0 ? 0 : 2 * plane - 2);
     const __m512i low = plane == 0 ? lower : _mm512_srli_epi16(lower, 2 * plane);
-    // Selects by bit: 12 of `high`, the rest of `low`.
+    // Selects by bit: where 12 has a 1, from `high`, elsewhere from `low`.
     const __m512i code = _mm512_ternarylogic_epi32(_mm512_set1_epi8(12), high, low, 0xca);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(
                                    reinterpret_cast<const __m128i*>(refined_values))),
@@ -119,7 +119,7 @@ struct coarse {
       quads[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]),
                                   _mm512_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]));
     }
-    // Each 128-bit lane of quads[i] has partial sums of the rows 4i..4i+3.
+    // Each 128-bit lane of quads[i] holds partial sums of the rows 4i..4i+3.
     const __m512i low = _mm512_add_epi32(_mm512_shuffle_i32x4(quads[0], quads[1], 0x88),
                                          _mm512_shuffle_i32x4(quads[0], quads[1], 0xdd));
     const __m512i high = _mm512_add_epi32(_mm512_shuffle_i32x4(quads[2], quads[3], 0x88),

@@ -1,13 +1,13 @@
 // Products of coarse codes for any instruction set: sums of a few rows × queries stay in registers over all
 // dimensions and are reduced together. An instruction set provides a `Coarse` class:
 //
-//   bytes               of a register of codes; its four planes have 4 · bytes dimensions
+//   bytes               size of a register of codes, whose four planes hold 4 · bytes dimensions
 //   rows_of(Q)          rows of a tile of Q queries, a divisor of panel_rows
 //   codes, query, sums  registers of codes, of a packed query, and of sums to reduce
 //   load, load_query, zero
 //   first<plane>(codes), second<plane>(coarse, refinement)   the codes of a plane, as unsigned bytes
 //   accumulate(sums, codes, query)   adds the products of a plane
-//   accumulate_narrow                optional: a faster one for codes of the first level
+//   accumulate_narrow                optional: a faster version for codes of the first level
 //   end_step(sums, step)   is called for each sum after each step of `bytes`
 //   reduce<count>(sums, to)
 //
@@ -21,7 +21,7 @@
 namespace sagitta {
 namespace {
 
-/** What the sixteen codes of the second level stand for, plus refined_offset. */
+/** The values of the sixteen codes of the second level, plus refined_offset. */
 constexpr uint8_t refined_values[16] = {
     refined_offset - refined_levels[7], refined_offset - refined_levels[6],
     refined_offset - refined_levels[5], refined_offset - refined_levels[4],
@@ -32,7 +32,7 @@ constexpr uint8_t refined_values[16] = {
     refined_offset + refined_levels[4], refined_offset + refined_levels[5],
     refined_offset + refined_levels[6], refined_offset + refined_levels[7]};
 
-/** Measured: 2 to 8 KiB are alike, less is slower. */
+/** The prefetch distance. In measurements, 2 to 8 KiB were equally fast and shorter distances slower. */
 constexpr size_t coarse_prefetch_bytes = 4096;
 
 enum class coarse_level { first, second };
@@ -40,7 +40,7 @@ enum class coarse_level { first, second };
 template <class Coarse>
 concept has_narrow_sums = requires { &Coarse::accumulate_narrow; };
 
-/** Sums [Queries, Rows], without their offsets. `refinement` is read on the second level only. */
+/** Computes sums [Queries, Rows], without their offsets. `refinement` is read only on the second level. */
 template <class Coarse, coarse_level Level, uint32_t Queries, uint32_t Rows, bool is_scan>
 __attribute__((noinline)) void sum_coarse(uint32_t row_bytes, const uint8_t* const* coarse,
                                           const uint8_t* const* refinement,
@@ -180,7 +180,7 @@ void scan_coarse(const scan_task& task) {
   else scan_coarse_queries<Lanes, Coarse, false>(task);
 }
 
-/** Fills the query up to whole registers; see layout.h. */
+/** Pads the query to whole registers; see layout.h. */
 template <class Coarse>
 void pack_coarse_query(const int8_t* codes, uint32_t dimension, uint8_t* packed) {
   const uint32_t steps = (coarse_row_bytes(dimension) + Coarse::bytes - 1) / Coarse::bytes;

@@ -1,4 +1,4 @@
-// x86 intrinsics: those of the compiler, or SIMDe's emulation for tests on processors without them.
+// x86 intrinsics: those of the compiler, or SIMDe's emulation of them for tests on processors without them.
 #pragma once
 
 #if defined(SAGITTA_EMULATE)
@@ -9,7 +9,7 @@
 #define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
 #endif
 #else
-// GCC 12 reports the undefined operands inside of its own intrinsics.
+// GCC 12 warns about the undefined operands inside its own intrinsics.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #if !defined(__clang__)

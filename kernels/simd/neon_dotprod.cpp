@@ -22,7 +22,7 @@ struct lanes {
   static sums zero() { return vdupq_n_s32(0); }
   static sums add(sums left, sums right) { return vaddq_s32(left, right); }
 
-  /** Codes lose their +128 when they are loaded, so sums start at 0. */
+  /** The +128 of codes is removed when they are loaded, so sums start at 0. */
   static sums start(int32_t) { return vdupq_n_s32(0); }
   static rows load(const uint8_t* codes) {
     return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(codes), vdupq_n_u8(0x80)));
@@ -44,7 +44,7 @@ struct lanes {
     return vmulq_f32(vcvtq_f32_s32(vld1q_s32(sums + row)), vld1q_f32(facts.scale + row));
   }
 
-  /** Maxima that ignore NaN, which lanes without a row may hold. */
+  /** The maxima ignore NaN, which lanes without a row may hold. */
   static bool may_survive(const int32_t* sums, const panel_facts& facts, float least) {
     float32x4_t most = products_of(sums, facts, 0);
     for (uint32_t row = width; row < panel_rows; row += width) {
@@ -74,7 +74,7 @@ struct lanes {
   }
 };
 
-/** Codes up to 127 are multiplied as signed bytes. */
+/** Codes are at most 127, so they are multiplied as signed bytes. */
 struct coarse {
   static constexpr uint32_t bytes = 16;
   using codes = uint8x16_t;

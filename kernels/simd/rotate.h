@@ -21,7 +21,7 @@ wide_floats load_wide(const float* from) {
 
 void store_wide(float* to, const wide_floats& values) { std::memcpy(to, &values, sizeof values); }
 
-/** Stores values 0…255 as bytes. With intrinsics where GCC 12 would take the values one by one. */
+/** Stores values 0…255 as bytes, with intrinsics where GCC 12 would extract the values one by one. */
 void store_bytes(uint8_t* to, const wide_integers& values) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
   const auto all = reinterpret_cast<__m256i>(values);
@@ -34,7 +34,10 @@ void store_bytes(uint8_t* to, const wide_integers& values) {
 #endif
 }
 
-/** One stage within registers: each value and the one `distance` lanes away become sum and difference. */
+/**
+ * One stage within registers: each value and the one `distance` lanes away are replaced by their sum and
+ * difference.
+ */
 template <uint32_t distance>
 wide_floats butterfly(const wide_floats& values) {
   wide_integers partner;
@@ -55,7 +58,7 @@ wide_floats butterfly(const wide_floats& values) {
 /** Values that `multiply_group` keeps in registers; blocks have at least as many. */
 constexpr uint32_t group_values = 64;
 
-/** The stages whose values are less than `group_values` apart. */
+/** Computes the stages whose values are less than `group_values` apart. */
 inline void multiply_group(float* values) {
   constexpr uint32_t count = group_values / wide_lanes;
   wide_floats lanes[count];
@@ -95,7 +98,7 @@ void multiply_hadamard(float* values, uint32_t count) {
   for (uint32_t start = 0; start < count; start += group_values) multiply_group(values + start);
 }
 
-/** Multiplies all blocks, whose values have been multiplied by 1 / √P. */
+/** Multiplies all blocks, whose values have already been multiplied by 1 / √P. */
 void multiply_blocks(const rotation& rotation, float* values) {
   uint32_t first = 0;
   for (; first + rotation.block <= rotation.dimension; first += rotation.block) {
@@ -129,7 +132,10 @@ struct fitted {
   float residual;
 };
 
-/** The scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y; see search/bounds.h. */
+/**
+ * Finds the scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y; see
+ * search/bounds.h.
+ */
 inline fitted fit_scale(double product, double square, double yy) {
   const auto scale = static_cast<float>(product / square);
   const auto s = static_cast<double>(scale);
@@ -144,7 +150,7 @@ inline wide_floats absolute(const wide_floats& values) {
   return reinterpret_cast<wide_floats>(bits_of(values) & 0x7fffffff);
 }
 
-/** table[index mod 8]. */
+/** Returns table[index mod 8]. */
 inline wide_floats look_up(const float* table, const wide_integers& indexes) {
   wide_floats found;
 #if !defined(__clang__)
@@ -157,18 +163,18 @@ inline wide_floats look_up(const float* table, const wide_integers& indexes) {
   return found;
 }
 
-/** What the magnitudes of the codes stand for. */
+/** The values of the codes' magnitudes. */
 constexpr float first_levels[8] = {1, 1, 1, 1, 3, 3, 3, 3};
 constexpr float second_levels[8] = {refined_levels[0], refined_levels[1], refined_levels[2],
                                     refined_levels[3], refined_levels[4], refined_levels[5],
                                     refined_levels[6], refined_levels[7]};
 
-/** Codes 8…15 of magnitudes that are in units of σ / 4. */
+/** Computes codes 8…15 from magnitudes in units of σ / 4. */
 inline wide_integers quantize_magnitudes(const wide_floats& quarters) {
   static_assert(coarse_thresholds[0] == 0.25f && coarse_thresholds[1] == 0.5f &&
                     coarse_thresholds[2] == 0.75f && coarse_thresholds[3] == 1,
                 "rounding down counts the first four thresholds");
-  // Floats that are not negative are in the order of their bits.
+  // Floats that are not negative have the same order as their bits.
   const wide_integers bits = bits_of(quarters);
   const wide_integers four = bits_of(wide_floats{} + 4);
   wide_integers codes = __builtin_convertvector(
@@ -183,7 +189,7 @@ struct coarse_row_sums {
   double yy[coarse_chunk_bytes];
   double first_product[coarse_chunk_bytes];
   double second_product[coarse_chunk_bytes];
-  /** Of integers below 2^24, and so exact. */
+  /** Sums of integers below 2^24, and therefore exact. */
   float first_square[coarse_chunk_bytes];
   float second_square[coarse_chunk_bytes];
 };
@@ -216,8 +222,8 @@ struct wide_doubles {
 };
 
 /**
- * Encodes and sums `wide_lanes` lanes of all planes, from `lane` on, of a rotated row that is filled up to
- * whole chunks with zeros. `inverse` is 4 / σ.
+ * Encodes and sums `wide_lanes` lanes of all planes, from `lane` on, of a rotated row that is padded with
+ * zeros to whole chunks. `inverse` is 4 / σ.
  */
 inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t chunks, uint32_t lane,
                                 uint8_t* upper, uint8_t* lower, coarse_row_sums& sums) {
@@ -230,7 +236,7 @@ inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t ch
     const float* const from = rotated + size_t{chunk} * coarse_chunk_dimensions + lane;
     wide_integers upper_bits = {};
     wide_integers lower_bits = {};
-    // In float32 for a chunk: to convert each plane to float64 would take longer than the products.
+    // Summed in float32 per chunk: converting each plane to float64 would take longer than the products.
     wide_floats chunk_yy = {};
     wide_floats chunk_first = {};
     wide_floats chunk_second = {};
@@ -239,7 +245,7 @@ inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t ch
       const wide_floats y = load_wide(from + plane * coarse_chunk_bytes);
       const wide_floats scaled = y * inverse;
       const wide_integers magnitudes = quantize_magnitudes(absolute(scaled));
-      // The codes of negative values are those of positive ones in reverse.
+      // The codes of negative values are those of positive values in reverse.
       const wide_integers is_negative = scaled < 0;
       const wide_integers codes = magnitudes ^ (is_negative & 15);
       upper_bits |= codes >> 2 << 2 * plane;
@@ -265,12 +271,12 @@ inline void encode_coarse_lanes(const float* rotated, float inverse, uint32_t ch
   store_wide(sums.second_square + lane, second_square);
 }
 
-/** What encoding needs for one row at a time. */
+/** The buffers for encoding one row at a time. */
 struct coarse_scratch {
   explicit coarse_scratch(uint32_t dimension)
       : values(dimension), rotated(size_t{coarse_row_bytes(dimension)} * 4) {}
   std::vector<float> values;
-  /** Zero past the last dimension. */
+  /** Padded with zeros after the last dimension. */
   std::vector<float> rotated;
 };
 
@@ -300,7 +306,7 @@ void encode_coarse_row(const rotation& rotation, const float* values, uint32_t l
     encode_coarse_lanes(scratch.rotated.data(), 4 * inverse, row_bytes / coarse_chunk_bytes, from, upper,
                         lower, sums);
   }
-  // The zeros past the last dimension have codes too, but the query is 0 there.
+  // The zeros after the last dimension have codes too, but the query is 0 there.
   const uint32_t zeros = row_bytes * 4 - dimension;
   const double yy = fold(sums.yy);
   const fitted first = fit_scale(fold(sums.first_product), fold(sums.first_square) - zeros, yy);

@@ -1,5 +1,5 @@
-// Encoding and canonical products, in vectors of the register width of the including file. Everything
-// has internal linkage, so that no two files share a function compiled for different instruction sets.
+// Encoding and canonical products, in vectors of the register width of the including file. Everything has
+// internal linkage, so that no two files share a function compiled for different instruction sets.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 #define SAGITTA_REGISTER_BYTES 16
 #endif
 
-/** A register of float64, and vectors of as many float32 and 32-bit integers. */
+/** A register of float64 values, and vectors of as many float32 values and 32-bit integers. */
 using doubles = double __attribute__((vector_size(SAGITTA_REGISTER_BYTES)));
 using floats = float __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
 using integers = int32_t __attribute__((vector_size(SAGITTA_REGISTER_BYTES / 2)));
@@ -46,7 +46,7 @@ doubles load_doubles(const double* from) {
   return values;
 }
 
-/** With intrinsics where GCC 12 would convert parts of registers and join them. */
+/** Uses intrinsics where GCC 12 would convert parts of registers and join them. */
 doubles widen(const floats& values) {
 #if defined(__AVX512F__)
   return reinterpret_cast<doubles>(_mm512_cvtps_pd(reinterpret_cast<__m256>(values)));
@@ -61,7 +61,7 @@ doubles widen(const floats& values) {
 struct lane_sums {
   doubles part[registers] = {};
 
-  /** The fold of search/canonical.h. */
+  /** Adds up the lanes as described in search/canonical.h. */
   double fold() const {
     double lane[lane_count];
     std::memcpy(lane, part, sizeof lane);
@@ -119,7 +119,10 @@ void products_of(const double* query, uint32_t dimension, const float* const* ro
   }
 }
 
-/** `together` rows at a time, so that no addition waits for the previous one and no register spills. */
+/**
+ * Processes `together` rows at a time, so that no addition waits for the previous one and no register
+ * spills.
+ */
 template <uint32_t together, bool has_squares>
 void products_of_rows(const double* query, uint32_t dimension, const float* const* rows,
                       uint32_t count, double* products, double* squares) {

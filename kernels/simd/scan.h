@@ -20,15 +20,15 @@ namespace sagitta {
 namespace {
 
 /**
- * The prefetch distance. The hardware's own prefetching stops at page boundaries; a shorter distance
- * comes too late, with a longer one lines are evicted before use (measured: 2 to 16 KiB).
+ * The prefetch distance. The hardware's own prefetching stops at page boundaries. A shorter distance comes
+ * too late; with a longer one, lines are evicted before they are used (measured: 2 to 16 KiB).
  */
 constexpr size_t prefetch_bytes = 6144;
 
 /**
- * Integer sums of a tile, row-major [Queries, Panels, panel_rows], kept in registers until the end.
- * Not inlined and without calls: values that live across a call would be spilled. Tiles of few sums
- * keep two chains, for even and odd steps, since additions to one sum wait for each other.
+ * Computes the integer sums of a tile, row-major [Queries, Panels, panel_rows], kept in registers until the
+ * end. Not inlined and without calls: values that live across a call would be spilled. Tiles of few sums
+ * use two chains, for even and odd steps, because consecutive additions to one sum wait for each other.
  */
 template <class Lanes, uint32_t Queries, uint32_t Panels>
 __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* first_codes,
@@ -92,8 +92,8 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
 }
 
 /**
- * The least product with which any row within the limits may pass the query's test, lowered by more
- * than the rounding errors of this function.
+ * The smallest product with which any row within the limits may pass the query's test, lowered by more than
+ * the rounding errors of this function.
  */
 inline float least_product(const scan_query& query, const row_limits& limits) {
   const float residual = query.upper_residual * limits.residual_max;
@@ -105,7 +105,7 @@ inline float least_product(const scan_query& query, const row_limits& limits) {
   return query.upper_min - (residual + norm + square) - 0x1p-20f * magnitudes;
 }
 
-/** Emits the rows of a panel that pass the query's test; true if there are any. */
+/** Emits the rows of a panel that pass the query's test. Returns whether there are any. */
 template <class Lanes, bool has_lower>
 inline __attribute__((always_inline)) bool emit_survivors(const scan_task& task, uint32_t query,
                                                           uint32_t panel, const panel_facts& facts,
@@ -120,7 +120,7 @@ inline __attribute__((always_inline)) bool emit_survivors(const scan_task& task,
   return true;
 }
 
-/** `least` [Queries]: see least_product. Emitting may tighten the test, and so raise it. */
+/** `least` [Queries] holds their least_product. Emitting may tighten the test and thereby raise it. */
 template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
 void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const size_t stride = panel_bytes(task.dimension);

@@ -1,4 +1,4 @@
-// The table of functions of an instruction set, from its `Lanes` (scan.h) and `Coarse` (coarse.h) classes.
+// The function table of an instruction set, from its `Lanes` (scan.h) and `Coarse` (coarse.h) classes.
 #pragma once
 
 #include "coarse.h"
@@ -7,7 +7,7 @@
 namespace sagitta {
 namespace {
 
-/** Packs the codes of a query as they are: four of a step are one 32-bit operand. */
+/** Packs the codes of a query unchanged: the four codes of a step are one 32-bit operand. */
 inline void pack_quads(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   std::memcpy(packed, codes, size_t{steps} * step_dimensions);
 }
