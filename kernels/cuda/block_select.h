@@ -1,4 +1,4 @@
-// Operations of a whole thread block: prefix sums, compaction of a list, the k-th largest value.
+// Operations of a whole thread block: prefix sums, compaction of a list, and the k-th largest value.
 #pragma once
 
 #include "platform.h"
@@ -6,16 +6,19 @@
 
 namespace sagitta::cuda {
 
-/** Threads of a block that works on one list: few lists have a multiprocessor each. */
+/**
+ * Threads of a block that works on one list. The maximum is for few lists, each with a multiprocessor of
+ * its own.
+ */
 inline constexpr uint32_t select_threads_max = 1024;
 #if defined(SAGITTA_EMULATE_CUDA)
-/** Set by tests of a number of threads; 0 for the usual one. */
+/** Set by tests to a number of threads; 0 for the usual one. */
 inline uint32_t select_threads_of_test = 0;
 #endif
 inline uint32_t select_threads(uint32_t list_count) {
 #if defined(SAGITTA_EMULATE_CUDA)
   if (select_threads_of_test != 0) return select_threads_of_test;
-  // 1,024 fibers for every list would dominate the time of the tests.
+  // 1,024 fibers for every list would dominate the running time of the tests.
   return list_count == 2 ? select_threads_max : 256;
 #else
   return list_count <= 128 ? select_threads_max : 256;
@@ -40,7 +43,7 @@ __device__ inline double value_of(uint64_t key) {
       static_cast<long long>(key >> 63 != 0 ? key ^ uint64_t{1} << 63 : ~key));
 }
 
-/** Sums one number per lane: those of the lanes before, and the own one. All lanes must call it. */
+/** Sums one number per lane over the lanes before this one and itself. All lanes must call it. */
 __device__ inline uint32_t sum_to_lane(uint32_t value) {
   const uint32_t lane = threadIdx.x % 32;
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -50,7 +53,7 @@ __device__ inline uint32_t sum_to_lane(uint32_t value) {
   return value;
 }
 
-/** An exclusive prefix sum over the threads of a block, and the total. */
+/** An exclusive prefix sum over the threads of a block, and their total. */
 struct block_sum {
   uint32_t before;
   uint32_t total;
@@ -69,22 +72,22 @@ __device__ inline block_sum sum_before(uint32_t value) {
   return {before + running - value, __reduce_add_sync(0xffffffffu, of_warp)};
 }
 
-/** How many keys have each value of a digit: eight values per lane, which read them from 32 banks. */
+/** How many keys have each value of a digit: eight values per lane, which reads them from its own bank. */
 using digit_bins = uint32_t[8][32];
 __device__ inline uint32_t& bin_of(digit_bins& bins, uint32_t digit) {
   return bins[digit % 8][digit / 8];
 }
 
-/** The digit of the k-th largest key, how many keys have it, and how many a larger one. */
+/** The digit of the k-th largest key, how many keys have that digit, and how many have a larger one. */
 struct chosen_digit {
   uint32_t digit;
   uint32_t here;
   uint32_t larger;
 };
 
-/** Chooses the digit, and empties the bins. All lanes of one warp must call it. */
+/** Chooses the digit and empties the bins. All lanes of one warp must call it. */
 __device__ inline void choose_digit(digit_bins& bins, uint32_t k, chosen_digit& chosen) {
-  // Lane 0 has the largest digits.
+  // Lane 0 holds the largest digits.
   const uint32_t largest = 255 - threadIdx.x % 32 * 8;
   uint32_t here[8];
   uint32_t sum = 0;
@@ -103,9 +106,9 @@ __device__ inline void choose_digit(digit_bins& bins, uint32_t k, chosen_digit& 
 }
 
 /**
- * The k-th largest of the keys for which `key_at(i, key)` returns true, with i below `count`; there
- * must be at least k of them. Radix select: from the highest byte on, only keys in the bin of the
- * answer are counted again, until it is alone there. All threads of the block must call it.
+ * Returns the k-th largest of the keys for which `key_at(i, key)` returns true, with i below `count`; there
+ * must be at least k of them. Radix select: from the highest byte on, only keys in the bin of the answer
+ * are counted again, until the bin holds nothing else. All threads of the block must call it.
  */
 template <class Key, class KeyAt>
 __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
@@ -119,7 +122,8 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       Key key;
       if (!key_at(i, key)) continue;
-      // Skips keys of other prefixes. A shift by the full width is undefined, hence the first test.
+      // Skips keys with other prefixes. The first test is needed because a shift by the full width is
+      // undefined.
       if (shift < 8 * static_cast<int>(sizeof(Key)) - 8 && (key ^ prefix) >> (shift + 8) != 0) continue;
       atomicAdd(&bin_of(bins, static_cast<uint32_t>(key >> shift & 0xff)), 1u);
     }
@@ -140,14 +144,14 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
 }
 
 /**
- * Moves the entries of a list for which `is_kept(score)` is true to its front, in their order. There are
- * `count` entries at the places `place_of(i)`, which grow with i. Returns how many entries are left. All
- * threads of the block must call it.
+ * Moves the entries of a list for which `is_kept(score)` is true to its front, keeping their order. There
+ * are `count` entries at the indexes `place_of(i)`, which grow with i. Returns how many entries are left.
+ * All threads of the block must call it.
  */
 template <class PlaceOf, class IsKept>
 __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
                             PlaceOf place_of, IsKept is_kept) {
-  // Neighbours, four for each thread: a quarter of the barriers, and four loads in flight.
+  // Each thread takes four neighbours: a quarter of the barriers, and four loads in flight.
   constexpr uint32_t entries = 4;
   uint32_t kept = 0;
   for (uint32_t first = 0; first < count; first += entries * blockDim.x) {
@@ -165,7 +169,7 @@ __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t c
     for (uint32_t j = 0; j < entries; j++) {
       if (own + j < count && is_kept(score[j])) is_here |= 1u << j;
     }
-    // sum_before has a barrier: no thread writes before all have read.
+    // sum_before contains a barrier: no thread writes before all have read.
     const block_sum positions = sum_before(static_cast<uint32_t>(__popc(is_here)));
     uint32_t at = kept + positions.before;
 #pragma unroll

@@ -1,11 +1,11 @@
 // Coarse codes on the device: a scan of two bits per dimension, for batches that are bound by the bytes
 // they read (layout.h, ../search/bounds.h).
 //
-// Coarse bounds prove little, but their middles are good estimates. So the rows with the best estimates
-// are scored, which raises the threshold to about the k-th best score; then few of the other rows are
-// left. How many, a sample of the rows tells: if it would be too many, as in data without structure, the
-// slice goes on with int8 codes. That is decided on the device, without waiting for the host: kernels of
-// both ways are launched, and those of the other way return at once (run_condition).
+// Coarse bounds prove little, but their middles are good estimates. So the rows with the best estimates are
+// scored, which raises the threshold to about the k-th best score; then few of the other rows are left. A
+// sample of the rows tells how many. If there would be too many, as in data without structure, the slice
+// continues with int8 codes. The device decides this without waiting for the host: kernels of both ways are
+// launched, and those of the other way return at once (run_condition).
 //
 //   encode_coarse     rotates and encodes queries; their test starts at the threshold of the pilot
 //   scan_coarse       lists the rows whose upper bound reaches the threshold
@@ -22,18 +22,18 @@ namespace sagitta::cuda {
 inline constexpr uint32_t quad_chunks = 4;
 inline constexpr uint32_t quad_dimensions = quad_chunks * coarse_chunk_dimensions;
 
-/** The most queries of a group, and the largest k of a slice that uses coarse codes. */
+/** The maximum number of queries of a group, and the largest k of a slice that uses coarse codes. */
 inline constexpr uint32_t coarse_group_max = 64;
 inline constexpr uint32_t coarse_k_max = 256;
 
-/** Rows of a query that are scored to raise its threshold. */
+/** The number of rows of a query that are scored to raise its threshold. */
 SAGITTA_HOST_DEVICE inline uint32_t scored_estimates(uint32_t k) { return k + k / 4 + 4; }
 inline constexpr uint32_t scored_estimates_max = 512;
 static_assert(coarse_k_max + coarse_k_max / 4 + 4 <= scored_estimates_max);
 
 /** How the queries of a slice are distributed over thread blocks. */
 struct coarse_shape {
-  /** Queries of a thread block, and of each of its warps: 8 to 64; 0 where there is no room for them. */
+  /** Queries of a thread block, and of each of its warps: 8 to 64; 0 if there is no room for them. */
   uint32_t group;
   uint32_t quad_count;
   /** Dynamic shared memory of a thread block. */
@@ -61,7 +61,7 @@ struct coarse_encode_parameters {
   /** [real_count, dimension] */
   const float* vectors;
   uint32_t dimension;
-  /** Up to query_count follow queries that fill the group and match no row. */
+  /** Up to query_count, more queries follow that fill the group and match no row. */
   uint32_t real_count;
   uint32_t query_count;
   uint32_t quad_count;
@@ -76,11 +76,11 @@ struct coarse_encode_parameters {
   const double* thresholds;
   /** [real_count]: the bounds of the rotated queries. */
   bounded_query* rotated;
-  /** Codes in the order of coarse_word; then per query −3·Σq, and the test. */
+  /** Codes in the order of coarse_word, followed by −3·Σq and the test of each query. */
   uint32_t* packed;
   int32_t* offsets;
   scan_weights* weights;
-  /** The counts of the lists [query_count] and the estimate of raise_parameters, which become 0. */
+  /** The counts of the lists [query_count] and the estimate of raise_parameters, all of which are set to 0. */
   uint32_t* counts;
   uint32_t* estimate;
 };
@@ -88,7 +88,7 @@ struct coarse_encode_parameters {
 cudaError_t encode_coarse(const coarse_encode_parameters& parameters, launch_order order);
 
 struct raise_parameters {
-  /** Its lists are those that candidates go to, with bounds in their scores. */
+  /** Its lists receive the candidates, with bounds as their scores. */
   batch_state state;
   /** Like state.blocks, with the coarse codes as panels. */
   const resident_block* blocks;
@@ -97,10 +97,10 @@ struct raise_parameters {
   const float* vectors;
   const bounded_query* rotated;
   scan_weights* weights;
-  /** Rows with the sums of their coarse codes; their scores become estimates. */
+  /** Rows with the sums of their coarse codes. The kernel replaces their scores by estimates. */
   candidate_lists lists;
   /**
-   * After the sample: the rows that are left of all queries are added to it, and more than
+   * Used after the sample: the rows that are left of all queries are added to it, and more than
    * `estimate_limit` for a query that left more than `rows_max`. Null after the rest.
    */
   uint32_t* estimate;
@@ -110,12 +110,12 @@ struct raise_parameters {
 };
 
 /**
- * Scores the rows with the best estimates, raises the thresholds and shortens the lists; after the rest,
- * appends them to the lists of candidates.
+ * Scores the rows with the best estimates, raises the thresholds and shortens the lists. After the rest, it
+ * appends the lists to the lists of candidates.
  */
 cudaError_t raise_thresholds(const raise_parameters& parameters, launch_order order);
 
-/** Load the kernels and allow them the shared memory that they need; once per device. */
+/** Loads the kernels and allows them the shared memory that they need; called once per device. */
 cudaError_t prepare_coarse_encoding(size_t shared_bytes_max);
 cudaError_t preload_raising();
 

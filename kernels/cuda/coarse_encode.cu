@@ -1,5 +1,5 @@
 // Encodes queries for the scan of coarse codes: multiplies them by the rotation of the rows
-// (../search/rotation.h), then as encode.cu. One thread block per query.
+// (../search/rotation.h), then proceeds like encode.cu. One thread block per query.
 
 #include "coarse.h"
 #include "encode_vector.h"
@@ -28,7 +28,7 @@ __device__ void multiply_hadamard(float* values, uint32_t count, uint32_t block,
   __syncthreads();
 }
 
-/** One round's matrix; if blocks do not divide the dimension, one more has the last values. */
+/** Applies one round's matrix. If blocks do not divide the dimension, one more block covers the last values. */
 __device__ void multiply_blocks(const coarse_encode_parameters& p, float* values) {
   const uint32_t whole = p.dimension / p.block * p.block;
   multiply_hadamard(values, whole, p.block, p.unit);
@@ -37,7 +37,7 @@ __device__ void multiply_blocks(const coarse_encode_parameters& p, float* values
   }
 }
 
-/** The rotated query in shared memory, of which there are two times `dimension` values. */
+/** Returns the rotated query in shared memory, which has room for two times `dimension` values. */
 __device__ const float* rotate(const coarse_encode_parameters& p, const float* vector, float* shared) {
   float* const first = shared;
   float* const second = shared + p.dimension;

@@ -1,7 +1,7 @@
-// Turns the survivors of a scan of coarse codes into thresholds and candidates. Few queries have several
-// thread blocks per list (list_parts.h), which estimate the scores of its rows.
+// Turns the survivors of a scan of coarse codes into thresholds and candidates. With few queries, several
+// thread blocks share a list (list_parts.h) and estimate the scores of its rows.
 //
-// Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates in their
+// Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates as their
 // scores; each row is in a list once, and none of them is in the lists of candidates before the end.
 
 #include "coarse.h"
@@ -11,7 +11,7 @@
 namespace sagitta::cuda {
 namespace {
 
-/** The middle of the bounds, and the upper one. */
+/** Returns the middle of the bounds and the upper one. */
 __device__ candidate_score estimate_of(const score_bounds& bounds) {
   const bool is_unbounded = bounds.upper > double{FLT_MAX};
   const double middle = (bounds.lower + bounds.upper) / 2;
@@ -51,7 +51,7 @@ __device__ void take_best_estimates(const device_query& query, const candidate* 
   for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     uint32_t key;
     if (!key_at(i, key) || key < least) continue;
-    // Equal estimates may be more than there is room for.
+    // There may be more equal estimates than there is room for.
     const uint32_t at = atomicAdd(&best.count, 1u);
     if (at < scored_estimates_max) best.batch_rows[at] = rows[i].batch_row;
   }
@@ -60,7 +60,7 @@ __device__ void take_best_estimates(const device_query& query, const candidate* 
   __syncthreads();
 }
 
-/** The k-th best score of these rows, or −∞. All threads of the block must call it. */
+/** Returns the k-th best score of these rows, or −∞. All threads of the block must call it. */
 __device__ double score_best(const raise_parameters& p, uint32_t number, scored_rows& best) {
   const device_query& query = p.state.queries[number];
   const float* const vector = p.vectors + size_t{number} * p.state.dimension;
@@ -91,7 +91,7 @@ __device__ double score_best(const raise_parameters& p, uint32_t number, scored_
   return value_of(kth_largest<uint64_t>(count, query.k, key_at));
 }
 
-/** Appends the rows that are left to the query's candidates, of which it drops some before. */
+/** Appends the remaining rows to the query's candidates, of which it first drops some. */
 __device__ void append_candidates(const raise_parameters& p, uint32_t number, uint32_t count,
                                   double threshold) {
   const candidate_lists& to = p.state.lists;
@@ -146,7 +146,7 @@ __global__ __launch_bounds__(select_threads_max) void raise(
   if (is_last) append_candidates(p, number, kept, threshold);
   if (threadIdx.x != 0) return;
   if (is_last && is_full) p.state.outcomes[number].is_undecided = 1;
-  // A list that was too short has lost rows: the slice goes on with int8 codes.
+  // A list that was too short has lost rows, so the slice continues with int8 codes.
   if (!is_last) {
     atomicAdd(p.estimate, is_full || kept > p.rows_max ? p.estimate_limit + 1 : kept);
   }

@@ -1,14 +1,14 @@
-// A ring of stages in shared memory, through which the codes of a warpgroup's tiles pass: a producer warp
+// A ring of stages in shared memory through which the codes of a warpgroup's tiles pass: a producer warp
 // fills stages by bulk copies, and the four warps of the warpgroup read them.
 //
-// Shapes: a stage has one chunk of dimensions of a tile, [panel][facts, codes]. The facts come with chunk
-// 0, in front of whose codes they are in memory; in the stages of other chunks their place is not used.
-// Only the panels that are wanted are copied, and only the dimensions that exist: what is behind these in
-// a stage is left from earlier tiles, and multiplied by zeros.
-// Protocol: each stage has two mbarriers. `full` counts one arrival, which announces the bytes of the
-// copies, and these bytes; `empty` counts the four warps, once they have the stage in registers. Both
-// ends go through the same sequence of tiles and chunks, so that they need not tell each other which
-// tile a stage is of. Every stage that is filled is read: no copy is in flight when the block ends.
+// Shapes: a stage holds one chunk of dimensions of a tile, [panel][facts, codes]. The facts come with chunk
+// 0, whose codes they precede in memory; stages of other chunks leave their place unused. Only wanted
+// panels are copied, and only dimensions that exist: what a stage holds behind these is left over from
+// earlier tiles and multiplied by zeros. Protocol: each stage has two mbarriers. `full` expects one
+// arrival, which announces the bytes of the copies, and these bytes; `empty` expects the four warps, once
+// they have the stage in registers. Both ends go through the same sequence of tiles and chunks, so that
+// they need not tell each other which tile a stage belongs to. Every stage that is filled is read: no copy
+// is in flight when the block ends.
 #pragma once
 
 #include "tile_wgmma.h"
@@ -16,9 +16,9 @@
 namespace sagitta::cuda {
 
 /**
- * Each warpgroup has a ring and a producer warp of its own, and never waits for the other's tiles. The
- * producers are in a third warpgroup, whose other warps end at once, since registers are given from one
- * warpgroup to another: from the 168 that each thread of the block begins with (launch bounds).
+ * Each warpgroup has a ring and a producer warp of its own and never waits for the other's tiles. The
+ * producers are in a third warpgroup, whose other warps end at once, because registers can only be passed
+ * from one warpgroup to another: each thread of the block begins with 168 of them (launch bounds).
  */
 inline constexpr uint32_t ring_threads = scan_threads + warpgroup_threads;
 inline constexpr int producer_registers = 40;
@@ -31,7 +31,7 @@ inline constexpr uint32_t stage_bytes = tile_panels * stage_panel_bytes;
 /** With one stage, no copy would be in flight while it is read. */
 inline constexpr uint32_t ring_stages_min = 2;
 
-/** Bulk copies need 16 bytes; whole lines of the banks keep reads free of conflicts. */
+/** Bulk copies need 16 bytes; aligning to whole lines of the banks keeps reads free of conflicts. */
 inline constexpr size_t ring_alignment = 128;
 
 SAGITTA_HOST_DEVICE constexpr size_t ring_aligned(size_t byte_count) {
@@ -43,13 +43,13 @@ SAGITTA_HOST_DEVICE constexpr size_t ring_barrier_bytes(uint32_t stages) {
   return ring_aligned(size_t{warpgroups} * 2 * stages * sizeof(uint64_t));
 }
 
-/** Bytes of shared memory of a block whose rings follow `bytes_before`. */
+/** Bytes of shared memory of a block whose rings come after `bytes_before`. */
 constexpr size_t bytes_with_rings(size_t bytes_before, uint32_t stages) {
   return ring_aligned(bytes_before) + ring_barrier_bytes(stages) +
          size_t{warpgroups} * stages * stage_bytes;
 }
 
-/** One end of a ring: its memory, and the stage that comes next. */
+/** One end of a ring: its memory and its next stage. */
 struct ring_end {
   /** [stages][stage_bytes] */
   uint8_t* stages;
@@ -58,7 +58,7 @@ struct ring_end {
   uint64_t* empty;
   uint32_t stage_count;
   uint32_t stage;
-  /** That of the phase in which the stage is filled and read. */
+  /** The parity of the phase in which the stage is filled and read. */
   uint32_t parity;
 
   __device__ void advance() {
@@ -68,7 +68,7 @@ struct ring_end {
   }
 };
 
-/** The ring of a warpgroup; `shared` is the block's shared memory. */
+/** Returns the ring of a warpgroup; `shared` is the block's shared memory. */
 __device__ inline ring_end ring_of(uint8_t* shared, size_t bytes_before, uint32_t stage_count,
                                    uint32_t warpgroup) {
   uint8_t* const barriers = shared + ring_aligned(bytes_before);
@@ -78,7 +78,7 @@ __device__ inline ring_end ring_of(uint8_t* shared, size_t bytes_before, uint32_
   return {stages, full, full + stage_count, stage_count, 0, 0};
 }
 
-/** One thread calls it, before a barrier of the block. */
+/** One thread must call it, before a barrier of the block. */
 __device__ inline void open_ring(const ring_end& ring) {
   for (uint32_t i = 0; i < ring.stage_count; i++) {
     mbarrier_init(ring.full + i, 1);
@@ -87,7 +87,7 @@ __device__ inline void open_ring(const ring_end& ring) {
   fence_mbarrier_init();
 }
 
-/** Copies a chunk of the tile into the next stage, once it is empty. One thread calls it. */
+/** Copies a chunk of the tile into the next stage once that is empty. One thread must call it. */
 __device__ inline void fill_stage(ring_end& ring, const tile_context& tile, uint32_t chunk) {
   const uint32_t stride = tile.parameters->panel_stride;
   const uint32_t from = chunk == 0 ? 0 : fact_bytes + chunk * chunk_bytes;
@@ -96,7 +96,7 @@ __device__ inline void fill_stage(ring_end& ring, const tile_context& tile, uint
   for (uint32_t m = 0; m < tile_panels; m++) panel_count += tile.wants(m) ? 1 : 0;
   uint64_t* const full = ring.full + ring.stage;
   uint8_t* const to = ring.stages + ring.stage * stage_bytes + (chunk == 0 ? 0 : fact_bytes);
-  // Before the first phase, the wait for the phase before it ends at once: all stages are empty.
+  // Before the first phase, waiting for the phase before it returns at once: all stages are empty.
   mbarrier_wait(ring.empty + ring.stage, ring.parity ^ 1);
   mbarrier_arrive_expect(full, panel_count * byte_count);
   for (uint32_t m = 0; m < tile_panels; m++) {
@@ -107,7 +107,7 @@ __device__ inline void fill_stage(ring_end& ring, const tile_context& tile, uint
   ring.advance();
 }
 
-/** Facts of a warp's panel, which start_sums takes. */
+/** The facts of a warp's panel, for start_sums. */
 struct loaded_facts {
   pair_facts pair;
   __device__ pair_facts of(const tile_context&, uint32_t) const { return pair; }
@@ -136,16 +136,16 @@ class codes_in_ring {
   }
 
  private:
-  /** Waits for the next stage. Also where the panel is not wanted: nothing else keeps warps in step. */
+  /** Waits for the next stage, even if the panel is not wanted: nothing else keeps the warps in step. */
   __device__ const uint8_t* await_panel() const {
     mbarrier_wait(ring_.full + ring_.stage, ring_.parity);
     return ring_.stages + ring_.stage * stage_bytes + panel_ * stage_panel_bytes;
   }
 
   /**
-   * Words of the two rows of a thread are neighbours, but a load of both would put two lanes on each bank:
-   * the lines of the four lanes that share a row alternate between two halves of the banks. Two loads, in
-   * another order in half of the lanes, put 32 lanes on 32 banks.
+   * The words of a thread's two rows are neighbours, but loading both at once would put two lanes on each
+   * bank: the lines of the four lanes that share a row alternate between two halves of the banks. Two
+   * loads, in opposite order in half of the lanes, spread 32 lanes over 32 banks.
    */
   __device__ void read_words(chunk_words& words, const uint8_t* from) const {
     if (!is_wanted_) return;
@@ -161,7 +161,7 @@ class codes_in_ring {
     }
   }
 
-  /** The warp has the stage in registers. */
+  /** Called when the warp has the stage in registers. */
   __device__ void release() {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(ring_.empty + ring_.stage);

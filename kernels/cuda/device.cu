@@ -20,11 +20,11 @@ namespace {
 /** Bytes of each of the two pinned buffers through which rows are uploaded. */
 constexpr size_t staging_bytes = 8 * 1024 * 1024;
 
-/** A slice may use this fraction of the free memory (1 / workspace_share), up to the limit. */
+/** A slice may use 1 / workspace_share of the free memory, up to the limit. */
 constexpr size_t workspace_share = 10;
 constexpr size_t workspace_bytes_limit = size_t{2} << 30;
 
-/** The first compute capability with mma.m16n8k32 on bytes and all else that the kernels use. */
+/** The first compute capability with mma.m16n8k32 on bytes and everything else that the kernels use. */
 constexpr uint32_t capability_min = 80;
 constexpr uint32_t capability_of_wgmma = 90;
 
@@ -99,7 +99,7 @@ void upload_copy(sagitta_device& device, uint8_t* to, const void* from, size_t b
   });
 }
 
-/** Codes of some rows, made of their values. */
+/** Codes of some rows, computed from their values. */
 class row_encoder {
  public:
   row_encoder(uint32_t dimension, bool has_codes, bool has_coarse_codes)
@@ -108,7 +108,7 @@ class row_encoder {
         coarse_(has_coarse_codes ? sagitta_coarse_bytes(rows_at_once(), dimension) : 0),
         refinement_(has_coarse_codes ? sagitta_refinement_bytes(rows_at_once(), dimension) : 0) {}
 
-  /** Whole panels, of about the bytes of a staging buffer. */
+  /** Whole panels that take about as many bytes as a staging buffer. */
   uint32_t rows_at_once() const {
     const size_t rows = staging_bytes / (size_t{dimension_} * sizeof(float));
     return static_cast<uint32_t>(std::max<size_t>(1, rows / panel_rows)) * panel_rows;
@@ -130,7 +130,7 @@ class row_encoder {
   std::vector<uint8_t> refinement_;
 };
 
-/** Appends rows, of which row 0 comes first in `from`, and makes the codes that the caller lacks. */
+/** Appends rows; `from` starts with row 0. Computes the codes that the caller does not pass. */
 void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to) {
   const uint32_t dimension = block.dimension;
   const bool is_coarse = has_coarse(dimension, block.has_values);
@@ -138,7 +138,7 @@ void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to)
   const bool lacks_coarse = is_coarse && from.coarse == nullptr;
   row_encoder encoder(dimension, lacks_codes, lacks_coarse);
   while (block.row_count < to) {
-    // The last panel may have been partly filled: it is uploaded again.
+    // The last panel may have been partly filled, so it is uploaded again.
     const uint32_t first_panel = block.row_count / panel_rows;
     const uint32_t first_row = first_panel * panel_rows;
     const bool lacks_any = lacks_codes || lacks_coarse;
@@ -192,7 +192,7 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/** All facts but the kernels and the free memory, for which a device has to be opened. */
+/** Fills in all facts except the kernels and the free memory, for which a device has to be opened. */
 void describe_properties(const cudaDeviceProp& properties, sagitta_device_facts& facts) {
   std::memset(&facts, 0, sizeof(facts));
   std::memcpy(facts.name, properties.name,
@@ -208,7 +208,7 @@ void describe_properties(const cudaDeviceProp& properties, sagitta_device_facts&
   facts.runtime_version = static_cast<uint32_t>(version);
 }
 
-/** The reason why CUDA cannot count devices, for an operator. */
+/** Returns the reason why CUDA cannot count devices, for an operator. */
 failure explain_missing_driver() {
   (void)cudaGetLastError();
   int driver = 0;
@@ -233,7 +233,7 @@ sagitta_device* open_device(uint32_t index, const char* kernels, std::function<v
 
 void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to) {
   sagitta_device& device = *block.device;
-  // The last panel may have been partly filled: upload it again.
+  // The last panel may have been partly filled, so it is uploaded again.
   const uint32_t first_panel = block.row_count / panel_rows;
   const auto upload_panels = [&](const device_memory& memory, const uint8_t* from, size_t stride) {
     upload_copy(device, memory.data() + first_panel * stride, from,
@@ -351,7 +351,7 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
     if (row_capacity < block->row_count) return SAGITTA_INVALID_ARGUMENT;
     if (wants_values && !block->has_values && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
     if (row_capacity == block->row_capacity && !wants_values) {
-      // Their upload may still be running.
+      // An upload of the values may still be running.
       block->device->uploading.synchronize("freeing values");
       block->values.release();
       block->coarse.release();

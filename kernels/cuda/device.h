@@ -1,8 +1,8 @@
 /* The C interface of the kernels for NVIDIA GPUs: the searches of kernels.h, answered by a device. It
- * needs no CUDA header, and its library starts where there is neither a device nor a driver.
+ * needs no CUDA header, and its library loads even if there is neither a device nor a driver.
  *
- * A device and what belongs to it are used by one thread at a time; different devices may be used
- * at the same time. After SAGITTA_DEVICE_LOST nothing but closing works on that device.
+ * A device and its objects may be used by one thread at a time; different devices may be used
+ * concurrently. After SAGITTA_DEVICE_LOST a device can only be closed.
  */
 #ifndef SAGITTA_CUDA_DEVICE_H
 #define SAGITTA_CUDA_DEVICE_H
@@ -22,16 +22,16 @@ const char* sagitta_device_error(void);
 
 /* ── devices ─────────────────────────────────────────────────────────────────────────────── */
 
-/** SAGITTA_DEVICE_LOST where CUDA does not start: there is no driver, or it is too old. */
+/** Returns SAGITTA_DEVICE_LOST if CUDA does not start because there is no driver or it is too old. */
 sagitta_status sagitta_device_count(uint32_t* count);
 
 /**
  * Opens a device with these kernels: "wgmma" or "wgmma-ring" (compute capability 9.0), "mma" (8.0 and
- * later), or NULL for the better of "wgmma" and "mma" for each batch, as far as they pass their check on
- * the device. SAGITTA_UNSUPPORTED_TARGET for kernels that the device cannot run.
+ * later), or NULL for the better of "wgmma" and "mma" for each batch, provided that they pass their check
+ * on the device. Returns SAGITTA_UNSUPPORTED_TARGET for kernels that the device cannot run.
  */
 sagitta_status sagitta_device_open(uint32_t index, const char* kernels, sagitta_device** device);
-/** Frees the device with its blocks. */
+/** Frees the device and its blocks. */
 void sagitta_device_close(sagitta_device* device);
 
 typedef struct sagitta_device_facts {
@@ -48,15 +48,15 @@ typedef struct sagitta_device_facts {
   uint64_t free_bytes;
 } sagitta_device_facts;
 
-/** The facts of a device that is not open: without kernels ("") and free memory (0). */
+/** Returns the facts of a device that is not open, without kernels ("") and free memory (0). */
 sagitta_status sagitta_device_identify(uint32_t index, sagitta_device_facts* facts);
 sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_facts* facts);
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
 
 /**
- * Bytes of device memory of a block with room for `row_capacity` rows. With its values, a block also has
- * coarse codes, from SAGITTA_COARSE_DIMENSION_MIN dimensions on.
+ * Returns the bytes of device memory of a block with room for `row_capacity` rows. From
+ * SAGITTA_COARSE_DIMENSION_MIN dimensions on, a block with values also has coarse codes.
  */
 uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values);
 
@@ -67,17 +67,17 @@ sagitta_status sagitta_device_block_create(sagitta_device* device, uint32_t dime
 void sagitta_device_block_destroy(sagitta_device_block* block);
 
 /**
- * Sets the capacity to exactly `row_capacity` rows, which is at least the rows that are present; they
- * stay. Without values, present values are freed and the host rescores the block's rows; a block with
- * rows cannot get values again. SAGITTA_OUT_OF_MEMORY leaves the block unchanged.
+ * Sets the capacity to exactly `row_capacity` rows, which is at least the number of rows present; these
+ * stay. Without values, present values are freed and the host rescores the block's rows; a block with rows
+ * cannot get values again. SAGITTA_OUT_OF_MEMORY leaves the block unchanged.
  */
 sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_t row_capacity,
                                             int has_values);
 
 /**
  * Appends rows until there are `to`; present rows stay. The values, codes and coarse codes of `rows` are
- * those of the first `to` rows; codes that are NULL are made by this call; nothing else of `rows` is
- * read. They are host memory, which the caller may free after the call. The call waits for free staging
+ * those of the first `to` rows; this call computes codes that are NULL; nothing else of `rows` is read.
+ * They are in host memory, which the caller may free after the call. The call waits for free staging
  * memory, not for the end of the upload.
  */
 sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sagitta_block* rows,
@@ -96,16 +96,17 @@ sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch
                                      sagitta_device_answer** answer);
 
 /**
- * The best rows of one query, as in kernels.h. SAGITTA_NOT_DONE for a query that the device could not
- * decide, because more rows have nearly the same score (mostly duplicates) than its lists hold: the
- * CPU has to search it.
+ * The best rows of one query, as in kernels.h. Returns SAGITTA_NOT_DONE for a query that the device could
+ * not decide because more rows have nearly the same score (mostly duplicates) than its lists hold: the CPU
+ * has to search it.
  */
 sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,
                                           sagitta_hits* hits);
 
 /**
  * Milliseconds of the phases on the device, measured by CUDA events, and on the host. For slices of few
- * queries `scan_ms` is all from the upload to the readback: events between their kernels would cost time.
+ * queries, `scan_ms` covers all from the upload to the readback, since events between kernels would cost
+ * time.
  */
 typedef struct sagitta_device_times {
   double upload_ms;
@@ -119,9 +120,9 @@ typedef struct sagitta_device_times {
   uint64_t readback_bytes;
   /** Queries that were scanned again because a list was too short. */
   uint64_t repeated_queries;
-  /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
+  /** Bytes of the host's buffers that could not be pinned, so that copying them takes longer. */
   uint64_t unpinned_bytes;
-  /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */
+  /** Queries that coarse codes answered, and queries that changed to int8 codes after a part of the rows. */
   uint64_t coarse_queries;
   uint64_t coarse_abandoned_queries;
 } sagitta_device_times;

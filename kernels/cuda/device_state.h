@@ -16,19 +16,23 @@ namespace sagitta::cuda {
 
 /** Parameters of the search plan; tests set others. */
 struct tuning {
-  /** The least rows of the first pass, unless k needs more. */
+  /** The minimum number of rows in the first pass, unless k needs more. */
   uint32_t dense_rows = 2048;
-  /** The largest factor by which the rows seen grow from pass to pass, for few and for many queries. */
+  /**
+   * The largest factor by which the number of rows seen grows from pass to pass, for few and for many
+   * queries.
+   */
   uint32_t growth_of_few = 64;
   uint32_t growth_of_many = 8;
   /** Capacity of a candidate list: spare_rows + rows_per_k · k. */
   uint32_t spare_rows = 2048;
   uint32_t rows_per_k = 64;
-  /** Up to this many queries a slice has few queries. */
+  /** Slices of up to this many queries count as having few. */
   uint32_t few = 128;
   /**
-   * Lists are shared by so many thread blocks together, if there are fewer lists, and have so many entries at
-   * least for each: one for each thread. Registers limit a multiprocessor to one such block.
+   * If there are fewer lists than this many blocks per multiprocessor, thread blocks share them, provided
+   * that each block gets at least this many entries: one per thread. Registers limit a multiprocessor to
+   * one such block.
    */
   uint32_t list_blocks_per_multiprocessor = 1;
   uint32_t part_rows_min = 1024;
@@ -36,51 +40,55 @@ struct tuning {
   uint32_t repeats_max = 2;
   uint32_t repeat_growth = 8;
   /**
-   * Coarse codes are used for slices of at most this many queries, when at least so many bytes of int8
-   * codes would be read and so many rows pass for each of the k best; their lists have this many rows.
-   * With fewer bytes, a sample that is rejected would cost more than a tenth of the search.
+   * Coarse codes are used for slices of at most this many queries, if at least this many bytes of int8
+   * codes would be read and this many rows pass for each of the k best; their lists hold this many rows.
+   * With fewer bytes, a rejected sample would cost more than a tenth of the search.
    */
   uint32_t coarse_queries_max = 64;
   size_t coarse_bytes_min = size_t{640} << 20;
   uint32_t coarse_rows_per_k = 4000;
   uint32_t coarse_list_rows = 65536;
-  /** The largest group of queries of a wgmma; the check of the kernels sets less. */
+  /** The largest group of queries of a wgmma; the check of the kernels sets a smaller one. */
   uint32_t wgmma_group_max = 256;
   /**
-   * The most stages of a warpgroup's ring. Two rings of eight have 128 KiB of codes in flight, six times the
-   * product of latency and bandwidth of an H200. The check of the kernels sets less.
+   * The maximum number of stages of a warpgroup's ring. Two rings of eight have 128 KiB of codes in flight,
+   * six times the product of latency and bandwidth of an H200. The check of the kernels sets fewer.
    */
   uint32_t ring_stages_max = 8;
-  /** The most thread blocks of a scan; the check of rings sets one, which then takes many tiles. */
+  /**
+   * The maximum number of thread blocks of a scan; the check of rings sets one, which then takes many
+   * tiles.
+   */
   uint32_t scan_blocks_max = UINT32_MAX;
 };
 
 /**
- * The scan kernels to use: the best for each batch, or always the named ones. A ring is not among the best
- * until it was measured on a device, and where shared memory has no room for one, wgmma does without.
+ * The scan kernels to use: the best for each batch, or always the named ones. `best` does not include
+ * rings, which have not been measured on a device, and where shared memory has no room for a ring, wgmma
+ * does without.
  */
 enum class scan_kind { best, mma, wgmma, wgmma_ring };
 
 /**
- * Like sagitta_device_open. The device tells `on_progress` about each part of a long call, also while
- * it is opened.
+ * Like sagitta_device_open. The device calls `on_progress` after each part of a long call, including while
+ * it is being opened.
  */
 sagitta_device* open_device(uint32_t index, const char* kernels, std::function<void()> on_progress);
 
 /** Rows to append to a block, in host memory. */
 struct new_rows {
-  /** Of the new rows; not read for a block without values. */
+  /** Values of the new rows; not read for a block without values. */
   const float* values;
-  /** From the first panel on that is not full yet. */
+  /** Panels starting with the first one that is not yet full. */
   const uint8_t* panels;
-  /** The same of coarse codes; not read for a block without them. */
+  /** Coarse codes of the same rows; not read for a block without them. */
   const uint8_t* coarse;
 };
 
 /** Appends rows until there are `to`. */
 void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to);
 
-/** Whether a block has coarse codes: those of few dimensions and those without values have none. */
+/** Whether a block has coarse codes: blocks of few dimensions and blocks without values have none. */
 inline bool has_coarse(uint32_t dimension, bool has_values) {
   return has_values && has_coarse_codes(dimension);
 }
@@ -95,7 +103,7 @@ struct sagitta_device_block {
   bool has_values = false;
   sagitta::cuda::device_memory panels;
   sagitta::cuda::device_memory values;
-  /** Comes and goes with the values, which rows need that coarse codes leave. */
+  /** Allocated and freed with the values, which are needed for the rows that coarse codes leave. */
   sagitta::cuda::device_memory coarse;
   /** The `upload_count` of its device after its last upload. */
   uint64_t last_upload = 0;
@@ -106,7 +114,7 @@ struct sagitta_device {
   cudaDeviceProp properties{};
   sagitta::cuda::scan_kind kind = sagitta::cuda::scan_kind::best;
   bool has_wgmma = false;
-  /** Whether its kernels for coarse codes are right. */
+  /** Whether its kernels for coarse codes passed their check. */
   bool has_coarse = false;
   sagitta::cuda::tuning tuning;
   /** Bytes of device memory that one slice of a batch may use. */
@@ -116,21 +124,24 @@ struct sagitta_device {
   sagitta::cuda::stream uploading;
   sagitta::cuda::event phases[6];
 
-  /** The launches of a search: early ones where the device has them. */
+  /** The launches of a search, which are early where the device supports that. */
   sagitta::cuda::launch_order launches() const { return {searching, properties.major >= 9}; }
-  /** Thread blocks that run at once, by scan kernel and bytes of dynamic shared memory. */
+  /** The number of thread blocks that run at once, by scan kernel and bytes of dynamic shared memory. */
   std::map<std::pair<uintptr_t, size_t>, uint32_t> resident_blocks;
 
-  /** Uploads, each of a part of a block, alternate between these; an event says that the last one is over. */
+  /**
+   * Uploads, each of a part of a block, alternate between these; an event tells when the last one has
+   * ended.
+   */
   sagitta::cuda::pinned_memory staging[2];
   sagitta::cuda::event staged[2];
   uint64_t upload_count = 0;
-  /** Searches come after so many uploads. */
+  /** Searches come after this many uploads. */
   uint64_t awaited_uploads = 0;
 
-  /** Told after each part of a long call; null for nobody. */
+  /** Called after each part of a long call; may be null. */
   std::function<void()> on_progress;
-  void note_progress() const {
+  void report_progress() const {
     if (on_progress) on_progress();
   }
 

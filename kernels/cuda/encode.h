@@ -1,4 +1,4 @@
-// Starts a search on the device: encodes queries in the layouts that the scan kernels read, and empties
+// Starts a search on the device: encodes queries in the layouts that the scan kernels read and empties
 // their lists and outcomes.
 #pragma once
 
@@ -37,19 +37,19 @@ struct encode_parameters {
   /** [real_count, dimension] */
   const float* vectors;
   uint32_t dimension;
-  /** Queries of the slice; up to query_count follow queries that fill the group and match no row. */
+  /** Queries of the slice. Up to query_count, more queries follow that fill the group and match no row. */
   uint32_t real_count;
   uint32_t query_count;
   /** The layout of the codes. */
   scan_shape shape;
   /** The host has set metric, k, floor, position, square and length; encoding sets the rest. */
   device_query* queries;
-  /** Codes in the layout above, uint32 words; then per query −128·Σq, the test and the floor. */
+  /** Codes in the layout above, as uint32 words, followed by −128·Σq, the test and the floor of each query. */
   uint32_t* packed;
   int32_t* offsets;
   scan_weights* weights;
   double* thresholds;
-  /** [query_count], and two times [real_count]: set to 0. */
+  /** [query_count], and twice [real_count]; all are set to 0. */
   uint32_t* counts;
   query_outcome* outcomes;
   shared_list* shared;
@@ -57,7 +57,7 @@ struct encode_parameters {
 
 cudaError_t encode_queries(const encode_parameters& parameters, launch_order order);
 
-/** Loads the kernel; once per device. */
+/** Loads the kernel; called once per device. */
 cudaError_t preload_encoding();
 
 }  // namespace sagitta::cuda

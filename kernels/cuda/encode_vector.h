@@ -23,7 +23,7 @@ __device__ inline float largest_magnitude(const float* values, uint32_t dimensio
   return largest;
 }
 
-/** What the bounds of a query need to know of its codes; the same in all lanes. */
+/** The properties of the codes that the bounds of a query need; the same in all lanes. */
 struct vector_codes {
   float scale;
   int code_sum;
@@ -68,7 +68,7 @@ __device__ inline void set_codes(bounded_query& query, const vector_codes& codes
   query.residual = sqrt(codes.residual_square) / query.scale * (1 + 0x1p-38);
 }
 
-/** The test of a query whose codes are set, for rows that may reach the threshold. */
+/** Returns the test of a query whose codes are set, for rows that may reach the threshold. */
 __device__ inline scan_weights weights_of(const bounded_query& query, double threshold) {
   scan_weights weights = create_weights(query);
   if (!query.has_after) {
@@ -79,7 +79,7 @@ __device__ inline scan_weights weights_of(const bounded_query& query, double thr
   return weights;
 }
 
-/** The test that no row passes. */
+/** Returns the test that no row passes. */
 __device__ inline scan_weights reject_all_weights() {
   scan_weights weights{};
   weights.upper_min = __builtin_huge_valf();

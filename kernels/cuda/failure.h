@@ -1,4 +1,4 @@
-// What calls of a device throw. Needs no header of CUDA, so that the addon can catch it.
+// The exception that calls of a device throw. It needs no CUDA header, so that the addon can catch it.
 #pragma once
 
 #include <string>

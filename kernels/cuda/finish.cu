@@ -1,4 +1,4 @@
-// The host's part of a search, in the process that has the ids.
+// The host's part of a search, in the process that holds the ids.
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +12,13 @@
 namespace sagitta::cuda {
 namespace {
 
-/** Turns the rows that the device has found for a query into its hits; ids break ties of scores. */
+/** Turns the rows that the device has found for a query into its hits; ids break ties between scores. */
 class hit_builder {
  public:
   explicit hit_builder(const sagitta_batch& batch)
       : batch_(batch), order_{batch.blocks, batch.views}, view_of_(batch.block_count, batch.view_count) {}
 
-  /** Hits, best first, valid until the next call. */
+  /** Returns the hits, best first, valid until the next call. */
   const std::vector<scored_row>& build(const sagitta_query& query, const row_found* found,
                                        uint32_t count) {
     find_views(query);
@@ -61,7 +61,7 @@ class hit_builder {
     rows_.push_back(scored);
   }
 
-  /** The canonical score of a row whose values only the host has. */
+  /** Computes the canonical score of a row whose values only the host has. */
   double score(const sagitta_query& query, uint32_t block, uint32_t row) {
     double product = 0;
     if (widened_of_ != query.vector) {

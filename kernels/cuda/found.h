@@ -1,5 +1,5 @@
-// What a device has found for a batch, before ids are looked at: plain data that can leave the process
-// of the device.
+// The rows that a device has found for a batch, before ids are compared: plain data that can leave the
+// process of the device.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "device.h"
 
 struct sagitta_device_answer {
-  /** [query_count] and, of query q, offsets[q] .. offsets[q + 1] of the columns. */
+  /** [query_count]; the columns of query q are at offsets[q] .. offsets[q + 1]. */
   std::vector<uint32_t> offsets;
   std::vector<uint32_t> views;
   std::vector<uint32_t> rows;
@@ -23,15 +23,15 @@ struct sagitta_device_answer {
 namespace sagitta::cuda {
 
 struct query_found {
-  /** Rows that the views let pass, and rows whose canonical score was computed. */
+  /** The number of rows that the views let pass, and of those whose canonical score was computed. */
   uint64_t scanned_count;
   uint64_t rescored_count;
   uint32_t row_count;
-  /** 0: the device could not decide the query, which has no rows. */
+  /** 0 if the device could not decide the query, which then has no rows. */
   uint32_t is_decided;
 };
 
-/** A row that is among the best, or ties with the last of them. */
+/** A row that is among the best or ties with the last of them. */
 struct row_found {
   /** NaN where the host has to compute it. */
   double score;
@@ -49,8 +49,8 @@ struct batch_found {
 };
 
 /**
- * Turns what a device has found into hits: computes the scores that are missing, breaks ties by id, and
- * applies positions and score limits. Throws `failure` when a row is not one that its query searches.
+ * Turns the rows that a device has found into hits: computes missing scores, breaks ties by id, and applies
+ * positions and score limits. Throws `failure` when a row is not one that its query searches.
  */
 std::unique_ptr<sagitta_device_answer> finish(const sagitta_batch& batch, const batch_found& found);
 

@@ -2,13 +2,14 @@
 // copies. On a device they are inline PTX; in tests the emulation implements them.
 //
 // The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
-// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Do not touch sums or rows before.
+// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Sums and rows must not be touched before
+// that.
 //
-// The order for bulk copies: one thread calls mbarrier_init and fence_mbarrier_init, then comes a barrier of
-// the block. For each phase: mbarrier_arrive_expect with all bytes, copy_to_shared …; threads that read what
-// was copied mbarrier_wait for the phase before. Shared memory that threads have written needs
-// fence_async_shared and a barrier before it is copied to; what they have only read does not, but they
-// must have told so, by an mbarrier.
+// The order for bulk copies: one thread calls mbarrier_init and fence_mbarrier_init, then comes a barrier
+// of the block. For each phase: mbarrier_arrive_expect with all bytes, copy_to_shared …; threads that read
+// the copied bytes first mbarrier_wait for the phase to end. Shared memory that threads have written needs
+// fence_async_shared and a barrier before it is copied to. Memory that they have only read does not, but
+// they must have signalled that by an mbarrier.
 #pragma once
 
 #include "platform.h"
@@ -32,7 +33,7 @@ T load_cached(const T* address, SAGITTA_WHERE) {
   return load_streaming(address, where);
 }
 
-/** As inexact as a device may be: some results are one unit in the last place above or below. */
+/** As inexact as a device may be: some results are one unit in the last place too high or too low. */
 inline float approximate_reciprocal(float value) {
   const float nearest = 1 / value;
   const uint32_t kind = __float_as_uint(value) % 3;
@@ -56,7 +57,7 @@ template <int groups_left>
 void wgmma_wait(SAGITTA_WHERE) {
   emulation::wgmma_wait(groups_left, where);
 }
-/** The emulation has no compiler that moves registers; there is nothing to keep in order. */
+/** The emulation has no compiler that moves registers, so there is nothing to keep in order. */
 template <int count>
 void wgmma_fence_sums(int32_t (&)[count]) {}
 using emulation::fence_async_shared;
@@ -78,7 +79,7 @@ using emulation::mbarrier_wait;
 
 #else
 
-/** Loads data that is read once, bypassing the L1 cache. The memory must not change meanwhile. */
+/** Loads data that is read once, bypassing the L1 cache. The memory must not change while the kernel runs. */
 __device__ __forceinline__ uint2 load_streaming(const uint2* address) {
   uint2 value;
   asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
@@ -95,8 +96,8 @@ __device__ __forceinline__ uint4 load_streaming(const uint4* address) {
 }
 
 /**
- * Loads data that other warps read too. The memory must not change while the kernel runs. Volatile, so
- * that a compiler does not move a load into registers that a wgmma in flight still reads.
+ * Loads data that other warps read too. The memory must not change while the kernel runs. Volatile, so that
+ * the compiler does not move a load into registers that a wgmma in flight still reads.
  */
 __device__ __forceinline__ uint2 load_cached(const uint2* address) {
   uint2 value;
@@ -113,7 +114,7 @@ __device__ __forceinline__ uint4 load_cached(const uint4* address) {
   return value;
 }
 
-/** 1 / value within 2^-23 of it; of 0 infinity. */
+/** Approximates 1 / value to within 2^-23 of it; infinity for 0. */
 __device__ __forceinline__ float approximate_reciprocal(float value) {
   float result;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
@@ -147,7 +148,7 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
       "+r"(sums[(i) + 4]), "+r"(sums[(i) + 5]), "+r"(sums[(i) + 6]), "+r"(sums[(i) + 7])
 #define SAGITTA_SUMS_32(i)                                                                         \
   SAGITTA_SUMS_8(i), SAGITTA_SUMS_8((i) + 8), SAGITTA_SUMS_8((i) + 16), SAGITTA_SUMS_8((i) + 24)
-/** `list` has the operand numbers of the sums; then come those of rows, descriptor and keep. */
+/** `list` contains the operand numbers of the sums; those of rows, descriptor and keep follow. */
 #define SAGITTA_WGMMA(n, list, r0, r1, r2, r3, from, kept, ...)                                    \
   asm volatile(                                                                                    \
       "{\n"                                                                                        \
@@ -162,8 +163,8 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
 
 /**
  * sums [64, N] (+)= rows [64, 32] u8 · columns [32, N] s8, by the 128 threads of a warpgroup; without
- * `keep`, the sums are overwritten. Warp w has rows 16w to 16w + 15, laid out as for mma_u8s8, and
- * sums[4j] to sums[4j + 3] are those of columns 8j to 8j + 7. Columns are in shared memory, see
+ * `keep`, the sums are overwritten. Warp w holds rows 16w to 16w + 15, laid out as for mma_u8s8, and
+ * sums[4j] to sums[4j + 3] belong to columns 8j to 8j + 7. Columns are in shared memory, see
  * wgmma_descriptor. Traps on devices without wgmma.
  */
 template <int N>
@@ -205,7 +206,7 @@ __device__ __forceinline__ void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_
 #undef SAGITTA_SUMS_8
 #undef SAGITTA_TEN
 
-/** Required before the first wgmma and before any that follows a change of sums or rows. */
+/** Required before the first wgmma and before any wgmma that follows a change of sums or rows. */
 __device__ __forceinline__ void wgmma_fence() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -228,7 +229,7 @@ __device__ __forceinline__ void wgmma_wait() {
 }
 
 /**
- * Keeps reads of the sums behind the wait: its memory clobber does not order registers, so that a
+ * Keeps reads of the sums behind the wait: the wait's memory clobber does not order registers, so that a
  * compiler might convert sums before the wait that completes them.
  */
 template <int count>
@@ -255,24 +256,23 @@ __device__ __forceinline__ void fence_async_shared() {
 #endif
 }
 
-/** The address of shared memory that instructions take. */
+/** Returns the address of shared memory in the form that instructions take. */
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/** Loads from shared memory. Volatile for the reason of load_cached. */
+/** Loads from shared memory. Volatile for the same reason as load_cached. */
 __device__ __forceinline__ uint32_t load_shared(const uint32_t* address) {
   uint32_t value;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared_address(address)));
   return value;
 }
 
-// Of mbarriers and bulk copies, nothing is done before compute capability 9.0: no kernel that uses them
-// runs there.
+// Mbarriers and bulk copies do nothing before compute capability 9.0: no kernel that uses them runs there.
 
 /**
- * Makes an mbarrier of 8 bytes of shared memory, aligned to them. Each of its phases, from phase 0, ends
- * when `count` arrivals have happened and all bytes that they expect have been copied.
+ * Makes an mbarrier of 8 bytes of shared memory, aligned to 8. Each of its phases, from phase 0, ends when
+ * `count` arrivals have happened and all bytes that they expect have been copied.
  */
 __device__ __forceinline__ void mbarrier_init(uint64_t* barrier, uint32_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -288,7 +288,7 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 #endif
 }
 
-/** One arrival. What the thread has read or written before comes before the end of the phase. */
+/** One arrival. What the thread has read or written before it comes before the end of the phase. */
 __device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
@@ -306,15 +306,15 @@ __device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, uint32
 }
 
 /**
- * Waits for the end of the current phase if it has this parity (phase 0 has parity 0), or else not at
- * all: the phase before it has ended, and before phase 0 counts as one with parity 1. What was copied, and
- * what came before arrivals, is visible afterwards.
+ * Waits for the end of the current phase if it has this parity (phase 0 has parity 0). Otherwise returns at
+ * once: the phase before it has ended, where a phase with parity 1 counts as having ended before phase 0.
+ * Copied data, and what came before arrivals, is visible afterwards.
  */
 __device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   uint32_t has_ended;
   do {
-    // Suspends the thread until the phase ends, but no longer than a time that the device chooses.
+    // Suspends the thread until the phase ends, but not longer than a time chosen by the device.
     asm volatile(
         "{\n"
         ".reg .pred p;\n"
@@ -344,8 +344,8 @@ __device__ __forceinline__ void copy_to_shared(void* to, const void* from, uint3
 }
 
 /**
- * Changes the registers of each thread of a warpgroup, all of whose warps call it, to `count`, a multiple
- * of 8: fewer, or more, for which it waits until other warpgroups of the block have given so many.
+ * Changes the number of registers of each thread of a warpgroup, all of whose warps must call it, to
+ * `count`, a multiple of 8. To get more, it waits until other warpgroups of the block have released enough.
  */
 template <int count>
 __device__ __forceinline__ void lower_registers() {

@@ -24,10 +24,13 @@ void require(sagitta_status status) {
   if (status != SAGITTA_OK) throw failure{status, "check of the kernels: " + last_error()};
 }
 
-/** Pseudo-random rows, the same every time, with queries of every metric, every third of them with a filter. */
+/** Pseudo-random rows, always the same ones, with queries of every metric, a third of which have a filter. */
 class check_data {
  public:
-  /** Whole tiles, and a rest: more in the last pass, also without a sample, than a thread block has warps. */
+  /**
+   * Whole tiles and a remainder: the last pass, even without a sample, has more tiles than a thread block
+   * has warps.
+   */
   static constexpr uint32_t row_count = 970;
   static constexpr uint32_t query_count = 300;
   static_assert(query_count <= row_count, "queries are rows");
@@ -81,7 +84,7 @@ class check_data {
   std::vector<sagitta_query> queries_;
 };
 
-/** The emulation checks the first batch of each kernel only: all would take a minute whenever a device is opened. */
+/** The emulation checks only the first batch of each kernel: all would take a minute per opened device. */
 bool is_whole_check() {
 #if defined(SAGITTA_EMULATE_CUDA)
   return emulation::current_settings().has_whole_check;
@@ -96,8 +99,8 @@ bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
 }
 
 /**
- * Whether the device answers all queries of the batch as the CPU does, and by coarse codes if the batch
- * wants them.
+ * Whether the device answers all queries of the batch as the CPU does, and from coarse codes if the batch
+ * asks for them.
  */
 bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* resident,
             const sagitta_search* truth) {
@@ -120,9 +123,9 @@ bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_b
 enum class scan_blocks { many, one };
 
 /**
- * Compares batches with the CPU, in several passes and with pruned lists. With one block to scan, its warps take
- * one tile after another, as in a search of many rows, and rings are as short as they can be, so that registers
- * and stages are loaded again and again.
+ * Compares batches with the CPU, in several passes and with pruned lists. With one block to scan, its warps
+ * take one tile after another, as in a search of many rows, and rings are as short as possible, so that
+ * registers and stages are loaded again and again.
  */
 class kernel_checker {
  public:
@@ -138,7 +141,7 @@ class kernel_checker {
     device.tuning.dense_rows = 64;
     device.tuning.growth_of_few = 4;
     device.tuning.growth_of_many = 4;
-    // Thread blocks share the lists of few queries, as short as they are here.
+    // Makes thread blocks share the lists of few queries, although they are short here.
     device.tuning.part_rows_min = 16;
     if (blocks == scan_blocks::many) return;
     device.tuning.scan_blocks_max = 1;
@@ -152,7 +155,7 @@ class kernel_checker {
     sagitta_device_block_destroy(resident_);
   }
 
-  /** All kernels but those of coarse codes. */
+  /** Checks all kernels except those of coarse codes. */
   bool is_right(scan_kind kind) {
     device_.kind = kind;
     // Groups of 8, 16, 32, 64, 128 and 256.
@@ -160,14 +163,14 @@ class kernel_checker {
       return agree({1, 12, 24, 50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
     }
     if (kind == scan_kind::wgmma_ring) return agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
-    // Groups of 128, 256 and 64, of which the last are otherwise chosen only for dimensions that leave
-    // no room for more. Smaller batches use mma in any case.
+    // Groups of 128, 256 and 64; the last are otherwise chosen only for dimensions that leave no room for
+    // more. Smaller batches use mma in any case.
     if (!agree({100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
     device_.tuning.wgmma_group_max = 64;
     return agree({100}, SAGITTA_METHOD_TILES);
   }
 
-  /** The kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
+  /** Checks the kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
   bool is_coarse_right() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
 
  private:
@@ -186,20 +189,20 @@ class kernel_checker {
   sagitta_search* truth_ = nullptr;
 };
 
-/** With dimensions of several whole chunks, pairs of steps and tiles, and a rest of each. */
+/** Checks dimensions of several whole chunks, pairs of steps and tiles, with a remainder of each. */
 bool is_right(sagitta_device& device, scan_kind kind) {
   const check_data data(400);
   if (is_whole_check() && !kernel_checker(device, data, scan_blocks::many).is_right(kind)) return false;
   return kernel_checker(device, data, scan_blocks::one).is_right(kind);
 }
 
-/** Of kernels without which the device cannot be used as it was asked to be. */
+/** Throws because of kernels without which the device cannot be used as requested. */
 [[noreturn]] void refuse(const char* kernels) {
   throw failure{SAGITTA_UNSUPPORTED_TARGET, "the " + std::string(kernels) +
                                                 " of this device do not give the answers of the CPU"};
 }
 
-/** With less than a quad, and with several and a rest. */
+/** Checks dimensions of less than a quad, and of several quads and a remainder. */
 bool is_coarse_right(sagitta_device& device) {
   const check_data narrow(136);
   const check_data wide(600);
@@ -218,12 +221,12 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(preload_pruning(), "pruning kernel");
   check(preload_selection(), "selection kernels");
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
-  // As searches will use it: wgmma for large batches, in groups of 64, 128 and 256.
+  // Checked as searches will use it: wgmma for large batches, in groups of 64, 128 and 256.
   if (device.has_wgmma && !is_right(device, scan_kind::best)) {
     if (device.kind != scan_kind::best) refuse("wgmma kernels");
     device.has_wgmma = false;
   }
-  // Only where it is asked for: nothing else uses it.
+  // Checked only if requested, because nothing else uses rings.
   if (device.kind == scan_kind::wgmma_ring && !is_right(device, scan_kind::wgmma_ring)) {
     refuse("wgmma-ring kernels");
   }

@@ -7,8 +7,8 @@ namespace sagitta::cuda {
 
 /**
  * Allows the kernels their shared memory and checks their answers. Sets `has_wgmma` if the device has
- * wgmma, it is not excluded by `device.kind`, and its answers are right. Throws `failure` when no
- * kernel answers correctly.
+ * wgmma, `device.kind` does not exclude it, and its answers are right. Throws `failure` when no kernel
+ * answers correctly.
  */
 void prepare_kernels(sagitta_device& device, bool may_wgmma);
 

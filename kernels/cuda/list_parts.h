@@ -1,9 +1,9 @@
-// Lists that several thread blocks share: each of them reads the facts of the rows in its part, and the last
-// one to be done with its part goes on alone with what the parts have left. The lists of few queries have
+// Lists that several thread blocks share: each of them reads the facts of the rows in its part, and the
+// last one to finish its part continues alone with what the parts have left. The lists of few queries have
 // thousands of entries each, so that one block per list would leave most multiprocessors without work.
 //
 // Shapes: a grid of [parts, queries], in which a part has consecutive entries. With one part per list, the
-// only block goes on at once.
+// only block continues at once.
 #pragma once
 
 #include "block_select.h"
@@ -11,7 +11,7 @@
 
 namespace sagitta::cuda {
 
-/** Where the rows of a list have their codes. */
+/** Where the codes of the rows of a list are. */
 struct coded_rows {
   const resident_block* blocks;
   uint32_t block_count;
@@ -25,7 +25,7 @@ struct list_entries {
   uint32_t count;
 };
 
-/** All entries of a list. Its parts have `part_rows` of them each, as long as there are any. */
+/** All entries of a list. Each part has `part_rows` of them, until they run out. */
 struct parted_list : list_entries {
   uint32_t part_rows;
 };
@@ -38,18 +38,21 @@ __device__ inline parted_list cut_list(const candidate_lists& lists, const list_
   return {{lists.rows + first, lists.scores + first, count}, part_rows};
 }
 
-/** The part of the running block, which may be empty. */
+/** Returns the part of the running block, which may be empty. */
 __device__ inline list_entries own_part(const parted_list& list) {
   const uint32_t first = min(blockIdx.x * list.part_rows, list.count);
   return {list.rows + first, list.scores + first, min(list.part_rows, list.count - first)};
 }
 
-/** Whether an entry may be in the answer: the upper bound of others is NaN, which no comparison lets pass. */
+/**
+ * Whether an entry may be in the answer. The upper bound of excluded entries is NaN, which fails every
+ * comparison.
+ */
 __device__ inline bool may_match(const candidate_score& score) {
   return score.bounds.upper == score.bounds.upper;
 }
 
-/** What `score_of` makes of the bounds of an entry, unless they exclude it. */
+/** Returns `score_of` the bounds of an entry, unless they exclude it. */
 template <class ScoreOf>
 __device__ candidate_score score_entry(const coded_rows& codes, const bounded_query& query,
                                        double threshold, candidate row, ScoreOf score_of) {
@@ -95,7 +98,7 @@ __device__ uint32_t score_part(const coded_rows& codes, const bounded_query& que
   return sum_before(left).total;
 }
 
-/** Raises the best value of all parts to that of the own one. Returns the best so far to all threads. */
+/** Raises the best value of all parts to this part's. Returns the best so far to all threads. */
 __device__ inline float raise_best(shared_list& shared, float own) {
   if (gridDim.x == 1) return own;
   __shared__ float best;
@@ -107,8 +110,8 @@ __device__ inline float raise_best(shared_list& shared, float own) {
 }
 
 /**
- * Says that the block has shortened its part to so many entries. Returns true in the last block of the list to
- * say so, which sees what the others have written. All threads of the block must call it.
+ * Reports that the block has shortened its part to `kept` entries. Returns true in the last block of the
+ * list to do so, which sees what the others have written. All threads of the block must call it.
  */
 __device__ inline bool is_last_to_finish(shared_list& shared, uint32_t kept) {
   if (gridDim.x == 1) return true;
@@ -117,7 +120,7 @@ __device__ inline bool is_last_to_finish(shared_list& shared, uint32_t kept) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    // Becomes 0 again at the last one.
+    // Returns to 0 at the last one.
     is_last = atomicInc(&shared.finished, gridDim.x - 1) == gridDim.x - 1;
     __threadfence();
   }
@@ -126,8 +129,9 @@ __device__ inline bool is_last_to_finish(shared_list& shared, uint32_t kept) {
 }
 
 /**
- * Moves the entries that the parts have left to the front of the list, except those for which `is_kept(score)`
- * is false. Returns how many these are. All threads of the last block must call it.
+ * Moves the entries that the parts have left to the front of the list, except those for which
+ * `is_kept(score)` is false. Returns how many entries there are. All threads of the last block must call
+ * it.
  */
 template <class IsKept>
 __device__ uint32_t join_parts(const parted_list& list, const shared_list& shared, IsKept is_kept) {
@@ -137,7 +141,7 @@ __device__ uint32_t join_parts(const parted_list& list, const shared_list& share
   if (threadIdx.x < list_parts_max) ends[threadIdx.x] = sum.before + kept;
   __syncthreads();
   const auto place_of = [&](uint32_t i) {
-    // The parts that end before entry i, by halves.
+    // Finds the number of parts that end before entry i, by bisection.
     uint32_t part = 0;
     for (uint32_t half = list_parts_max / 2; half > 0; half /= 2) {
       if (ends[part + half - 1] <= i) part += half;

@@ -11,30 +11,33 @@
 namespace sagitta::cuda {
 namespace {
 
-/** Queries per slice. More would not be faster: arithmetic is saturated long before. */
+/** The maximum number of queries per slice. More would not be faster: arithmetic is saturated long before. */
 constexpr uint32_t slice_queries_max = 4096;
 
-/** Room beside k for rows that tie with the last one: for all queries of a slice together, and each. */
+/**
+ * Room in addition to k for rows that tie with the last one: for all queries of a slice together, and for
+ * each.
+ */
 constexpr uint32_t ties_of_slice = 1u << 18;
 constexpr uint32_t ties_min = 64;
 constexpr uint32_t ties_max = 4096;
-/** The same for slices whose scores the host computes: it gets every candidate. */
+/** The same room for slices whose scores the host computes, because it gets every candidate. */
 constexpr uint32_t unscored_of_slice = 1u << 22;
 
-/** Cost of gathering a dimension of a row (a random float32 read) relative to a streamed byte. */
+/** The cost of gathering a dimension of a row (a random float32 read) relative to a streamed byte. */
 constexpr double gathered_byte_cost = 2 * sizeof(float);
-/** Queries that can share the reading of codes; beyond, arithmetic bounds the scan. */
+/** The number of queries that can share the reading of codes; beyond it, arithmetic bounds the scan. */
 constexpr double sharing_max = 128;
 
 /**
- * Lists of few queries are longer by this factor: they are few, and the pass after the first one, which
- * sees 64 times its rows, leaves so many times more candidates.
+ * Lists of few queries are longer by this factor. There are few of them, and the pass after the first one
+ * sees 64 times its rows and leaves correspondingly more candidates.
  */
 constexpr uint64_t few_list_factor = 8;
 
 /**
- * Bytes of memory traffic that a row costs which coarse codes leave, relative to those of its values: they
- * are read row by row, not streamed.
+ * Bytes of memory traffic per row that coarse codes leave, relative to the bytes of its values: rows are
+ * read one by one, not streamed.
  */
 constexpr double scored_byte_cost = 1.5;
 /** The estimate of all queries of a slice is counted in 32 bits. */
@@ -54,7 +57,7 @@ uint64_t power(uint64_t base, uint32_t exponent) {
   return result;
 }
 
-/** Adds rings of as many stages as fit, where that is enough of them. */
+/** Adds rings of as many stages as fit, if that is enough of them. */
 void add_rings(scan_shape& shape, size_t shared_bytes_max, uint32_t stages_max) {
   uint32_t stages = stages_max;
   while (stages > 0 && bytes_with_rings(shape.shared_bytes, stages) > shared_bytes_max) stages--;
@@ -72,7 +75,7 @@ std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, ui
   };
   uint32_t more = 0;
   while (!is_enough(growth_max, more)) more++;
-  // The number of passes is given by the largest growth; less growth leaves fewer candidates.
+  // The largest growth determines the number of passes; less growth leaves fewer candidates.
   uint32_t growth = growth_max;
   while (more > 0 && is_enough(growth - 1, more)) growth--;
   std::vector<scan_pass> passes;
@@ -202,7 +205,7 @@ void batch_plan::describe_queries() {
   }
 }
 
-/** The queries of a slice need lists of one length, and fit the workspace together. */
+/** The queries of a slice need lists of one length and must fit into the workspace together. */
 std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
   std::vector<slice> slices;
   const auto key = [&](const planned_query& query) {
@@ -227,13 +230,13 @@ std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
 }
 
 /**
- * Makes a slice of the queries at..end, or of as many of the first of them as fit the workspace.
- * Returns the index of the next query. A query that does not fit alone is skipped and so stays
+ * Makes a slice of the queries at..end, or of as many of the first of them as fit into the workspace.
+ * Returns the index of the next query. A query that does not fit alone is skipped and therefore stays
  * undecided.
  */
 size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_t end,
                         std::vector<slice>& slices) const {
-  // List capacities depend on the number of queries, so each attempt plans the slice anew.
+  // List capacities depend on the number of queries, so each attempt plans the slice from scratch.
   for (;; end = at + (end - at + 1) / 2) {
     slice made{};
     made.queries.assign(from.begin() + static_cast<ptrdiff_t>(at),
@@ -244,7 +247,7 @@ size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_
       if (made.scopes.empty() || made.scopes.back() != query.scope) made.scopes.push_back(query.scope);
     }
     complete(made);
-    // No shape: shared memory has no room for a group, however few queries there are.
+    // Without a shape, shared memory has no room for a group, however few queries there are.
     const bool has_shape = made.shape.group != 0;
     const bool has_room = has_shape && fits(made);
     if (has_room) slices.push_back(std::move(made));
@@ -274,7 +277,7 @@ bool batch_plan::fits(const slice& made) const {
   return scope_bytes(made) + made.padded_count * each + coarse <= device_.workspace_bytes_max;
 }
 
-/** Bytes of the views of the scopes and groups of a slice, and of their bitmaps. */
+/** Returns the bytes of the views of a slice's scopes and groups, and of their bitmaps. */
 size_t batch_plan::scope_bytes(const slice& made) const {
   std::unordered_set<const uint32_t*> seen;
   size_t groups = made.padded_count / made.shape.group;
@@ -302,7 +305,7 @@ void batch_plan::complete(slice& made) const {
   const uint64_t usual_rows =
       uint64_t{made.queries.front().list_rows} * (made.is_few ? few_list_factor : 1);
   uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * made.k_max);
-  // One more pass suffices if the first one takes its share of all rows and lists have room for it.
+  // One more pass suffices if the first one covers its share of all rows and lists have room for it.
   if (made.is_few) {
     dense_rows = std::max(dense_rows, std::min(all_rows / growth_max + tile_rows, usual_rows / 2));
   }
@@ -384,13 +387,13 @@ coarse_plan batch_plan::plan_coarse(const slice& made) const {
   const double affordable = rows * (row_bytes - coarse_row_bytes) / scored_bytes / parts;
   plan.estimate_limit = static_cast<uint32_t>(
       is_forced ? estimate_limit_max : std::min(affordable, estimate_limit_max));
-  // Leaves room: the extrapolation from the sample is not exact.
+  // Leaves some room, because the extrapolation from the sample is not exact.
   const double room = std::min(plan.list_capacity, made.list_capacity) / 2.0;
   plan.rows_max = static_cast<uint32_t>(is_forced ? plan.list_capacity : room / parts);
   return plan;
 }
 
-/** Whether gathering costs less: a scan shares the reading of codes among queries, gathering does not. */
+/** Whether gathering is cheaper: a scan shares the reading of codes among queries, gathering does not. */
 bool batch_plan::is_gathered(const slice& made, const planned_query& query) const {
   if (!query.has_values || query.passing > made.list_capacity) return false;
   if (!query.is_scannable) return true;

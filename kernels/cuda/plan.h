@@ -1,5 +1,5 @@
-// The plan of a batch: its queries, ordered so that neighbours are similar, cut into slices that fit
-// the workspace.
+// The plan of a batch: its queries, ordered so that similar ones are neighbours, and cut into slices that
+// fit into the workspace.
 #pragma once
 
 #include <vector>
@@ -16,32 +16,35 @@ namespace sagitta::cuda {
 struct planned_query {
   /** Its index in the batch. */
   uint32_t number;
-  /** What it searches: a number of batch_scopes, and the rows that pass. */
+  /** What it searches: an index into batch_scopes, and the number of rows that pass. */
   uint32_t scope;
   uint64_t passing;
   double square;
   bool is_scannable;
-  /** All its blocks have their values on the device. */
+  /** Whether all its blocks have their values on the device. */
   bool has_values;
-  /** Left to the CPU: two views search one block, or the batch has more rows than 32 bits number. */
+  /**
+   * Whether it is left to the CPU: two views search one block, or the rows of the batch need more than 32
+   * bits.
+   */
   bool is_unsupported;
   /** The list capacity it needs; queries of one slice need the same. */
   uint32_t list_rows;
-  /** k rows are known to reach this score; −∞ at first. */
+  /** A score that k rows are known to reach; −∞ at first. */
   double threshold;
-  /** It was scanned before, with a list that was too short. */
+  /** Whether it was scanned before, with a list that was too short. */
   bool is_repeated;
 };
 
-/** How a slice uses coarse codes in the place of its last pass. */
+/** How a slice uses coarse codes instead of int8 codes in its last pass. */
 struct coarse_plan {
-  /** Its group is 0 where the slice does without them. */
+  /** Its group is 0 if the slice does without coarse codes. */
   coarse_shape shape;
-  /** The tiles of the last pass: after the sample it is decided how to go on. */
+  /** The first tiles of the last pass, after which the method for the rest is decided. */
   scan_pass sample;
   scan_pass rest;
   uint32_t list_capacity;
-  /** The rows of all queries, and of one, that the sample may leave: with more, int8 costs less. */
+  /** The numbers of rows of all queries, and of one, that the sample may leave: with more, int8 costs less. */
   uint32_t estimate_limit;
   uint32_t rows_max;
 
@@ -58,13 +61,13 @@ struct slice {
   scan_shape shape;
   std::vector<scan_pass> passes;
   uint32_t k_max;
-  /** Queries, rounded up to whole groups. */
+  /** The number of queries, rounded up to whole groups. */
   uint32_t padded_count;
   uint32_t list_capacity;
   uint32_t found_max;
   /** Whether any query is scanned. */
   bool is_scanned;
-  /** Few queries: what counts are launches, not candidates. */
+  /** Whether there are few queries, so that the cost is in launches rather than in candidates. */
   bool is_few;
   coarse_plan coarse;
 };
@@ -74,12 +77,12 @@ class batch_plan {
   batch_plan(const sagitta_device& device, const sagitta_batch& batch,
              sagitta_device_block* const* residents);
   const std::vector<resident_block>& blocks() const { return blocks_; }
-  /** The same with coarse codes as panels; null where a block has none. */
+  /** The same blocks with coarse codes as panels; null where a block has none. */
   const std::vector<resident_block>& coarse_blocks() const { return coarse_blocks_; }
   const std::vector<slice>& slices() const { return slices_; }
   /**
-   * Slices that scan queries again which earlier slices left undecided: with the thresholds
-   * [query_count] that those have proven, and lists that are longer by the factor.
+   * Returns slices that scan again the queries that earlier slices left undecided, with the thresholds
+   * [query_count] proven by those, and with lists that are longer by the factor.
    */
   std::vector<slice> repeated_slices(const std::vector<uint32_t>& queries,
                                      const std::vector<double>& thresholds, uint32_t factor) const;
@@ -113,15 +116,16 @@ class batch_plan {
 };
 
 /**
- * The passes over all tiles: the first one takes at most `dense_tiles` of them, and each further one sees
- * at most `growth_max` times, at least 2, what those before it have seen. As few passes as possible.
+ * Returns the passes over all tiles: the first one takes at most `dense_tiles` of them, and each later one
+ * sees at most `growth_max`, at least 2, times what those before it have seen. There are as few passes as
+ * possible.
  */
 std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max);
 
 /** Bytes of device memory per query of a slice. */
 size_t bytes_per_query(uint32_t dimension, uint32_t list_capacity, uint32_t found_max);
 
-/** Those that coarse codes add, per query, and per query with those that fill the groups. */
+/** The bytes that coarse codes add, per query, and per query including those that fill the groups. */
 size_t coarse_bytes_per_query(const coarse_plan& plan);
 size_t coarse_bytes_per_padded_query(const coarse_plan& plan);
 

@@ -1,8 +1,8 @@
-// The CUDA platform that every .cu file includes: CUDA itself, or its emulation on the CPU.
+// The CUDA platform that every .cu file includes: CUDA itself or its emulation on the CPU.
 //
 // nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles the same
-// sources against testing/cuda_emulation/, for tests only: there, threads are fibers, and streams
-// run as late as CUDA allows.
+// sources against testing/cuda_emulation/, for tests only: there, threads are fibers, and streams run as
+// late as CUDA allows.
 #pragma once
 
 #include <cstddef>
@@ -52,16 +52,15 @@ cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared
   launched.numAttrs = order.is_early ? 1 : 0;
   const cudaError_t error =
       cudaLaunchKernelExC(&launched, reinterpret_cast<const void*>(kernel), arguments);
-  // The caller has the error: clear it, or the next call would return it again.
+  // The caller has the error; unless it is cleared here, the next call would return it again.
   if (error != cudaSuccess) (void)cudaGetLastError();
   return error;
 }
 
 /**
- * Waits until the kernels before this one in the stream have ended and their writes are visible, and
- * lets the next one be launched meanwhile. Every thread of every kernel of a search calls it first: a
- * kernel that ended without it would end before those that it depends on. Without an early launch it
- * does nothing.
+ * Waits until the preceding kernels in the stream have ended and their writes are visible, and lets the
+ * next one be launched meanwhile. Every thread of every kernel of a search calls it first: a kernel that
+ * ended without it would end before those that it depends on. Without an early launch it does nothing.
  */
 __device__ __forceinline__ void await_earlier_kernels() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -85,8 +84,8 @@ using emulation::launch;
 #endif
 
 /**
- * Loads the kernel's code now, so that no launch has to, for which the memory may be missing later. Shared
- * memory gets as much of a multiprocessor's memory as it can have, for every kernel of a search: one that
+ * Loads the kernel's code now, so that no launch has to, for which memory may be missing later. For every
+ * kernel of a search, shared memory gets as much of a multiprocessor's memory as possible: a kernel that
  * needed another share would have to wait until the multiprocessor is empty, and could not start early.
  */
 template <class P>

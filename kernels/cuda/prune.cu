@@ -1,18 +1,20 @@
-// Prunes the candidate lists between passes. Few queries have several thread blocks per list (list_parts.h).
+// Prunes the candidate lists between passes. With few queries, several thread blocks share a list
+// (list_parts.h).
 //
-// Idea: bounds of all entries of a part first; then the k-th best lower bound of the part, which is at most
-// that of the list, and the part is shortened by the best of these that is known. The last block joins the
-// parts, of which few entries are left, and shortens the list by its k-th best lower bound.
+// Idea: first the bounds of all entries of a part are computed; then the part is shortened by the best
+// threshold known. The k-th best lower bound of each part is such a threshold, since it is at most that of
+// the list. The last block joins the parts, which have few entries left, and shortens the list by its k-th
+// best lower bound.
 //
-// Shapes: lists [query_count, capacity] of (batch row, sum); bounds in float32, rounded outwards, in
-// the memory of the later scores.
+// Shapes: lists [query_count, capacity] of (batch row, sum); bounds in float32, rounded outwards, in the
+// memory of the later scores.
 
 #include "list_parts.h"
 
 namespace sagitta::cuda {
 namespace {
 
-/** The bounds that entries keep. */
+/** Returns the bounds that an entry keeps. */
 __device__ candidate_score rounded_bounds(const device_query& query, const score_bounds& exact) {
   // Only rows that certainly come after the position prove anything about the k-th best. Rows below
   // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
@@ -23,7 +25,7 @@ __device__ candidate_score rounded_bounds(const device_query& query, const score
   return score;
 }
 
-/** The k-th best lower bound of the entries that may be in the answer, `left` of them; −∞ if they are fewer. */
+/** The k-th best lower bound of the `left` entries that may be in the answer; −∞ if there are fewer than k. */
 __device__ float kth_lower_bound(const candidate_score* scores, uint32_t count, uint32_t left,
                                  uint32_t k) {
   if (left < k) return -__builtin_huge_valf();

@@ -1,6 +1,6 @@
-// A device in a process of its own: what the driver or a kernel does there ends that process only, and a
-// new process has a clean context. Commands go through a socket, rows and batches through memory that
-// both processes map; neither has a name, so nothing is left behind.
+// A device in a process of its own: faults of the driver or of a kernel end only that process, and a new
+// process has a clean context. Commands go through a socket, rows and batches through memory that both
+// processes map; neither has a name, so nothing is left behind.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace sagitta::cuda {
 
 /** The ends of a new channel, which the caller closes. */
 struct channel_descriptors {
-  /** Sockets: of the service, and of the process of the device. */
+  /** Sockets of the service and of the process of the device. */
   int service;
   int device;
   int memory;
@@ -35,7 +35,7 @@ enum class request_kind : uint32_t {
   ping,
 };
 
-/** The meaning of the numbers is in remote_server.cu. */
+/** remote_server.cu defines the meaning of the numbers. */
 struct request {
   request_kind kind;
   uint32_t numbers[3];
@@ -51,7 +51,7 @@ struct reply {
   char text[512];
 };
 
-/** One end of a channel. The descriptors stay those of the caller. */
+/** One end of a channel. The caller keeps ownership of the descriptors. */
 class channel {
  public:
   channel(int socket, int memory);
@@ -72,7 +72,7 @@ class channel {
 
   void send(request message);
   void send(reply message);
-  /** False when the other end is closed. */
+  /** Returns false when the other end is closed. */
   bool receive(request& message);
   /**
    * Throws `failure` (DEVICE_LOST) when the other end is closed, or makes no progress for this time.
@@ -87,11 +87,11 @@ class channel {
   size_t mapped_bytes_ = 0;
 };
 
-/** How long a call may make no progress before its process counts as hung. */
+/** How long a call may go without progress before its process counts as hung. */
 struct deadlines {
-  /** For opening, which loads kernels and checks them. */
+  /** For opening, which loads and checks the kernels. */
   double open_ms;
-  /** For any other call, to which its work adds. */
+  /** For any other call; the work of the call is added to it. */
   double call_ms;
   /** Rates that any device reaches: integer products, and bytes copied to it. */
   double products_per_ms;
@@ -108,22 +108,22 @@ struct remote_block {
 };
 
 /**
- * The service's end. All methods throw `failure`; after DEVICE_LOST the process must be ended, whatever
- * it does. OUT_OF_HOST_MEMORY leaves the device and its blocks as they were.
+ * The service's end. All methods throw `failure`; after DEVICE_LOST the process must be ended, whatever it
+ * is doing. OUT_OF_HOST_MEMORY leaves the device and its blocks unchanged.
  */
 class remote_device {
  public:
   remote_device(int socket, int memory, const deadlines& deadlines)
       : channel_(socket, memory), deadlines_(deadlines) {}
 
-  /** NULL for the fastest kernels. */
+  /** `kernels` is NULL for the fastest kernels. */
   void open(uint32_t index, const char* kernels);
-  /** `kernels` gets the name of the kernels in use. */
+  /** Sets `kernels` to the name of the kernels in use. */
   sagitta_device_facts describe(std::string& kernels);
   remote_block create_block(uint32_t dimension);
   /** Throws OUT_OF_MEMORY with the block unchanged. */
   void reserve(remote_block& block, uint32_t row_capacity, bool has_values);
-  /** As sagitta_device_block_extend. */
+  /** Like sagitta_device_block_extend. */
   void extend(remote_block& block, const sagitta_block& rows, uint32_t to);
   void destroy(const remote_block& block);
   std::unique_ptr<sagitta_device_answer> search(const sagitta_batch& batch,
@@ -138,14 +138,14 @@ class remote_device {
 };
 
 /**
- * The end of the device's process: answers requests until the service closes its end. When that happens
- * during a call, the process ends at once. Tests give it a device that is open.
+ * The end of the device's process: answers requests until the service closes its end. If that happens
+ * during a call, the process ends at once. Tests pass a device that is already open.
  */
 void serve_device(int socket, int memory, sagitta_device* opened = nullptr);
 
 /**
- * The layout of rows to append in shared memory: panels from the first one on that is not full, then, as
- * far as the block has them, coarse codes of the same rows and values of the new ones. Offsets in bytes.
+ * The layout of rows to append in shared memory: panels from the first one that is not full, then, if the
+ * block has them, coarse codes of the same rows and values of the new ones. Offsets are in bytes.
  */
 struct packed_rows {
   size_t coarse;
@@ -174,7 +174,7 @@ struct packed_block {
   uint32_t row_count;
 };
 struct packed_view {
-  /** The offset of its bitmap, or 0. */
+  /** The offset of its bitmap; 0 if there is none. */
   uint64_t bitmap;
   uint32_t block;
   uint32_t row_count;
@@ -190,7 +190,7 @@ struct packed_query {
   uint32_t unused;
 };
 
-/** The layout of what was found. */
+/** The layout of the rows found. */
 struct packed_found {
   uint64_t queries;
   uint64_t rows;

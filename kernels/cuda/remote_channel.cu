@@ -17,9 +17,9 @@
 namespace sagitta::cuda {
 namespace {
 
-/** The progress comes first; data begin on the next page. */
+/** The progress counter comes first; data begin on the next page. */
 constexpr size_t head_bytes = 4096;
-/** Room for a slice of an upload. */
+/** Room for one slice of an upload. */
 constexpr size_t initial_bytes = 24 << 20;
 
 [[noreturn]] void fail(const char* what) {
@@ -40,7 +40,7 @@ void send_message(int socket, const Message& message) {
   if (sent != static_cast<ssize_t>(sizeof message)) fail("the channel of the GPU");
 }
 
-/** False when the other end is closed. */
+/** Returns false when the other end is closed. */
 template <class Message>
 bool receive_message(int socket, Message& message) {
   ssize_t received = 0;

@@ -18,7 +18,7 @@ size_t aligned(size_t byte_count) { return (byte_count + alignment - 1) / alignm
 
 [[noreturn]] void reject() { throw failure{SAGITTA_INVALID_ARGUMENT, "an argument is out of range"}; }
 
-/** Places of all parts of a batch; each bitmap is copied once. */
+/** Offsets of all parts of a batch; each bitmap is copied once. */
 struct batch_layout {
   packed_batch head{};
   struct bitmap {
@@ -168,7 +168,7 @@ void remote_device::extend(remote_block& block, const sagitta_block& rows, uint3
   const auto copy = [&](size_t offset, const void* from, size_t byte_count) {
     std::memcpy(channel_.data() + offset, from, byte_count);
   };
-  // The rows of the first panel come again.
+  // The rows of the first panel are sent again.
   const auto values_from = [&](uint32_t row) { return rows.values + size_t{row} * dimension; };
   if (rows.codes != nullptr) {
     const size_t stride = panel_bytes(dimension);
@@ -203,7 +203,7 @@ void remote_device::destroy(const remote_block& block) {
 std::unique_ptr<sagitta_device_answer> remote_device::search(const sagitta_batch& batch,
                                                              const remote_block* const* residents) {
   if (!is_valid(batch)) reject();
-  // Rows of the views before each one: the rows that a query searches are a difference.
+  // Counts the rows of the views before each one, so that the rows that a query searches are a difference.
   std::vector<double> rows_before = {0};
   for (uint32_t v = 0; v < batch.view_count; v++) {
     const sagitta_block_view& view = batch.views[v];

@@ -1,4 +1,4 @@
-// The end of a device's process: requests of the service, one after another.
+// The end of a device's process: handles requests of the service one after another.
 
 #include <poll.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ class device_server {
   }
 
  private:
-  /** False when the service is gone, which needs no answer. */
+  /** Returns false when the service is gone, which needs no answer. */
   bool send(const reply& answer) {
     try {
       channel_.send(answer);
@@ -99,11 +99,11 @@ class device_server {
 
   sagitta_device_block* block(uint32_t number) const {
     const auto found = blocks_.find(number);
-    if (found == blocks_.end()) throw failure{SAGITTA_INVALID_ARGUMENT, "there is no such block"};
+    if (found == blocks_.end()) throw failure{SAGITTA_INVALID_ARGUMENT, "the block does not exist"};
     return found->second;
   }
 
-  /** Rows are in shared memory. */
+  /** The rows are in shared memory. */
   sagitta_status extend(uint32_t number, uint32_t to) {
     sagitta_device_block& extended = *block(number);
     return guarded_on(*device_, [&] {
@@ -142,7 +142,7 @@ class device_server {
       query.vector = vectors + size_t{q} * head.dimension;
       query.floor = packed.floor;
       query.after_score = packed.after_score;
-      // Only the service compares ids; here it matters whether there is a position.
+      // Only the service compares ids; here it matters only whether there is a position.
       query.after_id = packed.has_after != 0 ? from : nullptr;
       query.metric = static_cast<sagitta_metric>(packed.metric);
       query.k = packed.k;
@@ -189,7 +189,7 @@ class device_server {
   uint32_t next_number_ = 1;
 };
 
-/** Ends this process as soon as the service has closed its end, also while a call of the driver hangs. */
+/** Ends this process as soon as the service has closed its end, even while a call of the driver hangs. */
 void end_with_service(int socket) {
 #if defined(__linux__)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -207,7 +207,7 @@ void end_with_service(int socket) {
 void serve_device(int socket, int memory, sagitta_device* opened) {
   // The service ends this process when it ends itself, after the last search.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
-  // Kernels are loaded when the device is opened: later, there may be no memory for them.
+  // Kernels are loaded when the device is opened: later there may be no memory for them.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   end_with_service(socket);
   device_server(socket, memory, opened).run();

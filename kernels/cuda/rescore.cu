@@ -1,8 +1,8 @@
 // Canonical scores of the rows in the lists (row_score.h). Also gathers the rows of queries that are not
-// scanned, all of which are rescored.
+// scanned; all of these are rescored.
 //
-// Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists
-// [query_count, capacity].
+// Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists [query_count,
+// capacity].
 
 #include "block_select.h"
 #include "row_score.h"
@@ -15,13 +15,13 @@ constexpr uint32_t threads = 256;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
 constexpr uint32_t words_per_tile = tile_rows / 32;
 
-/** The views of one query: one per block. */
+/** The views of one query, one per block. */
 struct query_views {
   const resident_block* blocks;
   uint32_t block_count;
   const row_view* views;
 
-  /** The rows that the query searches of the batch rows 32·word to 32·word + 31. */
+  /** Returns the rows that the query searches among batch rows 32·word to 32·word + 31. */
   __device__ uint32_t rows_of_word(uint32_t word) const {
     const uint32_t number = block_of(blocks, block_count, word / words_per_tile);
     const row_view& view = views[number];
@@ -34,8 +34,8 @@ struct query_views {
 };
 
 /**
- * Reserves a place for every set bit of the lanes of a warp, with one addition to the counter. Returns the
- * first place of the lane. All lanes must call it.
+ * Reserves an index for every set bit of the lanes of a warp, with one addition to the counter. Returns the
+ * first index of the lane. All lanes must call it.
  */
 __device__ uint32_t reserve_places(uint32_t rows, uint32_t* counter) {
   constexpr uint32_t all = 0xffffffffu;

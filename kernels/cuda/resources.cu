@@ -5,7 +5,7 @@
 namespace sagitta::cuda {
 namespace {
 
-/** Pageable buffers start at a page, as pinned ones do. */
+/** Pageable buffers start at a page boundary, as pinned ones do. */
 constexpr size_t page_bytes = 4096;
 
 void* allocate_pageable(size_t byte_count) {

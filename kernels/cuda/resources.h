@@ -1,4 +1,4 @@
-// The host's handles of device resources (memory, streams, events).
+// Handles on the host for device resources (memory, streams, events).
 #pragma once
 
 #include <utility>
@@ -14,9 +14,9 @@ void check(cudaError_t error, const char* what);
 enum class memory_kind { device, pinned };
 
 /**
- * A buffer that only grows. A system may refuse to pin memory that it has (a limit on locked memory, or
- * fragmentation): such a buffer is pageable, which costs its copies time. Only where the host has no
- * memory at all does a call fail for it, and never as if the device had none.
+ * A buffer that only grows. The system may refuse to pin memory although it has enough (because of a limit
+ * on locked memory, or fragmentation); then the buffer is pageable, which makes its copies slower. A call
+ * fails only if the host has no memory at all, and never as if the device had none.
  */
 template <memory_kind kind>
 class memory {
@@ -27,11 +27,11 @@ class memory {
   ~memory() { release(); }
   uint8_t* data() const { return data_; }
   size_t byte_count() const { return byte_count_; }
-  /** Bytes that were to be pinned and are pageable. */
+  /** Bytes that should be pinned but are pageable. */
   size_t unpinned_bytes() const { return is_pageable_ ? byte_count_ : 0; }
   /**
-   * Ensures a capacity. Loses the contents when it has to grow. Throws OUT_OF_MEMORY or, for memory of
-   * the host, OUT_OF_HOST_MEMORY.
+   * Ensures a capacity. Loses the contents when the buffer has to grow. Throws OUT_OF_MEMORY or, for host
+   * memory, OUT_OF_HOST_MEMORY.
    */
   void require(size_t byte_count);
   void release();

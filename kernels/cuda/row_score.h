@@ -12,7 +12,7 @@ inline constexpr uint32_t lanes_per_row = 8;
 /** Values that a lane loads before it uses them, to hide the latency of uncached memory. */
 inline constexpr uint32_t loads_at_once = 16;
 
-/** The sum of a row's eight lanes in the order of the canonical score; valid in the first lane. */
+/** Returns the sum of a row's eight lanes in the order of the canonical score; valid in the first lane. */
 __device__ inline double fold(double lane_sum) {
   for (uint32_t distance = lanes_per_row / 2; distance > 0; distance /= 2) {
     lane_sum += __shfl_down_sync(0xffffffffu, lane_sum, distance, lanes_per_row);
@@ -21,8 +21,8 @@ __device__ inline double fold(double lane_sum) {
 }
 
 /**
- * The score of a row for a query, valid in the first of the row's eight lanes; NaN where `values`
- * [dimension] are null, because only the host has them. All lanes of the warp must call it.
+ * Returns the score of a row for a query, valid in the first of the row's eight lanes; NaN if `values`
+ * [dimension] is null because only the host has them. All lanes of the warp must call it.
  */
 __device__ inline double score_row(const device_query& query, const float* vector,
                                    const float* values, uint32_t dimension) {
@@ -31,7 +31,7 @@ __device__ inline double score_row(const device_query& query, const float* vecto
   double square = 0;
   if (values != nullptr) {
     for (uint32_t first = lane; first < dimension; first += loads_at_once * lanes_per_row) {
-      // Zeros past the end do not change a bit of a sum, since a sum is never −0.
+      // Zeros past the end do not change any bit of a sum, since a sum is never −0.
       float loaded[loads_at_once];
 #pragma unroll
       for (uint32_t n = 0; n < loads_at_once; n++) {
@@ -54,7 +54,7 @@ __device__ inline double score_row(const device_query& query, const float* vecto
                            : canonical_score(query.metric, product, query.square, square);
 }
 
-/** The values of a row; null when only the host has them. */
+/** Returns the values of a row; null if only the host has them. */
 __device__ inline const float* values_of(const resident_block* blocks, uint32_t block_count,
                                          uint32_t batch_row, uint32_t dimension) {
   const resident_block& block = blocks[block_of(blocks, block_count, batch_row / tile_rows)];

@@ -1,4 +1,4 @@
-// One pass of a scan: the tiles it takes, the tables it reads, the lists that its survivors go to.
+// One pass of a scan: the tiles it takes, the tables it reads, and the lists for its survivors.
 #pragma once
 
 #include "tables.h"
@@ -14,11 +14,11 @@ struct scan_pass {
   uint32_t stride;
   uint32_t coarse_stride;
   uint32_t tile_count;
-  /** Of these tiles, all, every sample_stride-th, or the others. */
+  /** Which of these tiles: all, every sample_stride-th, or the others. */
   enum class part_kind : uint32_t { all, sample, rest } part = part_kind::all;
 };
 
-/** Enough of a pass to tell how many rows the rest of it will leave. */
+/** Large enough a part of a pass to tell how many rows the rest of it will leave. */
 inline constexpr uint32_t sample_stride = 8;
 
 SAGITTA_HOST_DEVICE inline uint32_t tile_at(const scan_pass& pass, uint32_t index) {
@@ -32,11 +32,11 @@ SAGITTA_HOST_DEVICE inline uint32_t tile_at(const scan_pass& pass, uint32_t inde
 }
 
 /**
- * Makes a kernel depend on an estimate that an earlier kernel has made on the device: it runs only where
- * the estimate is above its limit, or only where it is not.
+ * Makes a kernel depend on an estimate that an earlier kernel has made on the device: it runs only if the
+ * estimate is above its limit, or only if it is not.
  */
 struct run_condition {
-  /** Null: it always runs. */
+  /** Null if the kernel always runs. */
   const uint32_t* estimate;
   uint32_t limit;
   bool runs_above;
@@ -55,7 +55,7 @@ struct scan_shape {
   bool is_wgmma;
   /** Queries of a thread block: 8 to 256. */
   uint32_t group;
-  /** Warps of a thread block that share their rows and have different queries. */
+  /** Warps of a thread block that share their rows and take different queries. */
   uint32_t warps_across;
   /** Pairs of steps of pair_dimensions each (mma); 0 for wgmma. */
   uint32_t pair_count;
@@ -63,7 +63,7 @@ struct scan_shape {
   uint32_t chunk_count;
   /** Dynamic shared memory of a thread block. */
   size_t shared_bytes;
-  /** Stages of a warpgroup's ring of codes (wgmma); 0 where codes go from memory to registers. */
+  /** Stages of a warpgroup's ring of codes (wgmma); 0 if codes go from memory to registers. */
   uint32_t ring_stages = 0;
 
   SAGITTA_HOST_DEVICE uint32_t padded_dimension() const {
@@ -77,11 +77,11 @@ struct wgmma_use {
   uint32_t queries_min;
   /** The largest group; 0 without wgmma. */
   uint32_t group_max;
-  /** The most stages of a ring; 0 without rings. */
+  /** The maximum number of stages of a ring; 0 without rings. */
   uint32_t ring_stages_max;
 };
 
-/** The shape for a batch; its group is 0 where shared memory has no room for a group of such queries. */
+/** Returns the shape for a batch; its group is 0 if shared memory has no room for a group of these queries. */
 scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
                         const wgmma_use& wgmma);
 
@@ -102,15 +102,18 @@ struct scan_parameters {
   const scan_weights* weights;
   /** [group_count, block_count] */
   const group_view* groups;
-  /** What each query searches, read for mixed groups only: [scope_count, block_count] and [query_count]. */
+  /** What each query searches, read only for mixed groups: [scope_count, block_count] and [query_count]. */
   const row_view* scopes;
   const uint32_t* scope_of;
   /** A multiple of the group size. */
   uint32_t query_count;
   scan_pass pass;
-  /** [group_count]: tiles taken beyond the first of each warp; 0 before. */
+  /** [group_count]: the number of tiles taken beyond the first of each warp, initially 0. */
   uint32_t* tile_counters;
-  /** The first pass: every row has a fixed index in the lists, and is `no_row` if it is not searched. */
+  /**
+   * Whether this is the first pass: every row has a fixed index in the lists, with `no_row` if it is not
+   * searched.
+   */
   bool is_dense;
   candidate_lists lists;
   /** Bytes of the coarse codes of a row, for scan_coarse. */

@@ -1,12 +1,11 @@
 // The scan of coarse codes, for batches of up to 64 queries: a quarter of the bytes of an int8 scan.
 //
 // Shapes: panels of coarse codes as in layout.h, 16 bytes for 64 dimensions of a row; queries [query /
-// 8][quad][word][lane][4 words] (coarse.h).
-// Idea: a lane loads a whole chunk of two rows, 16 bytes each, and four lanes have four neighbouring
-// chunks of the same rows. A word of a chunk has four planes of four dimensions; shifts and masks make
-// an operand of mma.m16n8k32 of each, and queries are stored in the order of the dimensions that
-// follows. So codes go from memory to the matrix unit through registers only, as in scan_mma. Unpacking
-// takes 8 operations for 16 dimensions of a row, whatever the number of queries.
+// 8][quad][word][lane][4 words] (coarse.h). Idea: a lane loads a whole chunk of two rows, 16 bytes each,
+// and four lanes have four neighbouring chunks of the same rows. A word of a chunk has four planes of four
+// dimensions. Shifts and masks make an operand of mma.m16n8k32 of each plane, and queries are stored in the
+// resulting order of dimensions. So codes go from memory to the matrix unit through registers only, as in
+// scan_mma. Unpacking takes 8 operations for 16 dimensions of a row, whatever the number of queries.
 
 #include "coarse.h"
 #include "scan_kernels.h"
@@ -15,7 +14,7 @@
 namespace sagitta::cuda {
 namespace {
 
-/** A lane's chunks of one quad: of two neighbouring rows of each panel. */
+/** A lane's chunks of one quad, for two neighbouring rows of each panel. */
 struct row_chunks {
   uint4 at[tile_panels][2];
 };
@@ -24,7 +23,7 @@ struct row_chunks {
 struct coarse_tile {
   const uint8_t* rows[tile_panels];
   uint32_t row_bytes;
-  /** Bit m: some row of panel m is searched. The others are not read. */
+  /** Bit m tells whether some row of panel m is searched. Other panels are not read. */
   uint32_t wanted;
 };
 
@@ -54,7 +53,8 @@ __device__ inline uint32_t word_of(const uint4& chunk) {
 }
 
 /**
- * Twice the codes of four dimensions, one per byte: a code c stands for 2c − 3, and sums start at −3·Σq.
+ * Returns twice the codes of four dimensions, one per byte: a code c stands for 2c − 3, and sums start at
+ * −3·Σq.
  */
 __device__ inline uint32_t plane_of(uint32_t word, uint32_t plane) {
   return (plane == 0 ? word << 1 : word >> (2 * plane - 1)) & 0x06060606u;

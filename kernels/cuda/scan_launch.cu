@@ -1,5 +1,5 @@
-// Launches a pass of the scan with as many thread blocks as the device runs at once, split evenly
-// among the groups of queries: all groups are then at about the same rows and share the L2 cache.
+// Launches a pass of the scan with as many thread blocks as the device runs at once, split evenly among the
+// groups of queries: all groups are then at about the same rows and share the L2 cache.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 namespace sagitta::cuda {
 namespace {
 
-/** A kernel, and what its thread blocks take: threads, queries, tiles at once and shared memory. */
+/** A kernel and what its thread blocks take: threads, queries, tiles at once and shared memory. */
 struct scan_launch {
   scan_kernel kernel;
   uint32_t threads;
@@ -31,7 +31,7 @@ scan_launch launch_of(const scan_shape& shape) {
           scan_warps / shape.warps_across, shape.shared_bytes};
 }
 
-/** The thread blocks of a kernel that the device runs at once; asked of the driver once per kernel and size. */
+/** The number of thread blocks of a kernel that the device runs at once; queried once per kernel and size. */
 cudaError_t resident_blocks(sagitta_device& device, const scan_launch& what, uint32_t& count) {
   const std::pair key(reinterpret_cast<uintptr_t>(what.kernel), what.shared_bytes);
   const auto known = device.resident_blocks.find(key);

@@ -11,7 +11,7 @@ namespace {
 struct codes_in_memory {
   /** The thread's first word. */
   const uint8_t* from;
-  /** A panel that is not wanted is not read. */
+  /** Whether the panel is wanted; otherwise it is not read. */
   bool is_wanted;
 
   template <int blocks>

@@ -1,6 +1,6 @@
-// The scan of scan_wgmma.cu with codes that pass through shared memory: producer warps keep as many bytes in
-// flight as shared memory has room for beside the queries, whatever the warps that multiply are doing, and
-// the facts of rows arrive with their codes. Used only where it is asked for, until both were measured.
+// The scan of scan_wgmma.cu with codes that pass through shared memory: producer warps keep as many bytes
+// in flight as shared memory has room for beside the queries, whatever the multiplying warps are doing, and
+// the facts of rows arrive with their codes. Used only on request, until both scans have been measured.
 
 #include "code_ring.h"
 #include "scan_kernels.h"
@@ -11,7 +11,7 @@ namespace {
 /** Fills a warpgroup's ring with the tiles that it scans. */
 __device__ inline void fill_ring(const scan_parameters& p, uint32_t group, uint32_t warpgroup,
                                  ring_end ring) {
-  // No panels: masks of queries are not stored.
+  // No panels, because masks of queries are not stored.
   tile_context context{};
   context.parameters = &p;
   context.first_query = blockIdx.y * group;

@@ -1,4 +1,4 @@
-// Finds equal views, and counts the rows that they let pass.
+// Finds equal views and counts the rows that they let pass.
 
 #include "scopes.h"
 
@@ -13,7 +13,7 @@
 namespace sagitta::cuda {
 namespace {
 
-/** The first view of a query, and the one after its last. */
+/** The first view of a query and the one after its last. */
 using view_range = std::pair<const sagitta_block_view*, const sagitta_block_view*>;
 
 bool is_view_before(const sagitta_block_view& left, const sagitta_block_view& right) {
@@ -21,7 +21,7 @@ bool is_view_before(const sagitta_block_view& left, const sagitta_block_view& ri
          std::tuple(reinterpret_cast<uintptr_t>(right.rows), right.block, right.row_count);
 }
 
-/** Any order in which equal views are neither before nor after each other. */
+/** An arbitrary order in which equal views are neither before nor after each other. */
 struct views_before {
   bool operator()(const view_range& left, const view_range& right) const {
     if (left == right) return false;

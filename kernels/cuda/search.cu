@@ -14,14 +14,14 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/** What was found for one query until all slices have run. */
+/** The rows found for one query before all slices have run. */
 struct pending_rows {
   std::vector<row_found> rows;
   uint64_t rescored_count = 0;
   bool is_decided = false;
 };
 
-/** The rows of a query of the slice; the device numbers the rows of all blocks together. */
+/** Returns the rows of a query of the slice; the device numbers the rows of all blocks together. */
 std::vector<row_found> rows_of(const batch_plan& plan, const slice_search& search, uint32_t index) {
   const auto block_count = static_cast<uint32_t>(plan.blocks().size());
   std::vector<row_found> rows;
@@ -47,14 +47,14 @@ batch_found assemble(const batch_plan& plan, const std::vector<pending_rows>& pe
 }
 
 /**
- * Makes the search stream wait for uploads of the blocks that are under way: for the last one, since uploads
- * follow each other, and once, since searches do.
+ * Makes the search stream wait for uploads of the blocks that are in progress. It waits only for the last
+ * one, since uploads run one after another, and only once, since searches do, too.
  */
 void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
                       sagitta_device_block* const* residents) {
   uint64_t last = 0;
   for (uint32_t b = 0; b < batch.block_count; b++) last = std::max(last, residents[b]->last_upload);
-  // An upload is over before another one uses its buffer.
+  // An upload has ended before another one uses its buffer.
   const bool is_over = last + 2 <= device.upload_count;
   if (last <= device.awaited_uploads || is_over) return;
   check(cudaStreamWaitEvent(device.searching, device.staged[(last - 1) % 2], 0), "waiting for rows");
@@ -63,7 +63,7 @@ void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
 
 /**
  * Runs a slice. After a failure midway, copies and kernels that were already launched may still use the
- * buffers that the next batch writes: waits for them first.
+ * buffers that the next batch writes, so it waits for them first.
  */
 void run_or_drain(slice_search& search, const sagitta_device& device, sagitta_device_times& times) {
   try {
@@ -73,7 +73,7 @@ void run_or_drain(slice_search& search, const sagitta_device& device, sagitta_de
     (void)cudaGetLastError();
     throw;
   }
-  device.note_progress();
+  device.report_progress();
 }
 
 /** Whether the host has the values that it needs to score rows whose values are not on the device. */
@@ -133,7 +133,7 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
     }
     return numbers;
   };
-  // A list that was too short has still raised its query's threshold: the next scan leaves fewer rows.
+  // A list that was too short has still raised its query's threshold, so the next scan leaves fewer rows.
   for (uint32_t repeat = 0, factor = 1; repeat < device.tuning.repeats_max; repeat++) {
     factor *= device.tuning.repeat_growth;
     for (const slice& one : plan.repeated_slices(undecided(), thresholds, factor)) {

@@ -1,5 +1,5 @@
-// Selects the rows of the answer from the candidate lists, as far as scores decide. The host has the
-// ids: where they decide, it gets every row concerned.
+// Selects the rows of the answer from the candidate lists, as far as scores decide. The host has the ids:
+// where they decide, it gets every row concerned.
 
 #include "block_select.h"
 #include "select.h"
@@ -11,7 +11,7 @@ __device__ bool is_worse(const found_row& left, const found_row& right) {
   return left.score < right.score || (left.score == right.score && left.batch_row > right.batch_row);
 }
 
-/** Whether a score is certainly in the result range: such rows count towards the k best. */
+/** Whether a score is certainly in the result range, so that its row counts towards the k best. */
 __device__ bool is_eligible(const device_query& query, double score) {
   return score >= query.floor && (!query.has_after || score < query.after_score);
 }
@@ -21,7 +21,7 @@ __device__ bool is_out(const device_query& query, double least, double score) {
   return score < query.floor || score < least || (query.has_after && score > query.after_score);
 }
 
-/** The k-th best eligible score, or −∞ where no more than k are eligible. */
+/** Returns the k-th best eligible score, or −∞ if no more than k are eligible. */
 __device__ double kth_score(const device_query& query, const candidate_score* scores, uint32_t count,
                             uint32_t eligible) {
   if (eligible <= query.k) return -__builtin_huge_val();
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(select_threads_max) void select_rows(
   const candidate* const rows = lists.rows + size_t{number} * lists.capacity;
   const candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
 
-  // Counts eligible rows, and looks for rows without a score.
+  // Counts eligible rows and looks for rows without a score.
   uint32_t eligible = 0;
   bool is_unscored = false;
   for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {

@@ -13,7 +13,7 @@ struct batch_state {
   uint32_t block_count;
   uint32_t panel_stride;
   uint32_t dimension;
-  /** Without the queries that only fill a group. */
+  /** Does not count the queries that only fill a group. */
   uint32_t query_count;
   const device_query* queries;
   scan_weights* weights;
@@ -31,9 +31,9 @@ struct prune_parameters {
 };
 
 /**
- * After a pass: drops candidates below the threshold, raises the threshold to the k-th best lower
- * bound, and drops again. A list that has overflowed makes its query undecided, but the rows that it
- * has raise the threshold, with which the query can be searched again.
+ * After a pass: drops candidates below the threshold, raises the threshold to the k-th best lower bound,
+ * and drops candidates again. A list that has overflowed makes its query undecided, but its rows raise the
+ * threshold with which the query can be searched again.
  */
 cudaError_t prune_lists(const prune_parameters& parameters, launch_order order);
 
@@ -63,24 +63,24 @@ cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected
                     launch_order order);
 
 /**
- * Loads the kernels, and allows rescoring the shared memory for a query of any dimension; once per
+ * Loads the kernels and allows rescoring the shared memory for a query of any dimension; called once per
  * device.
  */
 cudaError_t prepare_rescoring();
-/** Load the other kernels; once per device. */
+/** Loads the other kernels; called once per device. */
 cudaError_t preload_pruning();
 cudaError_t preload_selection();
 
 struct select_parameters {
   batch_state state;
-  /** [found_max, query_count]: the first rows of all queries come first, and can be read back alone. */
+  /** [found_max, query_count]: the first rows of all queries come first and can be read back alone. */
   found_row* found;
   uint32_t found_max;
 };
 
 /**
- * Takes the k best of each list, and the rows that tie with the last of them or with the query's
- * position, which ids have to decide. They are sorted, best first, if they are at most `sorted_max`.
+ * Takes the k best of each list, and the rows that tie with the last of them or with the query's position,
+ * which ids have to decide. They are sorted, best first, if there are at most `sorted_max`.
  */
 cudaError_t select_found(const select_parameters& parameters, launch_order order);
 inline constexpr uint32_t sorted_max = 1024;

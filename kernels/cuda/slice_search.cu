@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t alignment = 256;
 
-/** Rows per query in the first readback beside k, with scores and without. */
+/** Rows per query in the first readback in addition to k, with scores and without. */
 constexpr uint32_t usual_ties = 16;
 constexpr uint32_t usual_candidates = 512;
 
@@ -69,7 +69,7 @@ void slice_search::lay_out() {
   layout_.blocks = all.take(block_count_ * sizeof(resident_block));
   layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
   layout_.scope_of = all.take(queries * sizeof(uint32_t));
-  // The last one has no rows.
+  // The last entry has no rows.
   layout_.scopes = all.take((slice_.scopes.size() + 1) * block_count_ * sizeof(row_view));
   const coarse_plan& coarse = slice_.coarse;
   const size_t scans = slice_.passes.size() + (coarse.is_used() ? 2 : 0);
@@ -178,7 +178,7 @@ void slice_search::write_scopes(uint8_t* input) {
   write_groups(input, slice_.shape.group, reinterpret_cast<group_view*>(input + layout_.groups));
 }
 
-/** Only queries that are scanned count: the others have no codes, so that they match no row. */
+/** Counts only queries that are scanned: the others have no codes and therefore match no row. */
 void slice_search::write_groups(const uint8_t* input, uint32_t group_size, group_view* groups) const {
   const auto* const scopes = reinterpret_cast<const row_view*>(input + layout_.scopes);
   const auto* const scope_of = reinterpret_cast<const uint32_t*>(input + layout_.scope_of);
@@ -233,7 +233,7 @@ candidate_lists slice_search::coarse_lists() const {
           at<uint32_t>(layout_.coarse_counts), slice_.coarse.list_capacity};
 }
 
-/** The parameters of the next scan, of int8 codes. */
+/** Returns the parameters of the next scan of int8 codes. */
 scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) {
   const scan_shape& shape = slice_.shape;
   scan_parameters parameters{};
@@ -272,8 +272,8 @@ void slice_search::launch_pass(const scan_pass& pass, bool is_dense, const run_c
 }
 
 /**
- * The last pass over coarse codes. After a sample of them, the device decides whether they go on, or
- * int8 codes are scanned.
+ * Runs the last pass over coarse codes. After a sample of them, the device decides whether to continue with
+ * them or to scan int8 codes.
  */
 void slice_search::launch_coarse() {
   const coarse_plan& coarse = slice_.coarse;
@@ -401,7 +401,7 @@ void slice_search::launch_all() {
   }
   mark(phase::scanned);
   if (has_gathered_) gather();
-  // Scanned rows have been pruned to some hundred, to some thousand by coarse codes.
+  // Pruning leaves some hundred scanned rows, or some thousand with coarse codes.
   const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
   const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
   check(rescore({state(), at<float>(layout_.vectors)}, expected, device_.launches()), "rescoring");

@@ -18,7 +18,7 @@ class slice_search {
   /** Launches the search, waits for it, and adds its times to `times`. */
   void run(sagitta_device_times& times);
   const query_outcome& outcome(uint32_t index) const { return outcomes_[index]; }
-  /** The rows found for one query, `found_stride` entries apart. */
+  /** Returns the rows found for one query, `found_stride` entries apart. */
   const found_row* found(uint32_t index) const { return found_ + index; }
   uint32_t found_stride() const { return count_; }
 
@@ -30,7 +30,7 @@ class slice_search {
     /** With coarse codes: the input, and the rest. */
     size_t coarse_blocks, coarse_groups, signs;
     size_t coarse_packed, coarse_offsets, coarse_weights, rotated, coarse_rows, coarse_scores;
-    /** Of all queries, and the estimate of the rows that are left. */
+    /** The counts of all queries, and the estimate of the rows that are left. */
     size_t coarse_counts, estimate;
     size_t shared, outcomes, found, end;
   };
@@ -42,16 +42,16 @@ class slice_search {
   void write_groups(const uint8_t* input, uint32_t group_size, group_view* groups) const;
   void write_coarse(uint8_t* input);
   uint32_t ranks_at_once() const;
-  /** Bytes of the outcomes and of `ranks` rows per query. */
+  /** Returns the bytes of the outcomes and of `ranks` rows per query. */
   size_t output_bytes(uint32_t ranks) const;
   void launch_all();
   /** Encodes the queries and empties their lists. */
   void start();
-  /** What the events of a slice mark the end of. */
+  /** Phases of a slice; an event marks the end of each. */
   enum class phase { begun, uploaded, scanned, rescored, selected, read_back };
   /**
-   * Records the event of a phase. Few queries have none between kernels: an event there would keep the
-   * next kernel from being launched early.
+   * Records the event of a phase. With few queries there are no events between kernels, because an event
+   * would keep the next kernel from being launched early.
    */
   void mark(phase at);
   void add_times(sagitta_device_times& times) const;
@@ -70,7 +70,7 @@ class slice_search {
   T* at(size_t offset) const {
     return reinterpret_cast<T*>(device_.workspace.data() + offset);
   }
-  /** The address of a bitmap on the device, or null. */
+  /** Returns the address of a bitmap on the device, or null. */
   const uint32_t* resident_bitmap(const uint32_t* rows) const;
 
   sagitta_device& device_;
@@ -88,7 +88,7 @@ class slice_search {
   std::unordered_map<const uint32_t*, bitmap> bitmaps_;
   size_t bitmap_bytes_ = 0;
   bool has_gathered_ = false;
-  /** The scans that were launched so far: each has tile counters of its own. */
+  /** The number of scans launched so far: each has tile counters of its own. */
   size_t scan_count_ = 0;
   const query_outcome* outcomes_ = nullptr;
   const found_row* found_ = nullptr;

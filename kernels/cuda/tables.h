@@ -1,7 +1,7 @@
 // The tables that host and kernels share: blocks, queries, views and lists in device memory.
 //
-// Rows of all blocks of a batch are numbered together: a row has the batch row
-// first_tile · tile_rows + row, with the first tile of its block.
+// Rows of all blocks of a batch are numbered together: a row has the batch row first_tile · tile_rows +
+// row, with the first tile of its block.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sagitta::cuda {
 
-/** Rows that a warp (mma) or a warpgroup (wgmma) scans at a time: four panels. */
+/** Panels that a warp (mma) or a warpgroup (wgmma) scans at a time. */
 inline constexpr uint32_t tile_panels = 4;
 inline constexpr uint32_t tile_rows = tile_panels * panel_rows;
 
@@ -24,7 +24,7 @@ inline constexpr uint32_t pair_dimensions = 2 * step_bytes_of_mma;
 /** Dimensions of a K-major chunk of queries in shared memory: a line of the 128-byte swizzle. */
 inline constexpr uint32_t chunk_dimensions = 128;
 
-/** Queries of one matrix instruction: its columns. */
+/** Queries of one matrix instruction, which are its columns. */
 inline constexpr uint32_t query_block = 8;
 
 /**
@@ -54,7 +54,7 @@ struct group_view {
   const uint32_t* rows;
   /** The largest row count of the group's views. */
   uint32_t row_count;
-  /** Not 0: the queries search different rows, and the view of each query's scope counts. */
+  /** Not 0 if the queries search different rows; then the view of each query's scope counts. */
   uint32_t is_mixed;
 };
 
@@ -76,8 +76,8 @@ struct candidate {
 inline constexpr uint32_t no_row = 0xffffffffu;
 
 /**
- * Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. In lists of
- * coarse codes, the middle of the bounds, which is a good estimate, and the upper bound.
+ * Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. In lists of coarse
+ * codes: the middle of the bounds, which is a good estimate, and the upper bound.
  */
 union candidate_score {
   struct {
@@ -92,7 +92,7 @@ union candidate_score {
 };
 static_assert(sizeof(candidate_score) == sizeof(double));
 
-/** A row of an answer. Its score is NaN where the host has to compute it. */
+/** A row of an answer. Its score is NaN if the host has to compute it. */
 struct found_row {
   double score;
   uint32_t batch_row;
@@ -103,17 +103,20 @@ struct found_row {
 struct query_outcome {
   uint32_t found_count;
   uint32_t rescored_count;
-  /** Not 0: more rows are too close together than a list has room for. Ignore the rows found. */
+  /**
+   * Not 0 if more rows are too close together than a list has room for. The rows found must then be
+   * ignored.
+   */
   uint32_t is_undecided;
-  /** Not 0: coarse codes have chosen its candidates. */
+  /** Not 0 if coarse codes have chosen its candidates. */
   uint32_t is_coarse;
-  /** A scanned query: k rows reach this score, also where a list was too short. */
+  /** For a scanned query, a score that k rows reach, even if a list was too short. */
   double threshold;
 };
 
 /**
- * The candidate lists of a batch: rows and scores [query_count, capacity], counts [query_count].
- * A count above the capacity says that rows were lost.
+ * The candidate lists of a batch: rows and scores [query_count, capacity], counts [query_count]. A count
+ * above the capacity means that rows were lost.
  */
 struct candidate_lists {
   candidate* rows;
@@ -122,16 +125,16 @@ struct candidate_lists {
   uint32_t capacity;
 };
 
-/** The most thread blocks that share a list; a power of two. */
+/** The maximum number of thread blocks that share a list; a power of two. */
 inline constexpr uint32_t list_parts_max = 32;
 
-/** What the thread blocks of a list tell each other (list_parts.h). */
+/** The state that the thread blocks of a list share (list_parts.h). */
 struct shared_list {
-  /** Blocks that are done with their parts; 0 between kernels. */
+  /** The number of blocks that have finished their parts; 0 between kernels. */
   uint32_t finished;
-  /** The best value that a part has shown, in the order of `ordered`; 0, which is below all, at first. */
+  /** The best value found in any part, in the order of `ordered`; initially 0, which is below all. */
   uint32_t best;
-  /** The entries that each part has left. */
+  /** The number of entries left in each part. */
   uint32_t kept[list_parts_max];
 };
 
@@ -139,12 +142,12 @@ struct shared_list {
 struct list_sharing {
   /** [query_count] */
   shared_list* lists;
-  /** Thread blocks per list, and the least entries for each of them. */
+  /** The number of thread blocks per list, and the minimum number of entries for each of them. */
   uint32_t parts;
   uint32_t part_rows_min;
 };
 
-/** The block that holds a tile; blocks are in the order of their tiles. */
+/** Returns the block that holds a tile; blocks are in the order of their tiles. */
 SAGITTA_HOST_DEVICE inline uint32_t block_of(const resident_block* blocks, uint32_t block_count,
                                              uint32_t tile) {
   uint32_t low = 0;

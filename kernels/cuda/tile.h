@@ -1,15 +1,15 @@
-// A tile of 64 rows in a scan kernel, apart from its matrix products: which of its rows are searched,
-// the test of the bounds, and the lists of survivors. All scan kernels use it.
+// A tile of 64 rows in a scan kernel, apart from its matrix products: which of its rows are searched, the
+// test of the bounds, and the lists of survivors. All scan kernels use it.
 //
-// Idea: sums do not start at 0 but at minus the least sum that a row needs for a query, so that whether
-// any row of many is left can be read from signs alone, two sums per instruction. What a row needs is
-// calculated while its codes are loaded. Only sums that are not negative are looked at again: they are
+// Idea: sums do not start at 0 but at minus the least sum that a row needs for a query, so that whether any
+// row of many is left can be read from signs alone, two sums per instruction. What a row needs is
+// calculated while its codes are loaded. Only sums that are not negative are examined again: they are
 // stored, and one loop tests them exactly.
 //
 // Sums lie in registers as the matrix instructions leave them: with q = lane / 4 and t = lane % 4,
 // sums[m][j][0..3] are (row 2q, queries 8j + 2t and + 1) and (row 2q + 1, the same) of panel m. The
-// instruction sees row 2q as its row q and row 2q + 1 as its row q + 8. The order of its rows is free,
-// and this one makes a thread's two rows neighbours in a panel, so that one load gets both.
+// instruction sees row 2q as its row q and row 2q + 1 as its row q + 8. The order of its rows is free, and
+// this one makes a thread's two rows neighbours in a panel, so that one load gets both.
 #pragma once
 
 #include "intrinsics.h"
@@ -48,7 +48,7 @@ struct survivor_buffer {
 struct group_tests {
   /** upper_min, upper_residual, upper_norm, upper_square of scan_weights. */
   float4* upper;
-  /** Where sums start, apart from what a row needs: −128·Σq + needed_origin. */
+  /** The start of the sums, apart from what a row needs: −128·Σq + needed_origin. */
   uint32_t* start;
   float* lower_norm;
   float* lower_square;
@@ -92,10 +92,10 @@ __device__ inline row_needs needs_of(float scale, float norm, float residual, fl
   return {0.5f - 0x1p-21f, unit, -unit * residual, -unit * norm, -unit * square};
 }
 
-/** Of a row that is not searched: more than any sum, unless the query has no threshold at all. */
+/** For a row that is not searched: more than any sum, unless the query has no threshold at all. */
 __device__ inline row_needs needs_of_none() { return {2.0f, 0x1p-126f, 0, 0, 0}; }
 
-/** The least sum with which the row may pass the test of the query, plus needed_origin. */
+/** Returns the least sum with which the row may pass the test of the query, plus needed_origin. */
 __device__ inline uint32_t needed(const float4& upper, const row_needs& row) {
   float part = __fmaf_rn(upper.x, row.min, row.start);
   part = __fmaf_rn(upper.y, row.residual, part);
@@ -117,7 +117,7 @@ __device__ inline void load_tests(const scan_parameters& p, const group_tests& t
   }
 }
 
-/** The searched rows of a tile: bit r is row first_row + r. */
+/** Returns the searched rows of a tile: bit r is row first_row + r. */
 __device__ inline uint64_t mask_of(const uint32_t* rows, uint32_t row_count, uint32_t first_row) {
   if (first_row >= row_count) return 0;
   const uint32_t count = min(row_count - first_row, tile_rows);
@@ -140,10 +140,10 @@ struct tile_context {
   /** The panels of the tile that the warp multiplies. */
   uint32_t first_panel;
   uint32_t panel_count;
-  /** The warp's first query: in the group, and in the batch. */
+  /** The warp's first query, as an index in the group and in the batch. */
   uint32_t first_in_group;
   uint32_t first_query;
-  /** The tile's panels, the last of them that exists, and the batch row of its first row. */
+  /** The tile's panels, the last one that exists, and the batch row of the tile's first row. */
   const uint8_t* panels;
   uint32_t last_panel;
   uint32_t first_batch_row;
@@ -153,11 +153,11 @@ struct tile_context {
   uint64_t wanted;
   bool is_mixed;
 
-  /** Whether a panel of the tile has such rows. Others are not read. */
+  /** Whether a panel of the tile contains wanted rows. Other panels are not read. */
   __device__ bool wants(uint32_t panel) const {
     return (wanted >> (panel * panel_rows) & 0xffff) != 0;
   }
-  /** The rows of one of the warp's panels that a query of the warp searches: bits 0 to 15. */
+  /** Returns the rows of one of the warp's panels that a query of the warp searches: bits 0 to 15. */
   __device__ uint32_t rows_of(uint32_t query, uint32_t panel) const {
     if (is_mixed) return masks[query * panel_count + panel - first_panel];
     return static_cast<uint32_t>(wanted >> (panel * panel_rows)) & 0xffff;
@@ -175,7 +175,7 @@ struct warp_share {
   uint32_t panel_count;
 };
 
-/** Bytes of shared memory beside the codes of the queries. */
+/** Bytes of shared memory in addition to the codes of the queries. */
 SAGITTA_HOST_DEVICE constexpr size_t bytes_beside_codes(uint32_t group, uint32_t warp_queries,
                                            uint32_t panel_count) {
   return size_t{group} * test_bytes +
@@ -184,8 +184,9 @@ SAGITTA_HOST_DEVICE constexpr size_t bytes_beside_codes(uint32_t group, uint32_t
 }
 
 /**
- * Lays out shared memory (codes, tests, masks, survivor buffers) and loads the data of the group, by the
- * scan_threads threads that scan. The caller must synchronise the threads of the block before they read it.
+ * Lays out shared memory (codes, tests, masks, survivor buffers) and loads the data of the group; called by
+ * the scan_threads threads that scan. The caller must synchronise the threads of the block before they read
+ * it.
  */
 __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* shared,
                                           size_t query_bytes, warp_share share,
@@ -215,7 +216,7 @@ __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* sha
   return context;
 }
 
-/** Moves on to a tile. False when no query of the warp searches rows of it. */
+/** Moves on to a tile. Returns false when no query of the warp searches rows of it. */
 __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t group_number,
                                  uint32_t warp_queries) {
   const scan_parameters& p = *context.parameters;
@@ -256,9 +257,9 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
 }
 
 /**
- * The tiles that a warp takes: a first one by its number, then the next one that no warp of its group of queries
- * has taken, so that warps which met few rows or fast memory do more. Warps that share their rows take every
- * so many tiles instead, to take the same ones.
+ * The tiles that a warp takes: the first one by its number, then always the next one that no warp of its
+ * group of queries has taken, so that warps that met few rows or fast memory do more. Warps that share
+ * their rows must take the same tiles, so they step through them by a fixed stride instead.
  */
 class tile_source {
  public:
@@ -269,7 +270,7 @@ class tile_source {
   __device__ void take_next() {
     if (counter_ != nullptr && threadIdx.x % 32 == 0) taken_ = atomicAdd(counter_, 1u);
   }
-  /** Goes on to the tile taken. All lanes of the warp must call it. */
+  /** Moves on to the tile taken. All lanes of the warp must call it. */
   __device__ void advance() {
     index_ = counter_ == nullptr ? index_ + step_ : step_ + __shfl_sync(all_lanes, taken_, 0);
   }
@@ -308,7 +309,7 @@ __device__ inline pair_facts load_facts(const uint8_t* at, Load load) {
           load(facts + 3 * (panel_rows / 2))};
 }
 
-/** Those of panels in device memory. */
+/** Loads the facts of panels in device memory. */
 struct facts_in_memory {
   __device__ pair_facts of(const tile_context& context, uint32_t panel) const {
     return load_facts(context.panels + size_t{panel} * context.parameters->panel_stride,
@@ -329,7 +330,7 @@ __device__ inline pair_needs load_needs(const tile_context& context, uint32_t pa
   return needs;
 }
 
-/** The test of scan_weights (target.h) for one row and one query. */
+/** Applies the test of scan_weights (target.h) to one row and one query. */
 __device__ inline bool survives(const group_tests& tests, uint32_t query, float product,
                                 float norm, float residual, float square) {
   const float4 weights = tests.upper[query];
@@ -340,7 +341,7 @@ __device__ inline bool survives(const group_tests& tests, uint32_t query, float 
   return upper >= weights.x && !(lower > tests.lower_max[query]);
 }
 
-/** `query` counts from the warp's first query, `row` from the tile's first row. */
+/** `query` is relative to the warp's first query, `row` to the tile's first row. */
 __device__ inline void add_survivor(const tile_context& context, uint32_t query, uint32_t row,
                             int32_t sum) {
   const uint32_t at = atomicAdd(&context.survivors->count, 1u);
@@ -397,7 +398,7 @@ __device__ inline void start_sums(const tile_context& context, int32_t (&sums)[p
 }
 
 /**
- * Writes every row at its fixed list index, for a dense pass: no_row for those that are not searched, so
+ * Writes every row at its fixed list index, for a dense pass: no_row for rows that are not searched, so
  * that lists need not be cleared before.
  */
 template <int panels, int blocks>
@@ -422,7 +423,7 @@ __device__ inline void add_all(const tile_context& context,
   }
 }
 
-/** The same for a tile of which no row is searched. */
+/** Like add_all for a tile none of whose rows is searched. */
 __device__ inline void add_none(const tile_context& context, uint32_t warp_queries) {
   const candidate_lists& lists = context.parameters->lists;
   for (uint32_t i = threadIdx.x % 32; i < warp_queries * tile_rows; i += 32) {
@@ -432,8 +433,8 @@ __device__ inline void add_none(const tile_context& context, uint32_t warp_queri
 }
 
 /**
- * Tests one row for one query exactly, and adds it. `excess` is by how much the sum exceeds what the row
- * needs; `query` counts from the warp's first query, `row` from the tile's first row.
+ * Tests one row for one query exactly and adds it if it passes. `excess` is the amount by which the sum
+ * exceeds what the row needs; `query` is relative to the warp's first query, `row` to the tile's first row.
  */
 __device__ inline void test_row(const tile_context& context, uint32_t query, uint32_t row,
                                 int32_t excess) {
@@ -459,11 +460,11 @@ __device__ inline void test_row(const tile_context& context, uint32_t query, uin
 template <int panels, int blocks>
 __device__ inline void add_survivors(const tile_context& context,
                                      const int32_t (&sums)[panels][blocks][4]) {
-  // Sixteen sums at a time: of four panels and eight queries, or of one panel and 32 queries.
+  // Handles sixteen sums at a time: of four panels and eight queries, or of one panel and 32 queries.
   constexpr int blocks_together = panels == 1 ? 4 : 1;
   constexpr int parts = blocks / blocks_together;
   constexpr int part_sums = panels * blocks_together * 4;
-  // Indexed by variables, so it is in local memory, which is written and read for hits only.
+  // Indexed by variables and therefore in local memory, which is written and read only for hits.
   int4 stored[parts][part_sums / 4];
   uint32_t hits = 0;
 #pragma unroll

@@ -2,15 +2,14 @@
 // large batches use it.
 //
 // Shapes: panels as in layout.h; queries of a group in chunks of 128 dimensions, [chunk][query][128],
-// swizzled as the instruction requires (encode.h).
-// Idea: a warpgroup takes a tile of 64 rows, one panel per warp, and multiplies it by 64, 128 or 256
-// queries at once. The first operand is in registers: while one chunk is multiplied, the words of the
-// next one are loaded.
+// swizzled as the instruction requires (encode.h). Idea: a warpgroup takes a tile of 64 rows, one panel per
+// warp, and multiplies it by 64, 128 or 256 queries at once. The first operand is in registers: while one
+// chunk is multiplied, the words of the next one are loaded.
 //
 // The codes are an object with two functions:
-//   begin(context, words, sums)   loads the words of chunk 0 of an open tile, and starts its sums
+//   begin(context, words, sums)   loads the words of chunk 0 of an open tile and starts its sums
 //   load(words, chunk)            loads the words of a later chunk of the same tile, in order
-// A warp whose panel is not wanted takes part in the products of its warpgroup, with any words.
+// A warp whose panel is not wanted takes part in the products of its warpgroup with arbitrary words.
 #pragma once
 
 #include "tile.h"
@@ -30,7 +29,7 @@ struct chunk_words {
 inline constexpr uint32_t words_apart = 4 * step_bytes;
 inline constexpr uint32_t chunk_bytes = chunk_dimensions * panel_rows;
 
-/** Where a thread's first word is, from the codes of a chunk. */
+/** The offset of a thread's first word in the codes of a chunk. */
 __device__ inline uint32_t first_word() {
   const uint32_t lane = threadIdx.x % 32;
   return lane % 4 * step_bytes + lane / 4 * static_cast<uint32_t>(sizeof(uint2));
@@ -90,7 +89,7 @@ __device__ inline void scan_tiles(tile_context& context, uint64_t queries, Codes
   const scan_parameters& p = *context.parameters;
   const uint32_t warp = threadIdx.x / 32;
   for (uint32_t i = first_tile(warp / group_warps); i < p.pass.tile_count; i += tile_step()) {
-    // All four warps agree, since views are tested by tile, not by panel.
+    // All four warps agree, since views are tested per tile, not per panel.
     if (!open_tile(context, i, blockIdx.y, group)) {
       if (p.is_dense && warp % group_warps == 0) add_none(context, group);
       continue;
@@ -100,7 +99,7 @@ __device__ inline void scan_tiles(tile_context& context, uint64_t queries, Codes
   }
 }
 
-/** How the queries of a group are distributed over the warps: all have all queries, each has a panel. */
+/** The distribution of a group's queries over the warps: each warp has all queries and one panel. */
 __device__ inline warp_share share_of_warp(uint32_t group) {
   return {group, group, 0, threadIdx.x / 32 % group_warps, 1};
 }

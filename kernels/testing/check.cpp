@@ -100,7 +100,10 @@ void fill_row(random_source& random, kind kind, uint32_t row, uint32_t row_count
   }
 }
 
-/** Null for no bytes. Lanes past the last row must never be in an answer: they are filled with NaN. */
+/**
+ * Returns null for 0 bytes. The memory is filled with NaN: lanes past the last row must never be in an
+ * answer.
+ */
 uint8_t* allocate(std::vector<uint8_t>& storage, size_t bytes) {
   if (bytes == 0) return nullptr;
   storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);
@@ -145,7 +148,7 @@ void rows::encode() {
   codes = allocate(code_storage, sagitta_codes_bytes(row_count, dimension));
   coarse = allocate(coarse_storage, sagitta_coarse_bytes(row_count, dimension));
   refinement = allocate(refinement_storage, sagitta_refinement_bytes(row_count, dimension));
-  // In two steps, as when rows are appended.
+  // Encodes in two steps, as when rows are appended.
   const uint32_t first = row_count / 3;
   require(sagitta_encode(values.data(), dimension, 0, first, codes) == SAGITTA_OK, "encode");
   require(sagitta_encode(values.data(), dimension, first, row_count, codes) == SAGITTA_OK,

@@ -1,5 +1,5 @@
-// Helpers of the tests: seeded data of many kinds, brute force by the formulas, and failures that name
-// the case.
+// Helpers of the tests: seeded data of many kinds, brute force by the formulas, and failures that name the
+// case.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace check {
 /** Ends the process with a message when the condition does not hold. */
 void require(bool holds, const std::string& what);
 
-/** xorshift64*: the same numbers on every machine. */
+/** The generator xorshift64*, which gives the same numbers on every machine. */
 class random_source {
  public:
   explicit random_source(uint64_t seed) : state_(seed * 2685821657736338717ull + 1) {}
@@ -44,7 +44,7 @@ enum class kind {
 inline constexpr kind all_kinds[] = {kind::random,   kind::clustered, kind::equal, kind::duplicates,
                                      kind::outlier,  kind::denormal,  kind::zeros, kind::sorted,
                                      kind::huge,     kind::scattered};
-/** The kinds that the tests go through: all of them, or few after `test_few_kinds`. */
+/** Returns the kinds that the tests go through: all of them, or only a few after `test_few_kinds`. */
 std::span<const kind> tested_kinds();
 void test_few_kinds();
 const char* name_of(kind kind);
@@ -66,17 +66,17 @@ struct rows {
   std::vector<uint8_t> coarse_storage;
   std::vector<uint8_t> refinement_storage;
   uint8_t* codes;
-  /** Null where the dimension has no coarse codes. */
+  /** Null if the dimension has no coarse codes. */
   uint8_t* coarse;
   uint8_t* refinement;
   std::vector<int32_t> id_offsets;
   std::vector<uint8_t> id_bytes;
 };
 
-/** A query vector similar to the rows. */
+/** Returns a query vector similar to the rows. */
 std::vector<float> query_like(random_source& random, const rows& rows);
 
-/** A bitmap in which rows pass with this probability. */
+/** Returns a bitmap in which rows pass with this probability. */
 std::vector<uint32_t> random_bitmap(random_source& random, uint32_t row_count, double probability);
 
 double canonical(sagitta_metric metric, const float* query, const float* row, uint32_t dimension);
@@ -87,14 +87,17 @@ struct hit {
   double score;
 };
 
-/** The hits of a query by scoring and sorting all rows. */
+/** Returns the hits of a query, found by scoring and sorting all rows. */
 std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t query);
 
-/** Compares every hit, to the bit, with brute force. */
+/** Requires every hit to equal that of brute force, to the bit. */
 void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits& hits,
                   const std::string& what);
 
-/** Runs the search on `thread_count` threads and compares every hit, to the bit, with brute force. */
+/**
+ * Runs the search on `thread_count` threads and requires every hit to equal that of brute force, to the
+ * bit.
+ */
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
 
 /** See test_rows.cpp. */

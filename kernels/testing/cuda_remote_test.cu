@@ -1,7 +1,7 @@
-// A device in a process of its own answers as brute force does. On the emulation, a fault happens at each
-// call of the driver in turn: the device is lost at once or by a kernel, memory is missing, the call or a
-// kernel never returns, the process is killed. The service's end then has an error in time, or a right
-// answer, and never waits for ever.
+// A device in a process of its own gives the same answers as brute force. On the emulation, a fault happens
+// at each call of the driver in turn: the device is lost at once or by a kernel, memory is missing, the
+// call or a kernel never returns, or the process is killed. The service's end then gets an error in time,
+// or a correct answer, and never waits forever.
 
 #include "cuda_remote_test.h"
 
@@ -31,10 +31,13 @@ using namespace sagitta::cuda;
 
 constexpr deadlines patient{120'000, 60'000, 1e3, 1e3};
 
-/** A process that serves a device, open or not (null), and the service's end of its channel. */
+/**
+ * A process that serves a device, either an open one or (null) one it opens, and the service's end of its
+ * channel.
+ */
 class served {
  public:
-  /** `prepare` runs in the process. */
+  /** The process calls `prepare` before it serves the device. */
   template <class Prepare>
   served(sagitta_device* opened, const deadlines& patience, Prepare prepare) {
     ends_ = create_channel();
@@ -58,8 +61,8 @@ class served {
     close(ends_.memory);
   }
 
-  /** Closes the service's end; the exit status of the process. */
-  int hang_up() {
+  /** Closes the service's end. Returns the exit status of the process. */
+  int close_channel() {
     const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(none, ends_.service);
     close(none);
@@ -71,7 +74,7 @@ class served {
   std::unique_ptr<remote_device> device;
 
  private:
-  /** Starts this program again: CUDA cannot be used after a fork of a process that has used it. */
+  /** Starts this program again: CUDA cannot be used after forking a process that has used it. */
   [[noreturn]] void execute() const {
     for (const int kept : {ends_.device, ends_.memory}) fcntl(kept, F_SETFD, 0);
     execl("/proc/self/exe", "cuda-test", "--serve", std::to_string(ends_.device).c_str(),
@@ -99,7 +102,7 @@ class workload {
     query.after_id_bytes = static_cast<uint32_t>(data_.id_offsets[8] - data_.id_offsets[7]);
   }
 
-  /** Whether the values are on the device, and whether its codes are made by the call. */
+  /** The flags tell whether the values are on the device, and whether its codes are made by the call. */
   void run(remote_device& device, bool has_values, bool has_codes) const {
     sagitta_block rows = data_.block();
     if (!has_codes) rows.codes = rows.coarse = nullptr;
@@ -135,10 +138,10 @@ void test_answers(uint64_t seed) {
   for (const bool has_values : {true, false}) {
     for (const bool has_codes : {true, false}) workload(seed).run(*process.device, has_values, has_codes);
   }
-  require(WEXITSTATUS(process.hang_up()) == 0, "the process did not end with the service");
+  require(WEXITSTATUS(process.close_channel()) == 0, "the process did not end with the service");
 }
 
-/** Files of this process cannot grow for as long as this lives: nor can shared memory. */
+/** While an object of this class lives, files of this process cannot grow, and neither can shared memory. */
 class without_growth {
  public:
   without_growth() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -157,7 +160,7 @@ class without_growth {
   rlimit before_{};
 };
 
-/** Missing memory of the host is not taken for missing memory of the device, and changes nothing. */
+/** Missing host memory is not mistaken for missing device memory, and changes nothing. */
 void test_host_memory(uint64_t seed) {
   served process(nullptr, patient, [] {});
   process.device->open(0, "mma");
@@ -185,7 +188,7 @@ struct planned_fault {
   emulation::fault kind;
   const char* name;
   bool is_launch;
-  /** Every n-th launch or call, since a fault that hangs costs its deadline. */
+  /** Only every n-th launch or call fails, since a fault that hangs costs its deadline. */
   uint64_t step;
 };
 
@@ -198,7 +201,7 @@ constexpr planned_fault faults[] = {
     {emulation::fault::hang_in_kernel, "hang in a kernel", true, 4},
 };
 
-/** Whether the fault happened: whether there were so many launches or calls. */
+/** Returns whether the fault happened, that is, whether there were that many launches or calls. */
 bool test_fault(sagitta_device* opened, const workload& work, const planned_fault& fault, uint64_t at) {
   const bool hangs = fault.kind == emulation::fault::hang || fault.kind == emulation::fault::hang_in_kernel;
   const deadlines patience = hangs ? deadlines{1'000, 300, 1e9, 1e9} : patient;
@@ -213,12 +216,12 @@ bool test_fault(sagitta_device* opened, const workload& work, const planned_faul
     const bool is_memory = fault.kind == emulation::fault::memory;
     require(failed.status == (is_memory ? SAGITTA_OUT_OF_MEMORY : SAGITTA_DEVICE_LOST),
             what + ": " + failed.what);
-    // After missing memory, the same process answers.
+    // When memory was missing, the same process can answer again.
     if (is_memory) work.run(*process.device, true, true);
   }
   if (hangs) {
-    // Also a process that hangs ends with the service.
-    require(WIFEXITED(process.hang_up()), what + ": the process did not end");
+    // A process that hangs ends with the service, too.
+    require(WIFEXITED(process.close_channel()), what + ": the process did not end");
   }
   return true;
 }
@@ -226,7 +229,7 @@ bool test_fault(sagitta_device* opened, const workload& work, const planned_faul
 void test_faults(uint64_t seed) {
   sagitta_device* const opened = open_device(0, "mma", {});
   const workload work(seed);
-  // How many launches and calls there are; a process that hangs and one that is late look alike.
+  // The number of launches and calls; a process that hangs and one that is late look alike.
   uint64_t launch_count = 0;
   uint64_t call_count = 0;
   for (const planned_fault& fault : faults) {

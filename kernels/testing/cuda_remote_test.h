@@ -1,11 +1,11 @@
-// Tests of a device in a process of its own: answers, and what becomes of faults.
+// Tests of a device in a process of its own: its answers, and its behaviour after faults.
 #pragma once
 
 #include <cstdint>
 
 namespace check {
 
-/** On a device, answers only; on the emulation also faults at every call. */
+/** On a device this tests only answers; on the emulation also faults at every call. */
 void test_remote_device(uint64_t seed);
 
 }  // namespace check

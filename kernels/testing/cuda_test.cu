@@ -1,12 +1,12 @@
-// Compares searches on a device with brute force, to the bit: adversarial rows, bitmaps, positions and score
-// limits over several blocks, lists that overflow, rows whose values stay on the host, growing blocks,
-// missing memory. Runs on a GPU, or on its emulation.
+// Compares searches on a device with brute force, to the bit: adversarial rows, bitmaps, positions and
+// score limits over several blocks, lists that overflow, rows whose values stay on the host, growing
+// blocks, missing memory. Runs on a GPU or on its emulation.
 //
 //   test [--seed N] [--kernels mma|wgmma|wgmma-ring] [--large | --quick | --least | --process]
 //
-// --quick runs little, --least one search with each kind of kernels, --process only the tests of a device in
-// a process of its own, which are left out with other kernels than mma. Exits with 1 at the first wrong
-// answer, with 77 without a device, with 2 for usage.
+// --quick runs a small part, --least one search with each kind of kernels, --process only the tests of a
+// device in a process of its own, which are left out with kernels other than mma. Exits with 1 at the first
+// wrong answer, with 77 without a device, and with 2 for wrong usage.
 
 #include <algorithm>
 #include <cmath>
@@ -121,7 +121,7 @@ void test_random(sagitta_device* device, random_source& random, kind kind, uint3
                      std::to_string(query_count));
 }
 
-/** Queries over ordinary rows are decided on the device, with few rows rescored. */
+/** The device decides queries over ordinary rows, and few of these are rescored. */
 void test_pruning(sagitta_device* device, random_source& random, uint32_t query_count) {
   const rows data(random, kind::random, 3000, 96);
   const resident on_device(device, data, true, true);
@@ -138,7 +138,7 @@ void test_pruning(sagitta_device* device, random_source& random, uint32_t query_
           what + ": " + std::to_string(seen.rescored) + " rows rescored");
 }
 
-/** Queries that are scanned: those whose lengths are within the limits of the codes. */
+/** Counts the queries that are scanned: those whose lengths are within the limits of the codes. */
 uint64_t count_scannable(const test_batch& batch) {
   uint64_t count = 0;
   for (const std::vector<float>& vector : batch.vectors) {
@@ -151,8 +151,8 @@ uint64_t count_scannable(const test_batch& batch) {
 }
 
 /**
- * Small batches over coarse codes: data of every kind, several blocks, filters, positions and score
- * limits. Coarse codes answer all queries, or, if they may leave few rows only, none.
+ * Small batches over coarse codes: data of every kind, several blocks, filters, positions and score limits.
+ * Coarse codes answer all queries, or none if they are used only when they leave few rows.
  */
 void test_coarse(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
@@ -165,8 +165,8 @@ void test_coarse(sagitta_device* device, random_source& random) {
     uint32_t growth;
     uint32_t k_max;
   };
-  // Parts of a chunk, a quad and more of each; groups of 8 to 64; one part (growth 3) and two; lists
-  // that keep every row.
+  // Parts of a chunk, parts of a quad, and more of both; groups of 8 to 64; one part (growth 3) and two;
+  // lists that hold every row.
   constexpr shape shapes[] = {
       {kind::clustered, 64, 1500, 1, 4, 1},   {kind::random, 100, 900, 5, 32, 10},
       {kind::random, 256, 700, 12, 4, 100},   {kind::clustered, 260, 1200, 20, 16, 100},
@@ -237,7 +237,7 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
   device->tuning.growth_of_few = 4;
   device->tuning.coarse_rows_per_k = 100;
   device->tuning.coarse_bytes_min = 100000;
-  // Groups of 256 queries for wgmma would take the memory of the lists.
+  // Groups of 256 queries for wgmma would take up the memory of the lists.
   const sagitta::cuda::scan_kind kind_in_use = device->kind;
   device->kind = sagitta::cuda::scan_kind::best;
   const auto search = [&](const rows& data, uint32_t k, uint32_t query_count, sagitta_method method) {
@@ -277,7 +277,7 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
-/** Queries of every k, some with a filter, a position or a score limit. */
+/** Adds queries of every k, some with a filter, a position or a score limit. */
 void add_varied_queries(random_source& random, test_batch& batch, const rows& data, uint32_t count) {
   constexpr uint32_t ks[] = {1, 10, 100};
   batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.3));
@@ -297,8 +297,8 @@ void add_varied_queries(random_source& random, test_batch& batch, const rows& da
 }
 
 /**
- * Thread blocks that share a list leave the same rows as one block would: with parts that have no entries,
- * fewer than k, or k that are no candidates, with rows that tie, and in each of several searches.
+ * Thread blocks that share a list leave the same rows as one block would. Parts may have no entries, fewer
+ * than k, or k that are no candidates, and rows may tie; this holds in each of several searches.
  */
 void test_shared_lists(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
@@ -331,7 +331,7 @@ void test_shared_lists(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
-/** Few passing rows are gathered, also for queries that cannot be scanned. */
+/** Rows are gathered if few of them pass, including for queries that cannot be scanned. */
 void test_gathering(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 2500, 40);
   const resident on_device(device, data, true, true);
@@ -350,7 +350,10 @@ void test_gathering(sagitta_device* device, random_source& random) {
   require(seen.undecided == 0, "gathering: queries undecided");
 }
 
-/** The warps of one thread block take all tiles, several each, whatever some queries do not search of them. */
+/**
+ * The warps of one thread block take all tiles, several each, even if some queries do not search all of
+ * them.
+ */
 void test_tiles(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
   device->tuning = {};
@@ -379,7 +382,7 @@ void test_tiles(sagitta_device* device, random_source& random) {
 }
 
 /**
- * Queries with equal views share a scope, wherever their views are, and neither their order nor queries with
+ * Queries with equal views share a scope, wherever their views are. Neither their order nor queries with
  * other views between them change their answers.
  */
 void test_scopes(sagitta_device* device, random_source& random) {
@@ -411,7 +414,7 @@ void test_scopes(sagitta_device* device, random_source& random) {
     require(scopes.number_of(q) == q % 7, "scopes: query " + std::to_string(q) + " has another one");
   }
   require_search(device, batch, {on_device[0].get(), on_device[1].get()}, "scopes");
-  // All queries have the views of the first one itself, as requests of one collection have.
+  // All queries have the very views of the first one, as requests for one collection have.
   for (sagitta_query& query : batch.queries) {
     query.first_view = batch.queries.front().first_view;
     query.view_count = batch.queries.front().view_count;
@@ -421,8 +424,8 @@ void test_scopes(sagitta_device* device, random_source& random) {
 }
 
 /**
- * Queries for which more rows are close together than lists have room for are reported as undecided, and
- * never answered wrongly; those beside them are answered.
+ * Queries are reported as undecided, and never answered wrongly, if more rows are close together than lists
+ * have room for; the queries beside them are answered.
  */
 void test_overflow(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
@@ -458,8 +461,8 @@ void test_overflow(sagitta_device* device, random_source& random) {
 }
 
 /**
- * Rows without structure, whose scores are close together, fill lists before the threshold is high: the
- * queries concerned are scanned again, and most rows are not scored.
+ * Rows without structure, whose scores are close together, fill lists before the threshold is high. The
+ * affected queries are scanned again, and most rows are not scored.
  */
 void test_repeats(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
@@ -489,7 +492,7 @@ void test_repeats(sagitta_device* device, random_source& random) {
 
 /**
  * Dimensions so large that shared memory has room for few queries: groups of 128 and 64 for wgmma, with and
- * without room for rings, of 32 and 8 for mma. Some queries of each group search other rows.
+ * without room for rings, and of 32 and 8 for mma. Some queries of each group search other rows.
  */
 void test_widths(sagitta_device* device, random_source& random) {
   for (const uint32_t dimension : {1000u, 1500u, 1900u, 4000u, 16384u}) {
@@ -543,7 +546,7 @@ void test_growth(sagitta_device* device, random_source& random) {
   sagitta_device_block_destroy(block);
 }
 
-/** A block that does not fit is reported and does not affect others. */
+/** A block that does not fit is reported and does not affect other blocks. */
 void test_memory(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 500, 64);
   const resident on_device(device, data, true, true);
@@ -566,7 +569,7 @@ void test_memory(sagitta_device* device, random_source& random) {
 }
 
 #if defined(SAGITTA_EMULATE_CUDA)
-/** Where no memory can be pinned, searches and uploads use pageable memory, and say how much. */
+/** If no memory can be pinned, searches and uploads use pageable memory and report how much. */
 void test_unpinned_memory(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 300, 32);
   test_batch batch;
@@ -593,8 +596,8 @@ void test_unpinned_memory(sagitta_device* device, random_source& random) {
 }
 
 /**
- * What a row needs of a query is what the exact test asks for: never more, but for roundings that the
- * proof allows, and hardly less. For rows and queries of all lengths, and thresholds at which rows pass.
+ * What a row needs of a query matches the exact test: it is never more, except for roundings that the proof
+ * allows, and hardly less. Tested for rows and queries of all lengths and thresholds at which rows pass.
  */
 void test_needs(random_source& random) {
   using namespace sagitta;
@@ -615,7 +618,7 @@ void test_needs(random_source& random) {
     query.residual = random.uniform() * spread / 2;
     query.length = query.scale * query.code_length;
     query.square = query.length * query.length;
-    // The score of a row with some product.
+    // The score of a row with an arbitrary product.
     const double cosine = 2 * random.uniform() - 1;
     const double product = cosine * query.length * double{norm};
     const double square = double{norm} * double{norm};
@@ -650,8 +653,8 @@ void test_needs(random_source& random) {
 }
 
 /**
- * The launches and the calls of the runtime of a small batch, which bound its latency: more of either are
- * to be noticed. Results of the second search, since the first one allocates memory.
+ * The number of launches and runtime calls for a small batch, which bound its latency, so that an increase
+ * of either is noticed. Counted in the second search, since the first one allocates memory.
  */
 void test_launch_counts(sagitta_device* device, random_source& random) {
   using namespace sagitta::cuda::emulation;
@@ -672,10 +675,11 @@ void test_launch_counts(sagitta_device* device, random_source& random) {
     arm_fault(fault::lost, 0, 0);
     require_search(device, batch, {on_device.get()}, what);
   };
-  // Encoding, two passes, each with its pruning, rescoring and selection.
+  // Encoding, two passes with pruning after each, rescoring and selection.
   count("launches of a scan");
   require(launches_so_far() == 7, "a scan has " + std::to_string(launches_so_far()) + " launches");
-  // The device, two copies, four events, the wait for the answer, three times: rows were waited for before.
+  // The device, two copies, four events, the wait for the answer, three times; the rows were waited for
+  // earlier.
   const uint64_t calls = calls_so_far();
   require(calls <= 7 + 1 + 2 + 4 + 1 + 3 - 1, "a scan has " + std::to_string(calls) + " calls");
   for (sagitta_block_view& view : batch.views) view.rows = batch.bitmaps.front().data();
@@ -686,7 +690,7 @@ void test_launch_counts(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
-/** The kernels that work on lists, with both numbers of threads that devices take for them. */
+/** Tests the kernels that work on lists with both numbers of threads that devices use for them. */
 void test_select_threads(sagitta_device* device, random_source& random) {
   for (const uint32_t threads : {256u, sagitta::cuda::select_threads_max}) {
     sagitta::cuda::select_threads_of_test = threads;
@@ -705,8 +709,8 @@ void test_select_threads(sagitta_device* device, random_source& random) {
 }
 
 /**
- * Any launch of a search may run out of memory, when others were already launched: the search says so,
- * and the next one, which writes the same buffers, is right.
+ * Any launch of a search may run out of memory after others were already launched. The search reports it,
+ * and the next one, which writes to the same buffers, is correct.
  */
 void test_failed_launches(sagitta_device* device, random_source& random) {
   using namespace sagitta::cuda::emulation;
@@ -737,7 +741,7 @@ void test_failed_launches(sagitta_device* device, random_source& random) {
 }
 #endif
 
-/** Passes take every tile once, are as few as growth permits, and begin within the lists' room. */
+/** Passes take every tile once, are as few as growth permits, and begin within the room of the lists. */
 void test_passes() {
   using namespace sagitta::cuda;
   for (const uint32_t tile_count : {1u, 2u, 63u, 64u, 65u, 1000u, 15625u, 156250u}) {
@@ -769,8 +773,8 @@ void test_passes() {
 }
 
 /**
- * A ring has as many stages as there is room for beside the queries, and the group that the scan without
- * one has. With 227 KiB of shared memory, as on compute capability 9.0.
+ * A ring has as many stages as there is room for beside the queries, and the same group as the scan without
+ * a ring. With 227 KiB of shared memory, as on compute capability 9.0.
  */
 void test_rings() {
   using namespace sagitta::cuda;
@@ -900,7 +904,7 @@ int main(int argument_count, char** arguments) {
     sagitta_device* device = nullptr;
     const sagitta_status opened = sagitta_device_open(0, kernels, &device);
     if (opened == SAGITTA_UNSUPPORTED_TARGET) {
-      // A device may lack kernels; those that it has must not be wrong.
+      // A device may lack kernels, but those that it has must not be wrong.
       const std::string reason = sagitta_device_error();
       require(reason.find("the answers of the CPU") == std::string::npos, reason);
       std::printf("%s: skipped, %s\n", kernels, reason.c_str());
@@ -918,7 +922,8 @@ int main(int argument_count, char** arguments) {
     // With default tuning, and with passes and lists so small that little data runs through all of them.
     for (const bool is_small : {true, false}) {
 #if defined(SAGITTA_EMULATE_CUDA)
-      // The emulation is slow, and large passes differ from those of wgmma in the codes' way only.
+      // The emulation is slow, and large passes differ from those of wgmma only in how codes get to the
+      // registers.
       const bool is_mma = std::strcmp(kernels, "mma") == 0;
       const bool is_ring = std::strcmp(kernels, "wgmma-ring") == 0;
       if (!is_small && (is_ring || (is_quick && !is_mma))) continue;
@@ -932,7 +937,7 @@ int main(int argument_count, char** arguments) {
         device->tuning.few = 16;
         device->tuning.part_rows_min = 40;
         device->tuning.list_blocks_per_multiprocessor = 6;
-        // Blocks take several tiles, and go through short rings several times.
+        // Blocks take several tiles and go through short rings several times.
         device->tuning.scan_blocks_max = 4;
         device->tuning.ring_stages_max = 3;
       } else {
@@ -940,7 +945,8 @@ int main(int argument_count, char** arguments) {
       }
       bool with_coarse = is_small || !is_quick;
 #if defined(SAGITTA_EMULATE_CUDA)
-      // Once, since the emulation is slow: the kernels of coarse codes and their tuning are the same each time.
+      // Only once, since the emulation is slow: the kernels of coarse codes and their tuning are the same
+      // each time.
       with_coarse = is_small && is_mma;
 #endif
       if (is_quick) {
@@ -967,7 +973,7 @@ int main(int argument_count, char** arguments) {
     }
     sagitta_device_close(device);
   }
-  // A device in a process of its own is tested with any kernels, and once.
+  // A device in a process of its own is tested once, with any kernels.
   const bool is_remote = only == nullptr || std::strcmp(only, "mma") == 0;
   if (!is_quick && !is_least && is_remote) check::test_remote_device(seed);
   return 0;

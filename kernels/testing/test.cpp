@@ -1,6 +1,6 @@
-// Tests reading JSON, and every target of this processor: encoding, canonical products, and searches over
-// adversarial rows, bitmaps, positions and score limits, on one and several threads. Exits with 1 at the
-// first answer that differs from brute force by a bit.
+// Tests of reading JSON, and of every target of this processor: encoding, canonical products, and searches
+// over adversarial rows, bitmaps, positions and score limits, on one and several threads. Exits with 1 at
+// the first answer that differs from brute force by a bit.
 //
 //   test [--seed N] [--quick]      --quick: few kinds of rows
 
@@ -29,7 +29,7 @@ constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLI
                                       SAGITTA_JACCARD};
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/** Codes represent their rows within the stored residuals. */
+/** Codes represent their rows to within the stored residuals. */
 void test_encode(random_source& random) {
   for (const uint32_t dimension : dimensions) {
     for (const kind kind : check::tested_kinds()) {
@@ -65,7 +65,7 @@ void test_encode(random_source& random) {
   }
 }
 
-/** Canonical sums have the bits of the reference target. */
+/** Canonical sums have the same bits as those of the reference target. */
 void test_products(random_source& random) {
   for (uint32_t dimension = 1; dimension <= 4096; dimension += dimension < 40 ? 1 : 509) {
     for (const kind kind : check::tested_kinds()) {
@@ -122,7 +122,7 @@ void test_searches(random_source& random) {
   }
 }
 
-/** More candidates than there is room for, whose bounds are too close to decide. */
+/** More candidates than there is room for, with bounds too close together to decide. */
 void test_crowds(random_source& random, bool is_quick) {
   for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
     if (is_quick && kind != kind::duplicates) continue;

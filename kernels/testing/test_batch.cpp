@@ -52,7 +52,7 @@ void test_batch::add_random_query(random_source& random) {
   if (queries.back().view_count > 0) restrict_last(random);
 }
 
-/** Adds an earlier view with a bitmap, if there is one: queries share the work on such rows. */
+/** Adds an earlier view with a bitmap, if there is one, because queries share the work on these rows. */
 bool test_batch::share_view(random_source& random, uint32_t block) {
   std::vector<sagitta_block_view> filtered;
   for (const sagitta_block_view& view : views) {

@@ -13,7 +13,7 @@ namespace check {
 /** A batch that borrows its rows and owns the rest. */
 struct test_batch {
   std::vector<const rows*> blocks;
-  /** Deques, whose elements do not move. */
+  /** Deques, because their elements do not move. */
   std::deque<std::vector<uint32_t>> bitmaps;
   std::deque<std::vector<float>> vectors;
   std::vector<sagitta_block> block_table;
@@ -26,7 +26,10 @@ struct test_batch {
   sagitta_query& add_query(std::vector<float> vector, sagitta_metric metric, uint32_t k);
   /** Adds a view to the last query. The bitmap may be one of `bitmaps`. */
   void add_view(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap = nullptr);
-  /** Any metric and k, most blocks, bitmaps of all densities; half have a position or a score limit. */
+  /**
+   * Adds a query with any metric and k, most blocks, and bitmaps of all densities; half have a position or
+   * score limit.
+   */
   void add_random_query(random_source& random);
   sagitta_batch view(uint32_t worker_count) const;
 

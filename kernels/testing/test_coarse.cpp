@@ -1,5 +1,5 @@
-// Coarse codes against an independent decoder: the rotation in float64 from its definition, codes from
-// the layout, and integer sums one dimension at a time.
+// Compares coarse codes with an independent decoder: the rotation in float64 from its definition, codes
+// from the layout, and integer sums one dimension at a time.
 
 #include <cmath>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using sagitta::panel_rows;
 
-/** Multiplies by the Hadamard matrix, an entry at a time: its sign is the parity of i & j. */
+/** Multiplies by the Hadamard matrix, one entry at a time: the sign is the parity of i & j. */
 void multiply_block(const sagitta::rotation& rotation, double* values) {
   std::vector<double> product(rotation.block);
   for (uint32_t i = 0; i < rotation.block; i++) {
@@ -57,7 +57,7 @@ uint32_t two_bits(const uint8_t* row, uint32_t i) {
   return row[i / 64 * 16 + i % 16] >> (i % 64 / 16 * 2) & 3;
 }
 
-/** What the codes of a row stand for. */
+/** The values that the codes of a row represent. */
 struct decoded {
   std::vector<int32_t> first;
   std::vector<int32_t> second;
@@ -104,7 +104,7 @@ std::vector<int32_t> expected_sums(const std::vector<int8_t>& query, const std::
   return sums;
 }
 
-/** Every target makes the codes of the reference. */
+/** Every target computes the same codes as the reference. */
 void check_codes(const sagitta::rotation& rotation, const float* values, const decoded& found,
                  const std::string& what) {
   const uint32_t dimension = rotation.dimension;
@@ -122,7 +122,7 @@ void check_sums(random_source& random, const sagitta_block& block, uint32_t dime
   std::vector<int8_t> query(dimension);
   int32_t code_sum = 0;
   for (int8_t& code : query) {
-    // The extremes often: sums must not saturate.
+    // Extremes occur often, because sums must not saturate.
     code = static_cast<int8_t>(random.below(3) == 0 ? (random.below(2) == 0 ? -127 : 127)
                                                     : static_cast<int32_t>(random.below(255)) - 127);
     code_sum += code;

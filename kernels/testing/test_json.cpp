@@ -1,4 +1,4 @@
-// Texts are given at the end of their own memory, so that a sanitizer finds a read beyond them.
+// Texts are at the end of a memory block of their own, so that a sanitizer detects reads beyond them.
 
 #include "test_json.h"
 
@@ -34,7 +34,7 @@ std::string digits(random_source& random, uint32_t count_max) {
   return text;
 }
 
-/** Spelled in all ways that JSON has. */
+/** Returns a number in any of the spellings that JSON allows. */
 std::string random_number(random_source& random) {
   std::string text(random.below(2), '-');
   const std::string whole = digits(random, random.below(4) == 0 ? 25 : 2);
@@ -51,7 +51,7 @@ std::string random_number(random_source& random) {
   return text;
 }
 
-/** A number half-way between two neighbours of float32, or very near to that. */
+/** Returns a number half-way between two neighbours of float32, or very near to it. */
 std::string random_midpoint(random_source& random) {
   const auto bits = static_cast<uint32_t>(random.next());
   const auto value = std::bit_cast<float>(bits & 0x7fffffff);

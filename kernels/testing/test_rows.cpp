@@ -1,4 +1,4 @@
-// Scores of chosen rows, to the bit, and counts of rows before positions, against brute force.
+// Compares scores of chosen rows, to the bit, and counts of rows before positions with brute force.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLI
 
 bool is_same(double left, double right) { return std::memcmp(&left, &right, sizeof left) == 0; }
 
-/** Any rows, some of them more than once, in any order. */
+/** Returns arbitrary rows in any order, some of them more than once. */
 std::vector<uint32_t> random_rows(random_source& random, uint32_t row_count, uint32_t count) {
   std::vector<uint32_t> chosen(count);
   for (uint32_t& row : chosen) row = random.below(row_count);
@@ -71,7 +71,7 @@ void check_arguments() {
   require(sagitta_score_rows(&scoring, &score) == SAGITTA_INVALID_ARGUMENT, "no such metric");
 }
 
-/** A position of a row, or one with its score, or nearly its score, and the id of another row. */
+/** Returns the position of a row, or one with its score, or nearly its score, and the id of another row. */
 sagitta_position random_position(random_source& random, const test_batch& batch) {
   const sagitta_query& query = batch.queries.front();
   const rows& rows = *batch.blocks[random.below(static_cast<uint32_t>(batch.blocks.size()))];
@@ -85,7 +85,7 @@ sagitta_position random_position(random_source& random, const test_batch& batch)
           static_cast<uint32_t>(rows.id_offsets[other + 1] - start)};
 }
 
-/** The rows of the query's views, scored and in order. */
+/** Returns the rows of the query's views, scored and in order. */
 std::vector<hit> order_rows(const test_batch& batch) {
   sagitta_batch whole = batch.view(1);
   sagitta_query query = batch.queries.front();
@@ -181,7 +181,7 @@ void check_count_arguments() {
           "no positions");
   const sagitta_position position = {std::nan(""), nullptr, 0};
   require(sagitta_search_create_count(&batch, &position, 1, &search) == SAGITTA_INVALID_ARGUMENT,
-          "a score that is no number");
+          "a score that is not a number");
   require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "a search");
   const uint64_t* counts = nullptr;
   uint32_t count = 0;
@@ -198,7 +198,7 @@ void test_row_scores(random_source& random) {
     for (const kind kind : tested_kinds()) {
       const rows rows(random, kind, 300, dimension);
       check_scores(random, rows, 1 + random.below(5), 1 + random.below(9));
-      // More than a tile.
+      // More than one tile.
       check_scores(random, rows, 2, dimension > 1000 ? 50 : 270);
     }
   }

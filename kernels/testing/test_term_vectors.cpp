@@ -1,5 +1,5 @@
-// Vectors of texts: with all directions they have the cosines of the weights themselves; with fewer, the
-// lightest ones are missing. Damaged files are rejected.
+// Tests of vectors of texts: with all directions they have the cosines of the weights themselves; with
+// fewer, the lightest directions are missing. Damaged files are rejected.
 
 #include "test_term_vectors.h"
 
@@ -28,7 +28,7 @@ bench::term_counts random_counts(random_source& random, uint32_t texts, uint32_t
   return counts;
 }
 
-/** Dense, as the header says. */
+/** Returns the weights, dense, by the formula in the header. */
 std::vector<std::vector<double>> weights_of(const bench::term_counts& counts) {
   std::vector<double> texts_with(counts.term_count);
   for (const uint32_t term : counts.terms) texts_with[term]++;
@@ -57,7 +57,7 @@ void test_all_directions(random_source& random) {
   constexpr uint32_t terms = 14;
   const bench::term_counts counts = random_counts(random, texts, terms);
   const auto weights = weights_of(counts);
-  // As many directions as terms, and more than there are.
+  // As many directions as there are terms, and more than that.
   for (const uint32_t dimension : {terms, terms + 5}) {
     const std::vector<float> vectors = bench::project_terms(counts, dimension, thread_count);
     require(vectors.size() == size_t{texts} * dimension, "term vectors: a vector for each text");
@@ -75,7 +75,7 @@ void test_all_directions(random_source& random) {
   }
 }
 
-/** Equal texts in groups without a common term: each group is a direction, as heavy as it is large. */
+/** Equal texts in groups without a common term: each group is a direction whose weight is its size. */
 void test_heaviest_directions() {
   constexpr uint32_t sizes[] = {2, 400, 20};
   bench::term_counts counts;
@@ -108,7 +108,7 @@ std::string message_of(const std::string& bytes) {
 }
 
 void test_files() {
-  // Two texts, of terms 1 (three times) and 200, and of term 0; 300 terms.
+  // Two texts: one with terms 1 (three times) and 200, one with term 0; 300 terms.
   const std::string file("sagitta terms 1\n\x02\xac\x02\x02\x01\x03\xc6\x01\x01\x01\x00\x01", 28);
   const bench::term_counts counts = bench::read_terms(file);
   require(counts.term_count == 300 && counts.text_count() == 2, "term vectors: counts");

@@ -6,12 +6,13 @@
 //                     [--method auto,tiles,coarse] [--check QUERIES] [--profile]
 //
 // Data are unit vectors from a seed, around 256 centers or in all directions alike (which no bound prunes
-// well), or those of a file, row-major [rows, dimension] float32: its last rows are the queries, and
-// --rows is a limit. They are in blocks of --blocks rows, by default those of the service: 64 MiB of values.
+// well), or those of a file, row-major [rows, dimension] float32: its last rows are the queries, and --rows
+// is a limit. They are in blocks of --blocks rows, by default those of the service: 64 MiB of values.
 // Filters are percentages of rows that pass; all queries of a batch have the same filter. The answers to
-// --check queries of each batch are compared with the CPU kernels before timing; a wrong answer exits with 1.
-// Times are medians of CUDA events. With --profile, a profiler that was started with recording off records
-// one search of each case. Exits with 77 without a device, with 2 where the data do not fit or for usage.
+// --check queries of each batch are compared with the CPU kernels before timing; a wrong answer exits with
+// 1. Times are medians of CUDA events. With --profile, a profiler that was started with recording off
+// records one search of each case. The exit code is 77 without a device, and 2 if the data do not fit or
+// the usage is wrong.
 
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,7 @@ namespace {
 using namespace bench;
 
 constexpr int no_device = 77;
-/** The rows of a block of the service: so many bytes of values, and so many rows at most. */
+/** The rows of a block of the service: at most this many bytes of values and this many rows. */
 constexpr uint32_t block_value_bytes = 64u << 20;
 constexpr uint32_t block_rows_max = 65'536;
 /** Rows that a thread encodes at a time; whole panels. */
@@ -46,14 +47,14 @@ struct options {
   uint64_t seed = 1;
   uint32_t rows = 100'000;
   uint32_t dimension = 768;
-  /** Rows of a block; 0: as many as in the service. */
+  /** Rows of a block; 0 for as many as in the service. */
   uint32_t block_rows = 0;
   std::vector<uint32_t> batches = {1, 16, 128, 1024, 4096};
   std::vector<uint32_t> ks = {10};
   std::vector<double> filters = {100};
   double seconds = 1;
   std::vector<sagitta_method> methods = {SAGITTA_METHOD_AUTO};
-  /** Queries of a batch whose answers are compared with the CPU's. */
+  /** The number of queries of a batch whose answers are compared with the CPU's. */
   uint32_t checked = 4;
   bool has_values = true;
   bool as_json = false;
@@ -73,13 +74,13 @@ void require_ok(sagitta_status status, const char* what) {
   std::exit(2);
 }
 
-/** The file's name without folder and ending, as lines show it. */
+/** Returns the file's name without folder and extension, as printed in lines of results. */
 std::string name_of(const std::string& data) {
   const size_t from = data.rfind('/') + 1;
   return data.substr(from, data.find('.', from) - from);
 }
 
-/** Memory that is not filled: the threads that write it share the cost of its first use. */
+/** Memory that is not filled, so that the threads that write it share the cost of its first use. */
 template <class Element>
 using array = std::unique_ptr<Element[]>;
 template <class Element>
@@ -92,11 +93,11 @@ struct data_block {
   uint32_t first_row;
   uint32_t row_count;
   array<uint8_t> codes;
-  /** Null where the dimension has no coarse codes. */
+  /** Null if the dimension has no coarse codes. */
   array<uint8_t> coarse;
 };
 
-/** Rows with codes, created on all cores, because there may be tens of gigabytes; and queries. */
+/** Rows with codes, created on all cores because there may be tens of gigabytes, and queries. */
 struct data {
   explicit data(const options& wanted)
       : name(name_of(wanted.data)), seed(wanted.seed), dimension(wanted.dimension) {
@@ -124,7 +125,7 @@ struct data {
     set_ids(std::min(rows, row_count));
   }
   const float* values_of(const data_block& of) const { return values.get() + size_t{of.first_row} * dimension; }
-  /** As the CPU searches it, which does without coarse codes. */
+  /** Returns the block as the CPU searches it, without coarse codes. */
   sagitta_block block(const data_block& of) const {
     return {values_of(of), of.codes.get(), id_offsets.data(), id_bytes.data() + 4 * size_t{of.first_row},
             of.row_count,  nullptr,        nullptr};
@@ -139,7 +140,7 @@ struct data {
   array<float> values;
   /** [the largest batch, dimension] */
   array<float> queries;
-  /** Offsets in a block, the same for all, and ids: big-endian row numbers. */
+  /** Offsets in a block, which are the same for all, and ids, which are big-endian row numbers. */
   std::vector<int32_t> id_offsets;
   std::vector<uint8_t> id_bytes;
 
@@ -346,7 +347,7 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   const double code_bytes = static_cast<double>(data_.row_count) * data_.dimension;
   const double best =
       std::max(peaks.mma_operations_per_second, peaks.wgmma_operations_per_second);
-  // No time has passed on the device where no row passes the filter.
+  // No time has passed on the device if no row passes the filter.
   const double per_second = ms > 0 ? 1e3 / ms : 0;
   const double of_copy = code_bytes * per_second / peaks.copy_bytes_per_second;
   const double of_matrix = 2 * code_bytes * what.queries * per_second / best;
@@ -390,7 +391,7 @@ std::vector<Number> numbers_of(const std::string& text) {
   return numbers;
 }
 
-/** Nothing, if a word is not the name of a method. */
+/** Returns nothing if a word is not the name of a method. */
 std::vector<sagitta_method> methods_of(const std::string& text) {
   std::vector<sagitta_method> methods;
   std::stringstream stream(text);
@@ -435,8 +436,8 @@ int main(int argc, char** argv) {
     else return usage(("unknown option " + name).c_str());
   }
   if (command != "peaks" && command != "scan") return usage("expected peaks or scan");
-  if (wanted.methods.empty()) return usage("--method is auto, tiles or coarse, or some of them");
-  if (wanted.batches.empty()) return usage("--batches needs a number of queries");
+  if (wanted.methods.empty()) return usage("--method takes auto, tiles or coarse, or several of them");
+  if (wanted.batches.empty()) return usage("--batches takes at least one number of queries");
   uint32_t device_count = 0;
   if (sagitta_device_count(&device_count) != SAGITTA_OK || device_count == 0) {
     std::fprintf(stderr, "cuda-bench: skipped, no device: %s\n",
@@ -453,7 +454,8 @@ int main(int argc, char** argv) {
   sagitta_device* device = nullptr;
   require_ok(sagitta_device_open(wanted.device, wanted.kernels, &device), "device");
   require_ok(sagitta_device_describe(device, &facts), "device");
-  // Without the peak of wgmma where only mma is used: where wgmma faults, the rest can still be measured.
+  // The peak of wgmma is left out where only mma is used: where wgmma faults, the rest can still be
+  // measured.
   const bool uses_wgmma = std::strcmp(facts.kernels, "mma") != 0;
   const sagitta::cuda::device_peaks peaks = sagitta::cuda::measure_peaks(uses_wgmma);
   std::printf(wanted.as_json

@@ -23,7 +23,7 @@ constexpr double measured_ms = 0;
 #else
 constexpr uint32_t rounds = 4096;
 constexpr size_t copied = size_t{1} << 30;
-// Clocks follow the power that is drawn only after some milliseconds.
+// Clocks follow the power draw only after some milliseconds.
 constexpr double measured_ms = 50;
 #endif
 constexpr int independent = 8;
@@ -36,7 +36,7 @@ struct rate_parameters {
   int32_t* sink;
 };
 
-/** Operands that are not zeros: the power consumption, and so the clock, depends on them. */
+/** Operands that are not zeros, because the power consumption, and with it the clock, depends on them. */
 __device__ inline void fill(uint32_t (&words)[4]) {
   for (uint32_t i = 0; i < 4; i++) words[i] = (threadIdx.x + i) * 2654435761u;
 }
@@ -79,7 +79,7 @@ __global__ __launch_bounds__(threads, 1) void run_wgmma(const __grid_constant__ 
   if (total == 0x7fffffff) p.sink[threadIdx.x] = total;
 }
 
-/** The milliseconds of what `work` puts on the stream, in runs of at least `measured_ms`; their median. */
+/** Returns the milliseconds of what `work` puts on the stream: the median of runs of at least `measured_ms`. */
 template <class Work>
 double milliseconds(const stream& on, Work work) {
   event before;

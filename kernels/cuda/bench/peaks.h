@@ -6,7 +6,7 @@
 namespace sagitta::cuda {
 
 struct device_peaks {
-  /** Of a copy within the device's memory, bytes read and bytes written counted. */
+  /** The rate of a copy within the device's memory, counting bytes read and bytes written. */
   double copy_bytes_per_second;
   /** Multiplications and additions of bytes by matrix instructions; 0 without such instructions. */
   double mma_operations_per_second;
@@ -16,7 +16,7 @@ struct device_peaks {
 /** Measures the current device. Throws `failure`. */
 device_peaks measure_peaks(bool may_wgmma);
 
-/** What is between them is recorded by a profiler that was started with recording off. */
+/** A profiler that was started with recording off records what runs between these two calls. */
 void start_profile();
 void stop_profile();
 

@@ -36,13 +36,13 @@ inline double __int2double_rn(int value) { return value; }
 
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
-/** Rounded down; the sum of two float32 in float64 is exact here: their exponents are close. */
+/** Rounds down. The sum of two float32 values in float64 is exact here, since their exponents are close. */
 inline float __fadd_rd(float a, float b) {
   const double exact = double{a} + double{b};
   const auto nearest = static_cast<float>(exact);
   return double{nearest} > exact ? nextafterf(nearest, -__builtin_huge_valf()) : nearest;
 }
-/** Limited to 0…1; NaN gives 0. */
+/** Limits the value to 0…1; NaN gives 0. */
 inline float __saturatef(float value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
 inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }

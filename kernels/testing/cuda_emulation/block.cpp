@@ -1,5 +1,5 @@
-// Runs the blocks of a grid, several at a time: every thread is a fiber, and at every synchronisation the
-// next runnable thread is chosen at random, mostly of the same warp, sometimes of another block.
+// Runs the blocks of a grid, several at a time. Every thread is a fiber, and at every synchronisation the
+// next runnable thread is chosen at random, mostly from the same warp, sometimes from another block.
 #include "block.h"
 
 #include <cxxabi.h>
@@ -42,8 +42,8 @@ constexpr uint32_t switches_per_warp = 8;
 constexpr uint32_t switches_per_block = 256;
 constexpr uint32_t far_switches_per_block = 16;
 
-/** The places of resident blocks, never freed; those of `resident` have a block. */
-auto& places = *new std::vector<block*>;
+/** The slots of resident blocks, which are never freed; those in `resident` hold a block. */
+auto& slots = *new std::vector<block*>;
 std::vector<block*> resident;
 /** The block whose thread runs; null outside of kernels. */
 block* running = nullptr;
@@ -51,7 +51,7 @@ block* running = nullptr;
 pthread_t runner;
 fiber starter;
 
-/** A set bit, chosen by a random number. */
+/** Returns a set bit, chosen by a random number. */
 uint32_t any_of(unsigned bits, uint32_t drawn) {
   const uint32_t start = drawn % 32;
   return (static_cast<uint32_t>(std::countr_zero(std::rotr(bits, static_cast<int>(start)))) +
@@ -84,7 +84,7 @@ uint32_t runnable_thread(const block& of, uint32_t warp, uint32_t drawn) {
   return warp * lane_count + any_of(of.warps[warp].runnable, drawn);
 }
 
-/** Exchanges what belongs to the running block for what belongs to another one. */
+/** Replaces the variables of the running block by those of another one. */
 void enter_block(block& next) {
   if (&next == running) return;
   const memory_range& shared = static_shared_memory();
@@ -94,7 +94,7 @@ void enter_block(block& next) {
   blockIdx = next.index;
 }
 
-/** Which thread goes on: rather one of the same warp, which is fast, or any. */
+/** Which thread continues: one of the same warp, which is fast, or any. */
 enum class choice { near, far };
 
 void go_on(uint32_t from, bool has_ended, choice wanted = choice::near) {
@@ -177,7 +177,7 @@ void end_thread(uint32_t thread) {
   if (running->exited_count == running->thread_count) end_mbarriers();
 }
 
-// It never returns: ASan would report its variables as still in use.
+// It never returns, so ASan would report its variables as still in use.
 __attribute__((no_sanitize("address"))) void enter() {
   const uint32_t thread = threadIdx.x;
   entered(running->fibers[thread], starter);
@@ -187,56 +187,56 @@ __attribute__((no_sanitize("address"))) void enter() {
   go_on(thread, true);
 }
 
-/** A place for one more resident block. */
-block* new_place() {
-  auto* const place = new block;
-  place->fibers.resize(lane_count * warp_count_max);
+/** Creates a slot for one more resident block. */
+block* create_slot() {
+  auto* const slot = new block;
+  slot->fibers.resize(lane_count * warp_count_max);
   static_assert(shared_bytes_max % 1024 == 0);
-  place->dynamic_shared =
+  slot->dynamic_shared =
       static_cast<unsigned char*>(std::aligned_alloc(1024, shared_bytes_max));
-  if (place->dynamic_shared == nullptr) fail("out of memory for the shared memory of a block");
-  return place;
+  if (slot->dynamic_shared == nullptr) fail("out of memory for the shared memory of a block");
+  return slot;
 }
 
-void start_block(block& place, const grid_launch& launch, uint64_t index) {
-  place.launch = &launch;
-  place.index = {static_cast<unsigned>(index % launch.grid.x),
+void start_block(block& slot, const grid_launch& launch, uint64_t index) {
+  slot.launch = &launch;
+  slot.index = {static_cast<unsigned>(index % launch.grid.x),
                  static_cast<unsigned>(index / launch.grid.x % launch.grid.y),
                  static_cast<unsigned>(index / launch.grid.x / launch.grid.y)};
-  place.thread_count = launch.threads;
-  place.exited_count = 0;
-  place.runnable_warps = 0;
-  place.barrier_arrived = 0;
-  place.barrier_set = 0;
-  place.barriers_passed = 0;
+  slot.thread_count = launch.threads;
+  slot.exited_count = 0;
+  slot.runnable_warps = 0;
+  slot.barrier_arrived = 0;
+  slot.barrier_set = 0;
+  slot.barriers_passed = 0;
   for (uint32_t i = 0; i * lane_count < launch.threads; i++) {
-    warp& warp = place.warps[i];
+    warp& warp = slot.warps[i];
     const uint32_t lanes = std::min(lane_count, launch.threads - i * lane_count);
     warp.present = lanes == lane_count ? ~0u : (1u << lanes) - 1;
     warp.exited = 0;
     warp.runnable = warp.present;
     warp.at_barrier = 0;
     warp.meetings.clear();
-    place.runnable_warps |= 1u << i;
+    slot.runnable_warps |= 1u << i;
   }
   for (uint32_t thread = 0; thread < launch.threads; thread++) {
-    give_stack(place.fibers[thread]);
-    prepare(place.fibers[thread], enter);
+    give_stack(slot.fibers[thread]);
+    prepare(slot.fibers[thread], enter);
   }
-  ASAN_UNPOISON_MEMORY_REGION(place.dynamic_shared, shared_bytes_max);
-  memset(place.dynamic_shared, fresh, launch.shared_bytes);
-  ASAN_POISON_MEMORY_REGION(place.dynamic_shared + launch.shared_bytes,
+  ASAN_UNPOISON_MEMORY_REGION(slot.dynamic_shared, shared_bytes_max);
+  memset(slot.dynamic_shared, fresh, launch.shared_bytes);
+  ASAN_POISON_MEMORY_REGION(slot.dynamic_shared + launch.shared_bytes,
                             shared_bytes_max - launch.shared_bytes);
   const memory_range& shared = static_shared_memory();
-  place.static_shared.resize(shared.bytes);
-  memcpy(place.static_shared.data(), shared.start, shared.bytes);
-  place.has_awaited.reset();
-  start_tensor_cores(place);
-  start_mbarriers(place);
-  start_races(place);
+  slot.static_shared.resize(shared.bytes);
+  memcpy(slot.static_shared.data(), shared.start, shared.bytes);
+  slot.has_awaited.reset();
+  start_tensor_cores(slot);
+  start_mbarriers(slot);
+  start_races(slot);
 }
 
-/** How many blocks of the launch are resident at a time. */
+/** Returns how many blocks of the launch are resident at a time. */
 size_t resident_count(const grid_launch& launch) {
   const auto fitting = static_cast<uint32_t>(
       multiprocessor_count *
@@ -244,7 +244,7 @@ size_t resident_count(const grid_launch& launch) {
   return std::max(1u, std::min(fitting, current_settings().resident_blocks_max));
 }
 
-/** The blocks of the launch in random order. */
+/** Returns the blocks of the launch in random order. */
 std::vector<uint64_t> shuffled_blocks(const grid_launch& launch) {
   std::vector<uint64_t> order(uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z);
   std::iota(order.begin(), order.end(), 0);
@@ -254,7 +254,7 @@ std::vector<uint64_t> shuffled_blocks(const grid_launch& launch) {
   return order;
 }
 
-/** Lets a thread of some resident block run, until a block has ended. */
+/** Runs threads of resident blocks until a block has ended. */
 void run_resident_blocks() {
   block& first = *resident[draw_below(static_cast<uint32_t>(resident.size()))];
   enter_block(first);
@@ -264,7 +264,7 @@ void run_resident_blocks() {
   std::erase(resident, running);
 }
 
-/** Finds the variables of OS threads of the program or library that this function is in. */
+/** Finds the variables of OS threads of the program or library that contains this function. */
 int find_static_shared(dl_phdr_info* info, size_t, void* found) {
   const auto own = reinterpret_cast<uintptr_t>(&find_static_shared);
   bool is_here = false;
@@ -289,7 +289,7 @@ size_t dynamic_shared_bytes() { return running->launch->shared_bytes; }
 
 const memory_range& static_shared_memory() {
   static thread_local memory_range found{};
-  // A library's variables exist once one of them has been used, as here.
+  // A library's variables exist once one of them has been used, as has happened here.
   if (found.start == nullptr) dl_iterate_phdr(find_static_shared, &found);
   return found;
 }
@@ -304,9 +304,9 @@ void run_grid(const grid_launch& launch) {
   begin_early_grid(launch);
   const std::vector<uint64_t> order = shuffled_blocks(launch);
   const size_t count = std::min(resident_count(launch), order.size());
-  while (places.size() < count) places.push_back(new_place());
+  while (slots.size() < count) slots.push_back(create_slot());
   std::vector<block*> unused;
-  for (size_t i = 0; i < count; i++) unused.push_back(places[i]);
+  for (size_t i = 0; i < count; i++) unused.push_back(slots[i]);
   for (size_t next = 0; next < order.size() || !resident.empty();) {
     for (; next < order.size() && !unused.empty(); next++) {
       start_block(*unused.back(), launch, order[next]);

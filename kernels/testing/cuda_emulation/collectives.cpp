@@ -26,7 +26,7 @@ void run_shuffle(unsigned mask, void* const* operands) {
   for (uint32_t lane = 0; lane < lane_count; lane++) {
     if ((mask >> lane & 1) == 0) continue;
     auto& own = *static_cast<exchange*>(operands[lane]);
-    // Undefined on a device: return a value that is surely wrong.
+    // Undefined on a device, so this returns a value that is certainly wrong.
     own.value = (mask >> own.source & 1) != 0 ? given[own.source] : 0xa5a5a5a5a5a5a5a5u;
   }
 }

@@ -12,7 +12,7 @@ namespace sagitta::cuda::emulation {
 namespace {
 
 bool is_early = false;
-/** The thread whose accesses are checked: one per launch, since hiding memory takes long. */
+/** The thread whose accesses are checked: only one per launch, because hiding memory takes long. */
 uint3 checked_block{};
 uint32_t checked_thread = 0;
 bool is_memory_hidden = false;

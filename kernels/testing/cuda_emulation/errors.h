@@ -13,15 +13,15 @@ class call {
  public:
   /** A call for the current device of this thread. */
   call();
-  /** A call for the device of the stream; null is the default stream. */
+  /** A call for the device of the stream; null means the default stream. */
   explicit call(cudaStream_t stream);
   call(const call&) = delete;
 
-  /** The error if there is no such device or stream or the device is lost; the call must then do nothing. */
+  /** The error if the device or stream does not exist or the device is lost; the call must then do nothing. */
   cudaError_t error() const { return error_; }
   /** Stores the error for cudaGetLastError and returns it. */
   cudaError_t fails(cudaError_t error) const;
-  /** The error of work that has finished: a fault of a kernel is told by the call that waits for it. */
+  /** Returns the error of work that has finished: the call that waits for a kernel reports its fault. */
   cudaError_t outcome() const;
   emulation::device* device() const { return device_; }
   CUstream_st* stream() const { return stream_; }

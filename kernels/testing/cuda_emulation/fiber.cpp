@@ -1,4 +1,4 @@
-// The switch of fibers. swapcontext makes a system call each time, but kernels switch at every shuffle.
+// Switches fibers. swapcontext would make a system call each time, but kernels switch at every shuffle.
 #include "fiber.h"
 
 #include <sys/mman.h>
@@ -47,13 +47,13 @@ namespace {
 
 constexpr size_t page_bytes = 4096;
 #if defined(__SANITIZE_ADDRESS__)
-// Red zones around every variable.
+// ASan puts red zones around every variable.
 constexpr size_t stack_bytes = 256 << 10;
 #else
 constexpr size_t stack_bytes = 64 << 10;
 #endif
 constexpr size_t saved_registers = 6;
-/** Stacks begin at different offsets, or all would compete for the same lines of the cache. */
+/** Stacks begin at different offsets; otherwise all would compete for the same lines of the cache. */
 constexpr size_t line_bytes = 64;
 constexpr size_t different_starts = 48;
 
@@ -73,7 +73,7 @@ void give_stack(fiber& fiber) {
 
 void prepare(fiber& fiber, void (*entry)()) {
   void** top = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
-  // The entry has no caller: unwinding ends there.
+  // The entry has no caller, so unwinding ends there.
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(entry);
   for (size_t i = 0; i < saved_registers; i++) *--top = nullptr;
@@ -93,7 +93,7 @@ void entered(fiber& self, fiber& starter) {
   size_t bytes = 0;
   __sanitizer_finish_switch_fiber(nullptr, &bottom, &bytes);
   self.fake_stack = nullptr;
-  // Remember the stack of the OS thread, which has no fiber.
+  // Remembers the stack of the OS thread, which has no fiber.
   if (starter.stack != nullptr) return;
   starter.stack = static_cast<unsigned char*>(const_cast<void*>(bottom));
   starter.stack_bytes = bytes;

@@ -7,7 +7,7 @@
 namespace sagitta::cuda::emulation {
 
 struct fiber {
-  /** The stack pointer while it does not run; its registers are saved there. */
+  /** The stack pointer while the fiber does not run; its registers are saved there. */
   void* top = nullptr;
   unsigned char* stack = nullptr;
   size_t stack_bytes = 0;
@@ -21,10 +21,10 @@ void give_stack(fiber& fiber);
 /** Makes the next switch to the fiber call `entry`, which must not return. */
 void prepare(fiber& fiber, void (*entry)());
 
-/** Switches from one fiber to another. `has_ended`: `from` will never run again. */
+/** Switches from one fiber to another. If `has_ended`, `from` will never run again. */
 void switch_fiber(fiber& from, fiber& to, bool has_ended = false);
 
-/** Must be called first by every entry. */
+/** Must be called first in every entry. */
 void entered(fiber& self, fiber& starter);
 
 }  // namespace sagitta::cuda::emulation

@@ -43,7 +43,7 @@ cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared
                     order.stream);
 }
 
-/** The device's wait of early launches; see early_launch.h. */
+/** The device's wait in early launches; see early_launch.h. */
 void await_earlier_kernels(SAGITTA_WHERE);
 
 }  // namespace sagitta::cuda::emulation

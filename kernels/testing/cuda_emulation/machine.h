@@ -25,7 +25,7 @@ struct marker {
 
 struct operation {
   std::function<void()> run;
-  /** The stream waits until this is reached; null for none. */
+  /** The stream waits until this marker is reached; null for no wait. */
   std::shared_ptr<marker> needs = nullptr;
   /** Set by the operation, even on a lost device, so that waits for it end. */
   std::shared_ptr<marker> reaches = nullptr;
@@ -34,7 +34,7 @@ struct operation {
 struct device;
 
 inline constexpr int multiprocessor_count = 2;
-/** How many blocks of a launch a multiprocessor holds at a time. */
+/** Returns how many blocks of a launch a multiprocessor holds at a time. */
 int blocks_per_multiprocessor(int threads, size_t shared_bytes);
 
 }  // namespace sagitta::cuda::emulation
@@ -56,13 +56,13 @@ struct CUevent_st {
 namespace sagitta::cuda::emulation {
 
 struct device {
-  /** The stream of calls without a stream. */
+  /** The stream of calls that do not name one. */
   CUstream_st default_stream{this, {}};
   /** In order of creation, so that a seed gives the same random order. */
   std::vector<CUstream_st*> streams{&default_stream};
   uint64_t used_bytes = 0;
   bool is_lost = false;
-  /** The limit of kernels that were allowed more than 48 KiB. */
+  /** The limits of kernels that may use more than 48 KiB. */
   std::map<const void*, size_t> shared_bytes_max;
   /** The preferred carve-outs of kernels that do not leave them to the driver. */
   std::map<const void*, int> carveouts;
@@ -77,23 +77,23 @@ struct machine {
   machine();
   std::vector<std::unique_ptr<device>> devices;
   std::map<const unsigned char*, allocation> memory;
-  /** Bytes of each allocation of pinned memory of the host, and of all of them. */
+  /** Bytes of each allocation of pinned host memory, and their sum. */
   std::map<const void*, size_t> pinned;
   uint64_t pinned_bytes = 0;
   std::set<CUevent_st*> events;
   uint64_t launch_count = 0;
   uint64_t call_count = 0;
-  /** Set by a kernel that runs: its device is lost when it ends. */
+  /** Set by a running kernel: its device is lost when it ends. */
   bool has_kernel_failed = false;
 };
 
 /** Never returns, like a call of a driver that hangs. */
 [[noreturn]] void hang();
-/** The fault of the settings: a lost device, unless it hangs or ends the process. */
+/** Applies the fault of the settings: loses the device, unless it hangs or ends the process. */
 cudaError_t strike(device& device);
 
 machine& machine_in_use();
-/** Discards the machine; the next use creates another. */
+/** Discards the machine; the next use creates another one. */
 void forget_machine();
 
 /**

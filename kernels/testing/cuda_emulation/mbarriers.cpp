@@ -23,10 +23,10 @@
 namespace sagitta::cuda::emulation {
 namespace {
 
-/** What is in the memory of an mbarrier, to see whether anything else was written there. */
+/** The content of an mbarrier's memory, by which other writes to it are detected. */
 constexpr uint64_t content = 0x6d62617272696572u;
 constexpr uint32_t copy_alignment = 16;
-/** The average number of switches between threads until a copy lands, with copies in flight. */
+/** The average number of switches between threads until a copy in flight lands. */
 constexpr uint32_t switches_per_landing = 6;
 /** The limit of the PTX ISA for the bytes that a phase expects. */
 constexpr uint64_t expected_bytes_max = (1u << 20) - 1;
@@ -39,17 +39,17 @@ struct mbarrier {
   uint32_t arrivals_left;
   /** Phases that have ended; the current one has the parity of this number. */
   uint32_t phase = 0;
-  /** Bytes that have been expected, whose copies were called, and which have landed, in all phases. */
+  /** Bytes in all phases: those expected, those of copies that were called, and those that have landed. */
   uint64_t expected_bytes = 0;
   uint64_t called_bytes = 0;
   uint64_t landed_bytes = 0;
-  /** The phase until which some thread knows that phases have ended. */
+  /** The phase up to which some thread knows that phases have ended. */
   uint32_t known_phase = 0;
   uint32_t first_thread;
-  /** The barriers that the block had passed at the fence. */
+  /** The number of barriers that the block had passed at the fence. */
   uint32_t barriers_at_fence = 0;
   bool is_fenced = false;
-  /** By thread, the parity of its last wait. */
+  /** The parity of each thread's last wait. */
   std::map<uint32_t, uint32_t> last_parity;
   std::vector<uint32_t> waiting;
 };
@@ -67,7 +67,7 @@ struct copied {
   uint32_t byte_count;
   const mbarrier* barrier;
   uint32_t phase;
-  /** What the warp that called it had waited for by then. */
+  /** What the calling warp had waited for by then. */
   uint32_t warp;
   uint32_t waits;
 };
@@ -78,7 +78,7 @@ struct mbarrier_state {
   std::map<const uint64_t*, mbarrier> mbarriers;
   std::vector<copy> in_flight;
   std::vector<copied> places;
-  /** How often each warp has waited for an mbarrier. */
+  /** How many times each warp has waited for an mbarrier. */
   uint32_t waits[warp_count_max] = {};
 };
 
@@ -104,7 +104,7 @@ bool is_in_dynamic_shared(const void* start, size_t byte_count) {
   return byte_count > 0 && all.contains(first) && all.contains(first + byte_count - 1);
 }
 
-/** The mbarrier there, ready for use by the running thread. */
+/** Returns the mbarrier at this address, ready for use by the running thread. */
 mbarrier& mbarrier_at(const uint64_t* address, const char* what, const location& where) {
   require_there(what, where);
   const auto found = state().mbarriers.find(address);
@@ -137,7 +137,7 @@ void arrive(uint64_t* address, uint32_t byte_count, const char* what, const loca
     wrong(where, "a phase that expects more than 2^20 - 1 bytes");
   }
   barrier.arrivals_left--;
-  note_arrival(barrier.number);
+  record_arrival(barrier.number);
   end_phase_if_complete(barrier);
 }
 
@@ -145,12 +145,12 @@ bool overlap(const copied& place, const unsigned char* to, uint32_t byte_count) 
   return place.to < to + byte_count && to < place.to + place.byte_count;
 }
 
-/** What the running thread's warp has waited for. */
+/** Returns what the running thread's warp has waited for. */
 uint32_t waits_so_far() {
   return state().waits[threadIdx.x / lane_count] + block_in_use().barriers_passed;
 }
 
-/** Whether what was there can have been read before. */
+/** Checks that what was there before can already have been read. */
 void check_place(const unsigned char* to, uint32_t byte_count, const location& where) {
   for (const copied& place : state().places) {
     if (!overlap(place, to, byte_count)) continue;
@@ -263,7 +263,7 @@ void mbarrier_wait(uint64_t* address, uint32_t parity, const location& where) {
     suspend("mbarrier_wait", where);
   }
   state().waits[thread / lane_count]++;
-  note_wait(barrier.number);
+  record_wait(barrier.number);
   if (barrier.known_phase >= barrier.phase) return;
   barrier.known_phase = barrier.phase;
   for ([[maybe_unused]] const copied& place : state().places) {
@@ -289,10 +289,10 @@ void copy_to_shared(void* shared, const void* from, uint32_t byte_count, uint64_
   }
   if (!is_device_memory(from, byte_count)) wrong(where, "a bulk copy of what is not device memory");
   if (barrier.called_bytes + byte_count > barrier.expected_bytes) {
-    wrong(where, "a bulk copy of more bytes than mbarrier_arrive_expect has told");
+    wrong(where, "a bulk copy of more bytes than mbarrier_arrive_expect announced");
   }
   check_place(to, byte_count, where);
-  note_async_write(to, byte_count, barrier.number, barrier.phase, where);
+  record_async_write(to, byte_count, barrier.number, barrier.phase, where);
   barrier.called_bytes += byte_count;
   std::erase_if(state().places,
                 [&](const copied& place) { return overlap(place, to, byte_count); });

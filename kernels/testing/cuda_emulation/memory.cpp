@@ -94,7 +94,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   return cudaSuccess;
 }
 
-// Does not wait for copies: ASan reports a copy after its memory was freed.
+// Does not wait for copies: ASan reports a copy to or from freed memory.
 cudaError_t cudaFreeHost(void* pointer) {
   call here;
   if (pointer == nullptr) return here.error();

@@ -1,4 +1,4 @@
-// Remembers accesses by words of four bytes, and compares each new one with them.
+// Remembers accesses per word of four bytes and compares each new access with them.
 #include "races.h"
 
 #include <dlfcn.h>
@@ -19,22 +19,22 @@ namespace {
 
 constexpr uint32_t word_bytes = 4;
 constexpr size_t page_bytes = 4096;
-/** Remembered pages of device memory beyond which those of earlier grids are forgotten. */
+/** If more pages of device memory are remembered, those of earlier grids are forgotten. */
 constexpr size_t pages_max = 4096;
 
 enum class access_kind : uint8_t { read, write, atomic, copy };
 
-/** An access of a word by a thread, or by a copy: then the thread is an mbarrier, and the time a phase. */
+/** An access to a word by a thread or a copy; for a copy, the thread is an mbarrier and the time a phase. */
 struct access {
-  /** The number of its block since the start of the process; 0 for no access. */
+  /** The number of its block since the start of the process; 0 if there is no access. */
   uint32_t block = 0;
-  /** The barriers that the block had passed, and the thread's own time between them. */
+  /** The number of barriers that the block had passed, and the thread's own time since the last one. */
   uint32_t barriers = 0;
   uint32_t time = 0;
-  /** The address of the code, from the start of the program. */
+  /** The address of the code, relative to the start of the program. */
   uint32_t code = 0;
   uint16_t thread = 0;
-  /** A bit for each byte of the word. */
+  /** One bit for each byte of the word. */
   uint8_t bytes = 0;
   access_kind kind = access_kind::read;
 };
@@ -46,7 +46,7 @@ struct word {
 
 using page = std::array<word, page_bytes / word_bytes>;
 
-/** What a synchronisation orders: a thread's accesses until then, its block's before the last barrier. */
+/** What a synchronisation orders: a thread's accesses until then, and its block's before the last barrier. */
 struct horizon {
   uint32_t barriers;
   uint32_t time;
@@ -54,11 +54,11 @@ struct horizon {
 /** By block and thread. */
 using horizons = std::map<std::pair<uint32_t, uint32_t>, horizon>;
 
-/** What comes before, in a block: accesses of its threads, and phases of its mbarriers. */
+/** What comes before, within a block: accesses of its threads, and phases of its mbarriers. */
 struct clock {
-  /** By thread, the time until which. */
+  /** For each thread, the time until which its accesses come before. */
   std::vector<uint32_t> times;
-  /** By mbarrier, how many phases have ended. */
+  /** For each mbarrier, the number of phases that have ended. */
   std::vector<uint32_t> phases;
 
   void add(const clock& more) {
@@ -71,7 +71,7 @@ struct clock {
   }
 };
 
-/** Where something is, for messages. */
+/** A location in memory, for messages. */
 struct place {
   const char* memory;
   size_t offset;
@@ -81,18 +81,21 @@ struct place {
 
 struct race_state {
   uint32_t number;
-  /** times[thread][lane]: how far it knows the times of the lanes of its warp, and its own time. */
+  /**
+   * times[thread][lane]: the times of the warp's lanes up to which the thread is ordered after them, and
+   * its own time.
+   */
   std::array<std::array<uint32_t, lane_count>, lane_count * warp_count_max> times;
-  /** A thread's fences of the asynchronous proxy, in order. */
+  /** The fences of the asynchronous proxy by each thread, in order. */
   std::array<std::vector<horizon>, lane_count * warp_count_max> async_fences;
-  /** Accesses that come before whatever the block does from now on. */
+  /** Accesses that come before everything the block does from now on. */
   horizons known;
-  /** A thread's last __threadfence, and what it has seen released by atomic operations since. */
+  /** Each thread's last __threadfence, and what it has since seen released by atomic operations. */
   std::map<uint32_t, horizon> fences;
   std::map<uint32_t, horizons> seen;
-  /** By thread: what it knows by mbarriers. Empty where the block has none. */
+  /** For each thread, what it knows from mbarriers. Empty if the block has none. */
   std::vector<clock> by_mbarriers;
-  /** By mbarrier: what comes before the end of the current phase, and of the last one. */
+  /** For each mbarrier, what comes before the end of the current phase, and of the last one. */
   std::vector<clock> arriving;
   std::vector<clock> ended;
   std::vector<word> dynamic_words;
@@ -105,15 +108,15 @@ namespace {
 
 bool has_hooks = false;
 uint32_t last_block = 0;
-/** The first block of the running grid: what older ones did comes before. */
+/** The first block of the running grid; accesses of earlier blocks come before. */
 uint32_t first_block = 1;
 std::unordered_map<uintptr_t, std::unique_ptr<page>> pages;
-/** What was released by atomic operations of the running grid, by address. */
+/** What atomic operations of the running grid have released, by address. */
 std::map<const void*, horizons> released;
 
 race_state& state() { return *block_in_use().races; }
 
-/** Whether the thread that runs knows that this comes before. */
+/** Whether the running thread knows that this access comes before. */
 bool is_before(const access& earlier) {
   const block& here = block_in_use();
   const race_state& own = *here.races;
@@ -128,7 +131,7 @@ bool is_before(const access& earlier) {
       if (earlier.thread < times.size() && earlier.time <= times[earlier.thread]) return true;
     }
     if (earlier.barriers < here.barriers_passed || earlier.thread == threadIdx.x) return true;
-    // All lanes know of the end of a wgmma of their warp.
+    // All lanes know that a wgmma of their warp has ended.
     if (earlier.thread / lane_count == threadIdx.x / lane_count &&
         (earlier.code == 0 ||
          own.times[threadIdx.x][earlier.thread % lane_count] >= earlier.time)) {
@@ -147,7 +150,7 @@ bool is_before(const access& earlier) {
   return false;
 }
 
-/** The source lines of code, from inlined functions outwards, if there is a tool that finds them. */
+/** Returns the source lines of code, from inlined functions outwards, if there is a tool that finds them. */
 std::string lines_of(uint32_t code) {
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&is_instrumented), &self) == 0) return "?";
@@ -190,7 +193,7 @@ bool conflict(const access& earlier, const access& now) {
   return may_race && (earlier.bytes & now.bytes) != 0 && !is_before(earlier);
 }
 
-void note_word(word& word, const access& now, const place& at) {
+void record_word(word& word, const access& now, const place& at) {
   if (conflict(word.write, now)) report(at, word.write, now);
   if (now.kind != access_kind::read) {
     if (conflict(word.read, now)) report(at, word.read, now);
@@ -200,7 +203,7 @@ void note_word(word& word, const access& now, const place& at) {
   }
 }
 
-/** What is remembered of a word, and where it is. */
+/** The remembered accesses to a word, and the word's location. */
 struct word_found {
   word* kept;
   place at;
@@ -233,7 +236,7 @@ word_found word_at(const unsigned char* address) {
       is_dynamic
           ? word_of(own.dynamic_words, dynamic_shared_range(), address, "dynamic shared memory")
           : word_of(own.static_words, static_shared_memory(), address, "shared memory");
-  // Those of an earlier block in the same place are of other memory.
+  // Accesses of an earlier block in the same slot are to other memory.
   for (access* const each : {&found.kept->write, &found.kept->read}) {
     if (each->block != own.number) *each = {};
   }
@@ -245,7 +248,10 @@ bool is_part_of(const unsigned char* address, const auto& object) {
   return static_cast<size_t>(address - start) < sizeof object;
 }
 
-/** Whether threads share the memory: not what belongs to a thread, to the emulation or to the host. */
+/**
+ * Whether threads share the memory, so that it belongs neither to one thread nor to the emulation or the
+ * host.
+ */
 bool is_shared_or_global(const unsigned char* address) {
   const fiber& own = block_in_use().fibers[threadIdx.x];
   if (memory_range{own.stack, own.stack_bytes}.contains(address)) return false;
@@ -276,13 +282,13 @@ void note(const unsigned char* address, size_t bytes, access_kind kind, const vo
     const size_t within = reinterpret_cast<uintptr_t>(address) % word_bytes;
     const size_t here = std::min(bytes, word_bytes - within);
     now.bytes = static_cast<uint8_t>(((1u << here) - 1) << within);
-    note_word(*found.kept, now, found.at);
+    record_word(*found.kept, now, found.at);
     address += here;
     bytes -= here;
   }
 }
 
-/** The compiler calls functions of the standard library that are instrumented in other files. */
+/** Set because the compiler calls functions of the standard library that are instrumented in other files. */
 bool is_inside_hook = false;
 
 void on_access(const void* memory, size_t bytes, access_kind kind, const void* code) {
@@ -310,8 +316,8 @@ void add(horizons& to, const horizons& more) {
   for (const auto& [by, until] : more) to[by] = until;
 }
 
-/** Releases what comes before the thread's last fence, and sees what others have released. */
-void note_order(const void* address) {
+/** Releases what comes before the thread's last fence, and acquires what others have released. */
+void record_order(const void* address) {
   race_state& own = state();
   const auto fence = own.fences.find(threadIdx.x);
   if (fence == own.fences.end() && released.empty()) return;
@@ -336,7 +342,7 @@ void start_races(block& block) {
     block.races = nullptr;
     return;
   }
-  // The words of earlier blocks stay, and are told from the block's own by their number.
+  // The words of earlier blocks stay; their block number distinguishes them from the block's own.
   if (block.races == nullptr) block.races = std::make_shared<race_state>();
   race_state& own = *block.races;
   own.number = ++last_block;
@@ -382,7 +388,7 @@ void order_lanes(uint32_t warp, unsigned mask) {
 
 void order_block() {
   if (block_in_use().races == nullptr || state().by_mbarriers.empty()) return;
-  // What threads of the block have accessed is known by the number of barriers.
+  // The number of barriers tells what threads of the block have accessed.
   std::vector<uint32_t> phases;
   for (const clock& known : state().by_mbarriers) clock::add(phases, known.phases);
   for (clock& known : state().by_mbarriers) known.phases = phases;
@@ -396,7 +402,7 @@ void add_mbarrier() {
   own.ended.emplace_back();
 }
 
-void note_arrival(uint32_t mbarrier) {
+void record_arrival(uint32_t mbarrier) {
   if (block_in_use().races == nullptr) return;
   race_state& own = state();
   clock& arriving = own.arriving[mbarrier];
@@ -420,7 +426,7 @@ void end_phase(uint32_t mbarrier, uint32_t ended) {
   now.phases[mbarrier] = ended;
 }
 
-void note_wait(uint32_t mbarrier) {
+void record_wait(uint32_t mbarrier) {
   if (block_in_use().races == nullptr) return;
   state().by_mbarriers[threadIdx.x].add(state().ended[mbarrier]);
 }
@@ -429,7 +435,7 @@ void begin_atomic(const void* address, size_t bytes) {
   maybe_yield();
   if (block_in_use().races == nullptr) return;
   on_access(address, bytes, access_kind::atomic, __builtin_return_address(0));
-  note_order(address);
+  record_order(address);
 }
 
 void fence_memory() {
@@ -482,7 +488,7 @@ void check_async_access(const char* what, const unsigned char* from, size_t byte
   }
 }
 
-void note_async_read(const unsigned char* from, size_t bytes) {
+void record_async_read(const unsigned char* from, size_t bytes) {
   if (block_in_use().races == nullptr) return;
   access read;
   read.block = state().number;
@@ -492,11 +498,11 @@ void note_async_read(const unsigned char* from, size_t bytes) {
   read.bytes = (1u << word_bytes) - 1;
   for (size_t at = 0; at < bytes; at += word_bytes) {
     const word_found found = word_at(from + at);
-    note_word(*found.kept, read, found.at);
+    record_word(*found.kept, read, found.at);
   }
 }
 
-void note_async_write(const unsigned char* to, size_t bytes, uint32_t mbarrier, uint32_t phase,
+void record_async_write(const unsigned char* to, size_t bytes, uint32_t mbarrier, uint32_t phase,
                       const location& where) {
   if (block_in_use().races == nullptr) return;
   check_async_access("a bulk copy", to, bytes, where);
@@ -508,13 +514,13 @@ void note_async_write(const unsigned char* to, size_t bytes, uint32_t mbarrier, 
   write.kind = access_kind::copy;
   for (size_t at = 0; at < bytes; at += word_bytes) {
     const word_found found = word_at(to + at);
-    note_word(*found.kept, write, found.at);
+    record_word(*found.kept, write, found.at);
   }
 }
 
 }  // namespace sagitta::cuda::emulation
 
-// What the compiler calls. Names and parameters are those of ThreadSanitizer.
+// The functions that the compiler calls. Names and parameters are those of ThreadSanitizer.
 using sagitta::cuda::emulation::access_kind;
 using sagitta::cuda::emulation::on_access;
 
@@ -548,7 +554,7 @@ extern "C" void __tsan_read_range(void* address, size_t bytes) {
 extern "C" void __tsan_write_range(void* address, size_t bytes) {
   on_access(address, bytes, access_kind::write, __builtin_return_address(0));
 }
-// Tables of virtual functions are of the host's code.
+// Tables of virtual functions belong to the host's code.
 extern "C" void __tsan_vptr_update(void*, void*) {}
 extern "C" void __tsan_vptr_read(void*) {}
 extern "C" void __tsan_func_entry(void*) {}

@@ -134,7 +134,7 @@ void call::finish(CUstream_st& stream) {
   run_until([&] { return stream.waiting.empty(); }, &stream);
 }
 
-/** The fault of the settings, at a launch. */
+/** Applies the fault of the settings at a launch. */
 static cudaError_t strike_launch(call& here, device& device) {
   switch (current_settings().kind) {
     case fault::memory: return cudaErrorMemoryAllocation;
@@ -144,7 +144,7 @@ static cudaError_t strike_launch(call& here, device& device) {
   }
 }
 
-/** A multiprocessor changes the share of shared memory only when it is empty: nothing can start early. */
+/** A multiprocessor changes the share of shared memory only when it is empty, so nothing could start early. */
 static void require_same_carveout(const grid_launch& launch, const device& device,
                                   CUstream_st& stream) {
   const auto preferred = device.carveouts.find(launch.kernel);

@@ -1,29 +1,29 @@
-// The settings of the emulated machine, from the environment, and its random numbers. The names start
-// with SAGITTA_TEST_, which the server does not take for its own settings.
+// The settings of the emulated machine, from the environment, and its random numbers. The names start with
+// SAGITTA_TEST_, which the server does not take for its own settings.
 //
 //   SAGITTA_TEST_EMULATED_DEVICES         number of devices (1); 0 is a machine without a device
 //   SAGITTA_TEST_EMULATED_CAPABILITY      90 for compute capability 9.0 (90)
 //   SAGITTA_TEST_EMULATED_MEMORY          bytes of each device (256 MiB)
-//   SAGITTA_TEST_EMULATED_PINNED_MEMORY   bytes that the host lets be pinned at a time (all)
-//   SAGITTA_TEST_EMULATED_FAULT           what happens then: lost (default), lost-in-kernel, memory, hang,
+//   SAGITTA_TEST_EMULATED_PINNED_MEMORY   bytes that the host can pin at a time (all)
+//   SAGITTA_TEST_EMULATED_FAULT           kind of fault: lost (default), lost-in-kernel, memory, hang,
 //                                         hang-in-kernel, killed; or lost-at-wgmma: the device fails whenever
 //                                         a kernel executes this instruction
-//   SAGITTA_TEST_EMULATED_FAULT_AFTER     the launch, counted from 1, at which it happens (0: never)
-//   SAGITTA_TEST_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
-//                                         hang and killed
-//   SAGITTA_TEST_EMULATED_FAULT_FILE      a file that a test writes when a fault is to happen, as
+//   SAGITTA_TEST_EMULATED_FAULT_AFTER     number of the launch at which it happens, from 1 (0: never)
+//   SAGITTA_TEST_EMULATED_FAULT_AT_CALL   number of the runtime call at which it happens, from 1 (0: never); for
+//                                         lost, hang and killed
+//   SAGITTA_TEST_EMULATED_FAULT_FILE      a file that a test writes to cause a fault, such as
 //                                         "hang launch 3" or "killed call 1", counted from then on; the
 //                                         process of an open device that reads it removes it
-//   SAGITTA_TEST_EMULATED_PATIENCE        how many times as long a call of the addon may make no progress
+//   SAGITTA_TEST_EMULATED_PATIENCE        factor on the time that a call of the addon may make no progress
 //                                         (1): the emulation is slow on a busy machine
-//   SAGITTA_TEST_EMULATED_BLOCKS          how many blocks of a grid are resident at most (4), within what
-//                                         the multiprocessors have room for; 1 runs one block after another
-//   SAGITTA_TEST_EMULATED_ACCESSES        in programs whose kernels are instrumented (races.h): after how
-//                                         many accesses of memory, on average, another thread may run (24);
+//   SAGITTA_TEST_EMULATED_BLOCKS          maximum number of resident blocks of a grid (4), within the room
+//                                         of the multiprocessors; 1 runs one block after another
+//   SAGITTA_TEST_EMULATED_ACCESSES        in programs whose kernels are instrumented (races.h): the average
+//                                         number of memory accesses until another thread may run (24);
 //                                         0: never
 //   SAGITTA_TEST_EMULATED_WHOLE_CHECK     1: a device that is opened checks its kernels with every batch, as
-//                                         a GPU does, and not with the first of each kernel only (0)
-//   SAGITTA_TEST_EMULATED_RACES           0: races are not looked for there (1)
+//                                         a GPU does, rather than only with the first one per kernel (0)
+//   SAGITTA_TEST_EMULATED_RACES           0: races are not detected in these programs (1)
 //   SAGITTA_TEST_EMULATION_SEED           seed of every random order (random); failures print it
 #pragma once
 
@@ -55,14 +55,14 @@ struct settings {
 /** Reads the environment. Ends the process if a value is not a number. */
 settings settings_of_environment();
 
-/** The settings since the first call of the runtime or the last restart. */
+/** The settings since the first call of the runtime or since the last restart. */
 const settings& current_settings();
 
-/** Makes the fault happen at that launch or call, counted from now on; 0 for never. */
+/** Makes the fault happen at this launch or call, counted from now on; 0 for never. */
 void arm_fault(fault kind, uint64_t launch, uint64_t call);
 /** Limits the bytes that can be pinned from now on. */
 void limit_pinned(uint64_t bytes);
-/** Arms the fault of the file, if there is one; at each call. */
+/** Arms the fault of the file, if there is one; called at each runtime call. */
 void read_fault_file();
 /** Launches and calls since the start or the last `arm_fault`. */
 uint64_t launches_so_far();

@@ -63,7 +63,7 @@ struct issued {
   uint32_t rows[lane_count][4];
   uint64_t descriptor;
   bool keep;
-  /** The columns, if they were read at the call; otherwise they are read at the wait. */
+  /** The columns if they were read at the call; otherwise they are read at the wait. */
   std::optional<std::vector<int8_t>> columns;
   /** The number of its commit group, from 1; 0 before the commit. */
   uint64_t group = 0;
@@ -73,7 +73,7 @@ struct warp_state {
   std::list<issued> queue;
   uint64_t committed = 0;
   bool is_fenced = false;
-  /** The number of wgmma that it has called; those of a warpgroup must be equal. */
+  /** The number of wgmma called by this warp, which must be equal for the warps of a warpgroup. */
   uint64_t begun = 0;
 };
 
@@ -90,14 +90,14 @@ struct last_read {
 
 }  // namespace
 
-/** What a block's tensor cores have to do. */
+/** The pending work of a block's tensor cores. */
 struct tensor_core_state {
   warp_state warps[warp_count_max];
   /** The calls of the first warp of each warpgroup. */
   std::vector<likeness> sequences[warp_count_max / 4];
-  /** What the last wgmma read by each descriptor, and the fences before the barrier before it. */
+  /** What the last wgmma read by each descriptor, and the fences before the barrier that preceded it. */
   std::map<uint64_t, last_read> last_reads;
-  /** Fences so far, and those before the barrier before the last one. */
+  /** The number of fences so far, and of those before the barrier that preceded the last barrier. */
   uint32_t fence_count = 0;
   uint32_t barriers_of_last_fence = 0;
   uint32_t fence_count_before = 0;
@@ -107,7 +107,7 @@ namespace {
 
 tensor_core_state& state() { return *block_in_use().tensor_cores; }
 
-/** The number of fences that a barrier has followed. */
+/** Returns the number of fences that were followed by a barrier. */
 uint32_t fences_before_barrier() {
   const bool has_barrier = state().barriers_of_last_fence < block_in_use().barriers_passed;
   return has_barrier ? state().fence_count : state().fence_count_before;
@@ -161,8 +161,9 @@ std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, con
 }
 
 /**
- * Checks for data written without a fence before it is read, which may be stale on a device: by thread
- * where kernels are instrumented, elsewhere whether any thread has called it before the last barrier.
+ * Detects data that was written without a fence before it is read, which may be stale on a device. Where
+ * kernels are instrumented, each thread is checked; elsewhere, whether any thread has called the fence
+ * before the last barrier.
  */
 void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const location& where) {
   visit_columns(descriptor, static_cast<uint32_t>(columns.size() / depth), where,
@@ -250,7 +251,7 @@ void run_wgmma(unsigned, void* const* operands) {
   std::vector<int8_t> columns = read_columns(first.descriptor, first.column_count, *first.where);
   check_fences(first.descriptor, columns, *first.where);
   issued& next = warp.queue.emplace_back();
-  // Its own entry in the queue has no sums yet.
+  // Its own entry in the queue does not have sums yet.
   warp.queue.back().sums = std::make_shared<accumulators>();
   next.sums->sums[0] = nullptr;
   next.sums = accumulators_of(warp, operands);
@@ -269,7 +270,7 @@ void complete(issued& done, const location& where) {
   const uint32_t sum_count = sums.column_count / 2;
   if (!done.columns) done.columns = read_columns(done.descriptor, sums.column_count, where);
   visit_columns(done.descriptor, sums.column_count, where, [](uint32_t, uint32_t, uint32_t offset) {
-    note_async_read(dynamic_shared_memory() + offset, 16);
+    record_async_read(dynamic_shared_memory() + offset, 16);
   });
   for (uint32_t column = 0; column < sums.column_count; column++) {
     for (uint32_t k = 0; k < depth; k++) {

@@ -1,6 +1,6 @@
 // What the threads of a block share: indexes, barriers, exchanges between the lanes of a warp, and atomics.
-// At every synchronisation other threads and blocks may run, in random order. A deadlock ends the process with a
-// message of where each thread waits.
+// At every synchronisation other threads and blocks may run, in random order. A deadlock ends the process
+// with a message that says where each thread waits.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ namespace sagitta::cuda::emulation {
 
 using location = std::source_location;
 
-/** An operation of the lanes of a warp: run once, with a pointer from each lane of the mask. */
+/** An operation of the lanes of a warp, which is run once, with a pointer from each lane of the mask. */
 struct collective {
   const char* name;
   void (*run)(unsigned mask, void* const* operands);
@@ -35,10 +35,10 @@ enum class barrier { plain, any, count };
 /** Waits for all threads of the block that have not returned; counts those whose predicate is set. */
 int meet_block(barrier barrier, bool predicate, const location& where);
 
-/** Sometimes lets other threads run first, where a device might. */
+/** Lets other threads run first, at random, where a device might. */
 void maybe_yield();
 
-/** The start of an atomic operation: may yield, and is told from a plain access (races.h). */
+/** The start of an atomic operation, which may yield and is distinguished from a plain access (races.h). */
 void begin_atomic(const void* address, size_t bytes);
 /** __threadfence and __threadfence_block. */
 void fence_memory();
@@ -54,7 +54,7 @@ T* dynamic_shared() {
   return reinterpret_cast<T*>(dynamic_shared_memory());
 }
 
-/** A value for another lane, and then the value from another lane. */
+/** A value for another lane, replaced by the value from another lane. */
 struct exchange {
   uint64_t value;
   unsigned source;
@@ -96,7 +96,7 @@ __attribute__((noinline, no_sanitize("thread"))) void store_atomically(T* addres
   *address = value;
 }
 
-// Inlined, so that messages tell where the kernel calls it.
+// Inlined, so that messages say where the kernel calls it.
 template <class T, class F>
 __forceinline__ T replace(T* address, F next) {
   begin_atomic(address, sizeof(T));
@@ -205,7 +205,7 @@ __forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address,
                                            [value](T old) { return old < value ? old : value; });
 }
-/** Counts from 0 to `last`, and begins again. */
+/** Counts from 0 to `last`, then starts again. */
 __forceinline__ unsigned atomicInc(unsigned* address, unsigned last) {
   return sagitta::cuda::emulation::replace(
       address, [last](unsigned old) { return old >= last ? 0 : old + 1; });

@@ -1,4 +1,4 @@
-// The checksum of any bytes, in two parts, is that of the definition, bit by bit.
+// The checksum of arbitrary bytes, computed in two parts, equals the definition, computed bit by bit.
 
 #include <cstdint>
 
@@ -18,7 +18,7 @@ uint32_t by_definition(const uint8_t* bytes, size_t byte_length) {
 
 }  // namespace
 
-/** The first two bytes say where the parts meet. */
+/** The first two bytes determine where the parts meet. */
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t byte_length) {
   if (byte_length < 2 || !sagitta::files::has_crc32()) return 0;
   const uint8_t* const bytes = data + 2;

@@ -1,5 +1,5 @@
-// Any bytes as JSON text: the reader of vectors stays within them, what it finds is consistent, and each number has
-// the bits that the C library gives it. The first byte chooses the options.
+// Reads arbitrary bytes as JSON text: the reader of vectors stays within them, its result is consistent,
+// and each number has the bits that the C library gives it. The first byte chooses the options.
 
 #include <bit>
 #include <cmath>
@@ -18,7 +18,7 @@ using sagitta::json::cut_vectors;
 using sagitta::json::options;
 using sagitta::json::vectors;
 
-/** The length of the JSON number that the text begins with; 0 for none. */
+/** Returns the length of the JSON number that the text begins with; 0 if there is none. */
 size_t number_length(const std::string& text) {
   size_t at = 0;
   const auto is_digit = [&] { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
@@ -54,7 +54,7 @@ void check_number(const char* begin, const char* end) {
   if (stop == nullptr) {
     if (length == 0) return;
     const double wide = std::strtod(text.substr(0, length).c_str(), nullptr);
-    // Numbers beyond float64, in both directions, are left to the general parser.
+    // Very large and very small numbers are left to the general parser.
     const bool is_extreme = std::abs(wide) > std::numeric_limits<float>::max() || std::abs(wide) < 1e-300;
     fuzz::require(is_extreme, "a number is refused");
     return;
@@ -80,7 +80,7 @@ void check_vectors(std::string_view text, uint8_t choice) {
   }
   fuzz::require(element_count == found.values.size(), "the lengths are wrong");
   for (const float value : found.values) fuzz::require(std::isfinite(value), "a value is not finite");
-  // Each vector took three bytes or more, and left one.
+  // Each vector took up at least three bytes and left one.
   fuzz::require(found.rest.size() + 2 * found.lengths.size() <= text.size(), "too much is left");
 }
 

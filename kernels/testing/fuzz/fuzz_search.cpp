@@ -1,5 +1,6 @@
-// Any values, encoded and searched on every target of the processor, with the hits of brute force. The first bytes
-// choose the shape and what else is random; the others are the values of rows, as the upper halves of float32.
+// Encodes and searches arbitrary values on every target of the processor and compares the hits with brute
+// force. The first bytes choose the shape and other random choices; the rest are row values, as the upper
+// halves of float32.
 
 #include <bit>
 #include <cmath>
@@ -22,7 +23,7 @@ void fill(check::rows& rows, const uint8_t* data, size_t byte_length) {
     uint16_t half = 0;
     std::memcpy(&half, data + 2 * i, sizeof half);
     const auto value = std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-    // Rows are finite: who calls the kernels has checked that.
+    // Rows are finite: callers of the kernels have checked that.
     if (std::isfinite(value)) rows.values[i] = value;
   }
   rows.encode();

@@ -1,6 +1,6 @@
 // Compares the operations of a whole thread block on a list (cuda/block_select.h) with the standard
-// library, with both numbers of threads that launches use: the emulation of searches takes 256 for
-// nearly all lists, devices take 1,024 for few.
+// library, with both numbers of threads that launches use: the emulation of searches takes 256 for nearly
+// all lists, devices take 1,024 for few.
 #include <algorithm>
 #include <vector>
 
@@ -24,7 +24,7 @@ struct block_parameters {
   candidate_score* scores;
   uint32_t count;
   uint32_t k;
-  /** [threads]: the sum of the numbers of the threads before. */
+  /** [threads]: the sum of the numbers of the threads before each one. */
   uint32_t* sums;
   select_result* result;
 };
@@ -54,7 +54,7 @@ void test_with(uint32_t threads, uint32_t count, uint32_t k) {
   std::vector<float> sums_of_some;
   std::vector<double> all_scores;
   for (uint32_t i = 0; i < count; i++) {
-    // Few different values, so that many tie.
+    // Few different values, so that many are equal.
     rows[i] = {i, static_cast<int32_t>(mixed(i) % 2001) - 1000};
     scores[i].score = static_cast<double>(static_cast<int64_t>(mixed(i + count) % 997) - 500) / 8;
     if (i % 5 != 0) sums_of_some.push_back(static_cast<float>(rows[i].sum));

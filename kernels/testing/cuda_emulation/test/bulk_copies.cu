@@ -18,7 +18,7 @@ constexpr uint32_t ring_shared_bytes = 128 + stage_count * stage_words * sizeof(
 struct ring_parameters {
   /** [part_count, stage_words] */
   const uint32_t* values;
-  /** [blocks, readers]: of word i of each part, reader i % readers adds the value times the part's number. */
+  /** [blocks, readers]: reader i % readers adds word i of each part times the part's number. */
   uint32_t* sums;
   uint32_t part_count;
 };

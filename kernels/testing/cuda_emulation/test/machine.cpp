@@ -1,5 +1,5 @@
-// Tests of the emulated host side: streams that run late and in any order that events allow, the memory
-// budget, and devices that are missing or lost.
+// Tests of the emulated host: streams that run late and in any order that events allow, the memory budget,
+// and devices that are missing or lost.
 #include <vector>
 
 #include "../settings.h"
@@ -38,7 +38,7 @@ cudaEvent_t new_event() {
   return event;
 }
 
-/** Nothing runs before a wait, so that reusing a buffer too early is detected. */
+/** Nothing runs before a wait, so that premature reuse of a buffer is detected. */
 void test_laziness() {
   emulation::restart(with_seed(1));
   const cudaStream_t stream = new_stream();
@@ -50,14 +50,14 @@ void test_laziness() {
   require_success(launch(add_one, dim3(1), 32, 0, stream, add_parameters{on_device, 1}), "launch");
   require_success(cudaMemcpyAsync(&found, on_device, 4, cudaMemcpyDeviceToHost, stream), "copy");
   given = 41;
-  require(found == 0, "work was done before anybody waited");
+  require(found == 0, "work was done before a wait");
   require_success(cudaStreamSynchronize(stream), "wait");
-  require(found == 42, "a copy did not see its buffer as it was when somebody waited", found);
+  require(found == 42, "a copy did not see its buffer as it was at the wait", found);
   require_success(cudaStreamDestroy(stream), "cudaStreamDestroy");
   require_success(cudaFree(on_device), "cudaFree");
 }
 
-/** What another stream reads, with or without an event in between. */
+/** Returns what another stream reads, with or without an event in between. */
 uint32_t read_elsewhere(uint64_t seed, bool is_ordered) {
   emulation::restart(with_seed(seed));
   const cudaStream_t writer = new_stream();
@@ -103,7 +103,7 @@ void test_memory() {
   require_success(cudaMalloc(&first, 700 << 10), "cudaMalloc");
   require(reinterpret_cast<uintptr_t>(first) % 256 == 0, "alignment of cudaMalloc");
   require(first[12345] == 0xcd, "fresh memory is poisoned");
-  require(cudaMalloc(&second, 400 << 10) == cudaErrorMemoryAllocation, "more than there is");
+  require(cudaMalloc(&second, 400 << 10) == cudaErrorMemoryAllocation, "more memory than the device has");
   require(cudaPeekAtLastError() == cudaErrorMemoryAllocation, "the last error is kept");
   require(cudaGetLastError() == cudaErrorMemoryAllocation, "the last error is given");
   require(cudaGetLastError() == cudaSuccess, "the last error is forgotten");
@@ -117,7 +117,7 @@ void test_memory() {
           "a copy in the wrong direction");
   require_success(cudaFree(first), "cudaFree");
   require(cudaFree(first) == cudaErrorInvalidValue, "what is free is freed again");
-  require_success(cudaMalloc(&second, 1000 << 10), "what is free can be had again");
+  require_success(cudaMalloc(&second, 1000 << 10), "freed memory can be allocated again");
   require_success(cudaFree(second), "cudaFree");
 }
 
@@ -132,7 +132,7 @@ void test_pinned_memory() {
   require(cudaGetLastError() == cudaErrorMemoryAllocation, "the last error");
   require_success(cudaFreeHost(first), "cudaFreeHost");
   require(cudaFreeHost(first) == cudaErrorInvalidValue, "what is free is freed again");
-  require_success(cudaMallocHost(&second, 400 << 10), "what is free can be pinned again");
+  require_success(cudaMallocHost(&second, 400 << 10), "freed memory can be pinned again");
   emulation::limit_pinned(0);
   require(cudaMallocHost(&first, 1) == cudaErrorMemoryAllocation, "a lower limit");
   require_success(cudaFreeHost(second), "cudaFreeHost");

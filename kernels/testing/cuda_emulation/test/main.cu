@@ -1,6 +1,6 @@
 // Tests of the platform of the kernels: the emulation on the CPU, or CUDA on a device.
 //
-//   platform-test [--time | --least]    --least leaves out the tests that only an emulation has
+//   platform-test [--time | --least]    --least leaves out the tests that only apply to the emulation
 //
 // Exits with 77 without a device.
 #include <cstring>

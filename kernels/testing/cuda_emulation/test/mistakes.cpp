@@ -78,7 +78,7 @@ enum class copy_mistake {
   overwritten,
 };
 
-/** Thread 0 copies three times, the others read; without mistakes except for one. */
+/** Thread 0 copies three times and the others read, correctly except for one mistake. */
 template <copy_mistake made>
 __global__ void misuse_copies(mistake p) {
   alignas(16) static uint32_t of_host[64];
@@ -98,7 +98,7 @@ __global__ void misuse_copies(mistake p) {
   }
   if (made != copy_mistake::no_barrier) __syncthreads();
   else __syncwarp();
-  // Other warps would come to the mbarrier before it is there.
+  // Other warps would reach the mbarrier before it is there.
   if (made == copy_mistake::no_barrier && threadIdx.x >= 32) return;
   for (uint32_t round = 0; round < 3; round++) {
     if (threadIdx.x == 0) {
@@ -120,7 +120,7 @@ __global__ void misuse_copies(mistake p) {
   }
 }
 
-/** Nobody waits for the copy. */
+/** No thread waits for the copy. */
 [[maybe_unused]] __global__ void read_without_wait(mistake p) {
   uint8_t* const shared = dynamic_shared<uint8_t>();
   auto* const full = reinterpret_cast<uint64_t*>(shared);
@@ -151,7 +151,7 @@ void test_copy_mistakes() {
   expect(misuse_copies<odd_target>, "a bulk copy whose addresses are not multiples of 16");
   expect(misuse_copies<from_host>, "a bulk copy of what is not device memory");
   expect(misuse_copies<beyond_shared>, "a bulk copy to what is not dynamic shared memory");
-  expect(misuse_copies<more_bytes>, "a bulk copy of more bytes than mbarrier_arrive_expect has told");
+  expect(misuse_copies<more_bytes>, "a bulk copy of more bytes than mbarrier_arrive_expect announced");
   expect(misuse_copies<fewer_bytes>, "lacks 0 of 1 arrivals and 16 bytes in phase 0");
   expect(misuse_copies<same_place>, "a second bulk copy to the same place");
   expect(misuse_copies<same_parity>, "twice for the same parity");
@@ -163,7 +163,7 @@ void test_copy_mistakes() {
 #endif
 }
 
-/** Launched early: without a wait, with one behind a barrier, and with one behind a write. */
+/** Launched early: without a wait, with a wait behind a barrier, and with a wait behind a write. */
 template <int which>
 __global__ void wait_late(mistake p) {
   if (which == 1) __syncthreads();

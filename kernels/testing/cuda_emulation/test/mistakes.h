@@ -15,18 +15,21 @@ struct mistake {
 
 inline constexpr size_t usual_shared_bytes = 8192;
 
-/** An early launch follows a kernel that was preloaded, as the kernel itself is unless it is unprepared. */
+/**
+ * An early launch follows a preloaded kernel; the launched kernel is preloaded, too, unless it is
+ * unprepared.
+ */
 enum class launch_kind { ordinary, early, early_unprepared };
 
 /**
- * Runs two blocks of 128 threads in a process. Returns what it wrote; "nothing was found" is in front if it
- * ended normally.
+ * Runs two blocks of 128 threads in a process. Returns what the process wrote, preceded by "nothing was
+ * found" if it ended normally.
  */
 std::string last_words(void (*kernel)(mistake), const sagitta::cuda::emulation::settings& wanted,
                        size_t shared_bytes = usual_shared_bytes,
                        launch_kind kind = launch_kind::ordinary);
 
-/** Requires these words and the seed in the last words, for several seeds. */
+/** Requires the last words to contain these words and the seed, for several seeds. */
 void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes = usual_shared_bytes,
             launch_kind kind = launch_kind::ordinary);
 

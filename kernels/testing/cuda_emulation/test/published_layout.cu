@@ -1,4 +1,4 @@
-// The layouts of matrices by the PTX ISA, "Matrix Fragments for mma.m16n8k32", "Register Fragments" of
+// The layouts of matrices in the PTX ISA: "Matrix Fragments for mma.m16n8k32", "Register Fragments" of
 // wgmma .m64nNk32, and "Asynchronous Warpgroup Level Matrix Shared Memory Layout". Everything here is
 // transcribed from the formulas and tables of these sections: nothing of the kernels' encoders, of
 // wgmma_descriptor or of the emulation's model is used to place or to find an element.
@@ -52,7 +52,7 @@ __host__ __device__ element place_of_d(uint32_t lane, uint32_t i) {
 
 constexpr uint32_t depth = 32;
 
-/** Any matrices: [16 or 64, 32] u8 and [columns, 32] s8. */
+/** Arbitrary matrices: [16 or 64, 32] u8 and [columns, 32] s8. */
 __host__ __device__ uint8_t a_at(uint32_t row, uint32_t k) {
   return static_cast<uint8_t>(mixed(row * depth + k));
 }
@@ -77,7 +77,7 @@ __device__ void fill_a(uint32_t (&registers)[4], uint32_t first_row) {
 struct published_parameters {
   /** [rows, columns] */
   int32_t* sums;
-  /** For wgmma: bytes between groups of eight columns, and of the start of the matrix. */
+  /** For wgmma: the bytes between groups of eight columns, and the offset of the start of the matrix. */
   uint32_t stride;
   uint32_t start;
 };
@@ -102,10 +102,10 @@ __global__ void multiply_fragments(const __grid_constant__ published_parameters 
 // ── shared memory ─────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Where byte `k` of a column is with the 128-byte swizzle, K-major: the swizzle atom has 8 rows (here:
- * columns of B) of 8 units of 128 bits, 1,024 bytes, and repeats every `stride` bytes ("stride dimension
- * byte offset"). The figure of the layout shows unit u of row r at unit u XOR r of the row, which is the
- * ISA's Swizzle<3, 4, 3>: bits 4 to 6 of the address change by bits 7 to 9. `start` counts from a
+ * Returns where byte `k` of a column is with the 128-byte swizzle, K-major. The swizzle atom has 8 rows
+ * (here: columns of B) of 8 units of 128 bits, 1,024 bytes, and repeats every `stride` bytes ("stride
+ * dimension byte offset"). The figure of the layout shows unit u of row r at unit u XOR r of the row, which
+ * is the ISA's Swizzle<3, 4, 3>: bits 4 to 6 of the address change by bits 7 to 9. `start` counts from a
  * boundary of 1,024 bytes, where the pattern begins.
  */
 __host__ __device__ uint32_t swizzled_offset(uint32_t column, uint32_t k, uint32_t start,
@@ -121,7 +121,7 @@ __host__ __device__ uint64_t descriptor_encode(uint64_t x) { return (x & 0x3ffff
 /**
  * The fields of that section's table: bits 0 to 13 the start address, 16 to 29 the leading dimension byte
  * offset, 32 to 45 the stride dimension byte offset (all encoded), 49 to 51 the base offset, 62 to 63 the
- * swizzle mode, where 1 is 128 bytes. The base offset is 0 where the pattern starts at a boundary of 1,024
+ * swizzle mode, where 1 is 128 bytes. The base offset is 0 if the pattern starts at a boundary of 1,024
  * bytes. Swizzled K-major layouts do not use the leading dimension byte offset: any value will do.
  */
 __host__ __device__ uint64_t published_descriptor(uint64_t address, uint64_t leading, uint64_t stride) {
@@ -131,7 +131,10 @@ __host__ __device__ uint64_t published_descriptor(uint64_t address, uint64_t lea
          base_offset << 49 | swizzle_128_bytes << 62;
 }
 
-/** The address of shared memory that descriptors have, which counts from the start of the block's memory. */
+/**
+ * Returns the address of shared memory as used in descriptors, counted from the start of the block's
+ * memory.
+ */
 __device__ uint64_t shared_address(const void* shared) {
 #if defined(__CUDA_ARCH__)
   return static_cast<uint64_t>(__cvta_generic_to_shared(shared));
@@ -187,7 +190,7 @@ void require_products(device_array<int32_t>& sums, uint32_t row_count, uint32_t 
 
 template <int N>
 void test_descriptor() {
-  // K advances within the 128 bytes of a row by the start address; atoms may lie apart.
+  // K advances within the 128 bytes of a row by the start address; atoms may be apart.
   for (const uint32_t stride : {1024u, 2048u}) {
     for (const uint32_t start : {0u, 32u, 96u, 3072u, 3072u + 64u}) {
       device_array<int32_t> sums(64 * N);

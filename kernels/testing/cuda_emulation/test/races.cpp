@@ -1,5 +1,5 @@
-// Kernels with races that give right results as long as threads switch at synchronisations only, with what
-// finds them where accesses are instrumented: threads that switch there, and the search for races.
+// Kernels with races that give correct results as long as threads switch only at synchronisations, and the
+// means that find these races where accesses are instrumented: switches at accesses, and the race detector.
 #include "../races.h"
 
 #include <vector>
@@ -22,7 +22,7 @@ __global__ void count_threads(mistake p) {
   }
 }
 
-/** The warps of a block add in turns. */
+/** The warps of a block take turns adding. */
 template <bool is_right>
 __global__ void add_by_warps(mistake p) {
   __shared__ uint32_t total;
@@ -36,7 +36,7 @@ __global__ void add_by_warps(mistake p) {
   if (threadIdx.x == 0 && blockIdx.x == 0) p.values[0] = total;
 }
 
-/** The lanes of a warp add in turns. */
+/** The lanes of a warp take turns adding. */
 template <bool is_right>
 __global__ void add_by_lanes(mistake p) {
   uint32_t* const total = dynamic_shared<uint32_t>() + threadIdx.x / 32;
@@ -50,7 +50,7 @@ __global__ void add_by_lanes(mistake p) {
   if (threadIdx.x == 0 && blockIdx.x == 0) p.values[0] = *total;
 }
 
-/** The last block to arrive adds what both have written. */
+/** The last block to arrive adds up what both have written. */
 template <bool is_right>
 __global__ void add_in_last_block(mistake p) {
   __shared__ bool is_last;
@@ -69,7 +69,7 @@ __global__ void add_in_last_block(mistake p) {
   if (threadIdx.x == 0) p.values[0] = p.values[2] + 56;
 }
 
-/** A shuffle makes lanes wait for each other, but does not order their accesses of memory. */
+/** A shuffle makes lanes wait for each other but does not order their memory accesses. */
 __global__ void read_behind_shuffle(mistake p) {
   uint32_t* const shared = dynamic_shared<uint32_t>();
   shared[threadIdx.x] = 1;
@@ -86,7 +86,7 @@ uint32_t value_after(void (*kernel)(mistake), const emulation::settings& wanted)
   return found[0];
 }
 
-/** Whether many seeds give 256, without looking for races. */
+/** Whether many seeds give 256 without race detection. */
 bool is_always_right(void (*kernel)(mistake)) {
   for (uint64_t seed = 1; seed <= 64; seed++) {
     emulation::settings wanted;
@@ -101,7 +101,7 @@ bool is_always_right(void (*kernel)(mistake)) {
 void test_race(void (*right)(mistake), void (*wrong)(mistake), const char* what) {
   require(is_always_right(right), what);
   if (!emulation::is_instrumented()) {
-    // This is why there are instrumented tests.
+    // This is why instrumented tests exist.
     require(is_always_right(wrong), what, 1);
     return;
   }
@@ -114,7 +114,7 @@ void test_race(void (*right)(mistake), void (*wrong)(mistake), const char* what)
   expect(wrong, "a race: ");
 }
 
-/** wgmma of shared memory that threads have written, without mistakes if `which` is 0. */
+/** A wgmma of shared memory that threads have written, without mistakes if `which` is 0. */
 template <int which>
 __global__ void read_by_wgmma(mistake) {
   uint32_t* const shared = dynamic_shared<uint32_t>();
@@ -149,7 +149,7 @@ void test_async_reads() {
 
 enum class order_mistake { none, no_wait, no_release, own_wait, no_fence };
 
-/** Thread 0 copies to where all threads have written, and three times more; the others read. */
+/** Thread 0 copies to memory that all threads have written, and three times more; the others read. */
 template <order_mistake made>
 __global__ void read_by_copies(mistake p) {
   uint8_t* const shared = dynamic_shared<uint8_t>();
@@ -167,7 +167,7 @@ __global__ void read_by_copies(mistake p) {
   for (uint32_t round = 0; round < 4; round++) {
     const uint32_t parity = round % 2;
     if (threadIdx.x == 0) {
-      // The end of its own copy does not tell that the others have read it.
+      // The end of its own copy does not show that the others have read it.
       if (made != order_mistake::own_wait) mbarrier_wait(empty, parity ^ 1);
       else if (round > 0) mbarrier_wait(full, parity ^ 1);
       mbarrier_arrive_expect(full, 256);

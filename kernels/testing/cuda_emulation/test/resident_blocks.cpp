@@ -14,11 +14,14 @@ constexpr uint32_t threads = 64;
 constexpr uint32_t blocks = 12;
 
 struct resident_parameters {
-  /** Blocks that have begun and not ended, the most of them, and values that were not a block's own. */
+  /**
+   * The number of blocks that have begun and not ended, its maximum, and the number of values not a block's
+   * own.
+   */
   uint32_t* counters;
 };
 
-/** Another kind of variable for the linker than that of a kernel. */
+/** A kind of variable that the linker treats differently from that of a kernel. */
 template <class T>
 T* variable_of_template() {
   __shared__ T value[4];
@@ -45,7 +48,7 @@ __global__ void watch(resident_parameters p) {
   if (threadIdx.x == 0) atomicAdd(&p.counters[0], ~0u);
 }
 
-/** The largest number of blocks resident at a time. */
+/** Returns the largest number of blocks resident at a time. */
 uint32_t most_resident(uint64_t seed, uint32_t limit, int shared_bytes) {
   emulation::settings wanted;
   wanted.seed = seed;
@@ -72,7 +75,7 @@ void test_resident_blocks() {
   for (uint64_t seed = 1; seed <= 8; seed++) {
     most[0] = std::max(most[0], most_resident(seed, 1, 1024));
     most[1] = std::max(most[1], most_resident(seed, 6, 1024));
-    // A multiprocessor has room for one block with so much shared memory.
+    // A multiprocessor has room for one block with this much shared memory.
     most[2] = std::max(most[2], most_resident(seed, 6, 200 << 10));
   }
   require(most[0] == 1, "blocks run one after another", most[0]);

@@ -16,7 +16,10 @@ std::vector<uint8_t> random_bytes(size_t count, uint64_t seed) {
   return bytes;
 }
 
-/** [row_count, column_count] of rows [row_count, depth] u8 and columns [column_count, depth] s8. */
+/**
+ * Returns the product [row_count, column_count] of rows [row_count, depth] u8 and columns [column_count,
+ * depth] s8.
+ */
 std::vector<int32_t> products(const std::vector<uint8_t>& rows, const std::vector<uint8_t>& columns,
                               uint32_t depth) {
   std::vector<int32_t> sums;
@@ -90,7 +93,7 @@ struct wgmma_parameters {
   int32_t* sums;
 };
 
-/** Two warpgroups, with other rows and the same columns. */
+/** Two warpgroups, with different rows and the same columns. */
 template <int N>
 __global__ void __launch_bounds__(256) multiply_widely(const __grid_constant__ wgmma_parameters p) {
   uint8_t* const shared = dynamic_shared<uint8_t>();

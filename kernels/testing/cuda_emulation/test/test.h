@@ -22,7 +22,7 @@ inline void require_success(cudaError_t error, const char* what) {
   std::exit(1);
 }
 
-/** splitmix64: the same numbers on host and device. */
+/** splitmix64, which gives the same numbers on host and device. */
 __host__ __device__ inline uint64_t mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;

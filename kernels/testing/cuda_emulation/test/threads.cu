@@ -16,7 +16,7 @@ struct reduce_parameters {
   uint32_t* block_maxima;
 };
 
-/** Threads past the values return before the first barrier. */
+/** Threads past the end of the values return before the first barrier. */
 __global__ void __launch_bounds__(256) reduce(const __grid_constant__ reduce_parameters p) {
   __shared__ uint32_t maxima[256];
   uint32_t* const sums = dynamic_shared<uint32_t>();
