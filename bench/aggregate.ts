@@ -1,6 +1,6 @@
-// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of
-// two threads. Results are checked before they are timed; grouped queries are timed in turns with the
-// same queries without groups.
+// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of two
+// threads. Results are checked before they are timed; grouped queries alternate with the same queries without
+// groups.
 //
 //   node dist/bench/aggregate.js              smoke parameters: a second, only checks the bench
 //   node dist/bench/aggregate.js --full       the parameters of docs/performance.md
@@ -98,7 +98,7 @@ async function groupedQueries(collection: CollectionHandle): Promise<void> {
   await measureGroups(collection, 'group_by of arrays of strings, 10 groups of 3', 'tags', 3);
 }
 
-/** In turns with the plain query, so that both meet the same machine. */
+/** Alternates with the plain query, so that both run under the same conditions. */
 async function measureGroups(
   collection: CollectionHandle,
   what: string,

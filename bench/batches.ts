@@ -50,8 +50,8 @@ const pool = createThreadPool();
 const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });
 const directories: string[] = [];
 try {
-  await wide();
-  await joined();
+  await measureWide();
+  await measureSelfJoin();
 } finally {
   await engine.close();
   await pool.close();
@@ -69,8 +69,8 @@ const table = [
 console.log(table);
 if (args.out !== undefined) await writeFile(args.out, table);
 
-/** 100 000 × 768: ingest, queries, export. */
-async function wide(): Promise<void> {
+/** Measures ingest, queries and export with 100 000 × 768. */
+async function measureWide(): Promise<void> {
   const drawn = createDataSet('wide', parameters);
   const rows = rowsOf(drawn);
   const { data } = await encodeData(engine, drawn);
@@ -113,7 +113,7 @@ async function ingestNdjson(server: ServerProcess, rows: Rows): Promise<void> {
   const count = Math.min(sizes.ndjsonRows, rows.rowCount);
   const texts = Array.from({ length: count }, (_, row) => {
     const values = rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension);
-    // The shortest decimal form of float32.
+    // Numbers in the shortest decimal form of float32.
     const numbers = Array.from(values, (value) => Number(value.toPrecision(8)));
     return JSON.stringify({ id: idOf(row), values: numbers, metadata: { n: row } });
   });
@@ -173,8 +173,8 @@ async function exported(url: string, rows: Rows): Promise<void> {
   }
 }
 
-/** 20 000 × 256: a self-join, and a stream of 100 000 queries. */
-async function joined(): Promise<void> {
+/** Measures a self-join with 20 000 × 256, and a stream of 100 000 queries. */
+async function measureSelfJoin(): Promise<void> {
   const drawn = createDataSet('long', {
     ...parameters,
     data: { ...parameters.data, long: sizes.joined },
@@ -239,13 +239,13 @@ async function longStream(server: ServerProcess, url: string, rows: Rows): Promi
   );
 }
 
-/** The schema message: a marker, its length, and that many bytes. */
+/** Returns the schema message: a marker, its length, and that many bytes. */
 function headOf(stream: Uint8Array): Uint8Array {
   const view = new DataView(stream.buffer, stream.byteOffset);
   return stream.subarray(0, 8 + view.getInt32(4, true));
 }
 
-/** Queries per second of the engine alone, in batches as the server forms them. */
+/** Measures the queries per second of the engine alone, in batches as the server forms them. */
 async function engineRate(
   data: DataSet,
   vectors: readonly Float32Array[],
@@ -271,7 +271,7 @@ async function engineRate(
   return quantile(rates, 0.5);
 }
 
-/** Compares the ids of a reply with the engine's; throws when they differ. */
+/** Compares the ids of a reply with the engine's. Throws when they differ. */
 async function checkReply(reply: Buffer, data: DataSet): Promise<void> {
   const found = tableFromIPC(reply);
   const index = found.getChild('query_index')!;

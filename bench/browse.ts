@@ -1,6 +1,6 @@
-// What a table of a million rows reads: pages in order of arrival and sorted, by cursor and at random
-// places, of a collection in this process with a pool of two threads. Every thousandth row is deleted
-// first, so that places have to be counted. Orders are checked before they are timed.
+// Reads of a table of a million rows: pages in order of arrival and sorted, by cursor and at random positions,
+// from a collection in this process with a pool of two threads. Every thousandth row is deleted first, so that
+// positions have to be counted. Orders are checked before they are timed.
 //
 //   node dist/bench/browse.js              smoke parameters: a second, only checks the bench
 //   node dist/bench/browse.js --full       the parameters of docs/performance.md
@@ -92,7 +92,7 @@ async function measureSorted(
   const firsts: number[] = [];
   let page: ListReply | undefined;
   for (let run = 0; run <= runCount; run++) {
-    // A write makes another snapshot, whose order is not known.
+    // A write creates another snapshot, whose order is not yet known.
     await collection.write(rowsFrom(rowCount + run, 1), { mode: 'upsert' });
     const startedAt = performance.now();
     page = await collection.list(request);

@@ -1,6 +1,7 @@
-// A cluster of server processes on three NATS servers, all on this machine, beside a single server: the latency
-// of writes, the rate of bulk loading beside that of the log alone, pauses of writes when nodes and NATS servers go, and
-// queries by one node and by several, each held to a part of a core, or to less memory than the collection has.
+// A cluster of server processes on three NATS servers, all on this machine, compared with a single server: the
+// latency of writes, the rate of bulk loading compared with that of the log alone, pauses of writes when nodes
+// and NATS servers stop, and queries by one node and by several, each limited to a part of a core or to less
+// memory than the collection takes.
 //
 //   node dist/bench/cluster.js                 smoke parameters: only checks the bench
 //   node dist/bench/cluster.js --full          as docs/performance.md quotes it: some six minutes
@@ -18,9 +19,9 @@ import { NatsServers, natsMissing } from '../test/cluster/nats-servers.js';
 import { NodeProcesses } from '../test/cluster/node-processes.js';
 import { GeneratedRows, streamRows } from '../test/durability/generated-rows.js';
 import { createCaller, startServerProcess } from '../test/support/server-process.js';
-import { ControlGroup, forgetFiles } from './cluster/control-group.js';
+import { ControlGroup, dropPageCache } from './cluster/control-group.js';
 import { cpuMsOf } from './cluster/cpu-time.js';
-import { untilDone } from './cluster/until-done.js';
+import { retryUntilDone } from './cluster/retry-until-done.js';
 import { COMMAND_SETTINGS, describeMachine } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
@@ -45,21 +46,21 @@ const FULL = {
   queries: 150,
 };
 const DIMENSION = 768;
-/** Of a core, for each node. */
+/** The share of a core for each node. */
 const QUOTA = 0.25;
-/** Of memory, for each node: less than 120 000 vectors have with their codes, and more than a third of that. */
+/** Memory for each node: less than 120 000 vectors and their codes take, but more than a third of that. */
 const MEMORY_BYTES = 400_000_000;
 const NODES = ['n1', 'n2', 'n3'];
 const MESSAGE_BYTES = 512 * 1024;
 /** Messages of one atomic batch of the raw log: as many bytes as the node commits at once. */
 const BATCH_MESSAGES = 15;
-/** Of searches, for nodes that are not to search together. */
+/** The value count up to which a node searches alone; no search is as large as this. */
 const VALUES_MAX = '100000000000000';
-/** After a load, until it is archived. */
+/** How long to wait after a load until it is archived. */
 const ARCHIVED_MS = 3_000;
-/** After a load, until most rows are in files. */
+/** How long to wait after a load until most rows are in files, per row. */
 const SEALED_MS_PER_ROW = 0.1;
-/** Acknowledged writes before an event, and after it. */
+/** The number of acknowledged writes before an event, and after it. */
 const WRITES_AROUND = 20;
 
 const { values: args } = parseArgs({
@@ -75,10 +76,10 @@ if (missing !== undefined) {
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
   const nats = await NatsServers.start();
   try {
-    await beside(nats, folder);
-    await together(nats, folder);
-    await overhead(nats, folder);
-    await beyondMemory(nats, folder);
+    await compareWithSingleServer(nats, folder);
+    await measureSharedQueries(nats, folder);
+    await measureScatterOverhead(nats, folder);
+    await measureBeyondMemory(nats, folder);
   } finally {
     await nats.stop();
     await rm(folder, { recursive: true, force: true });
@@ -112,8 +113,8 @@ function settingsOf(name: string, natsServers: NatsServers, folder: string) {
   };
 }
 
-/** Three nodes with all of the machine, beside a single server. */
-async function beside(natsServers: NatsServers, folder: string): Promise<void> {
+/** Compares three nodes that share the whole machine with a single server. */
+async function compareWithSingleServer(natsServers: NatsServers, folder: string): Promise<void> {
   const single = await startServerProcess({
     dataDirectory: join(folder, 'single'),
     settings: {
@@ -128,19 +129,23 @@ async function beside(natsServers: NatsServers, folder: string): Promise<void> {
     settings: settingsOf('beside', natsServers, folder),
   });
   try {
-    await Promise.all(NODES.map((node) => untilDone(() => nodes.start(node))));
+    await Promise.all(NODES.map((node) => retryUntilDone(() => nodes.start(node))));
     const owner = await nodes.whenLed();
     const other = NODES.find((node) => node !== owner)!;
-    // The leader makes it, and owns it for a while.
+    // The leader creates the collection and owns it for a while.
     for (const url of [single.url, nodes.urlOf(owner)!]) await createCollection(url, 'c');
-    await writes([
+    await measureWrites([
       ['a single server', single.url],
       ['a cluster, through the owner of the collection', nodes.urlOf(owner)!],
       ['a cluster, through another node', nodes.urlOf(other)!],
     ]);
-    await bulk(natsServers, { singleUrl: single.url, ownerUrl: nodes.urlOf(owner)!, nodes });
+    await measureBulkLoad(natsServers, {
+      singleUrl: single.url,
+      ownerUrl: nodes.urlOf(owner)!,
+      nodes,
+    });
     await single.stop();
-    await pauses(natsServers, nodes);
+    await measurePauses(natsServers, nodes);
   } finally {
     await single.kill();
     await nodes.killAll();
@@ -150,15 +155,15 @@ async function beside(natsServers: NatsServers, folder: string): Promise<void> {
 async function createCollection(url: string, id: string): Promise<void> {
   const { call, close } = createCaller(url, 1);
   const collection = { id, dimension: DIMENSION, metric: 'cosine' };
-  await untilDone(async () => {
+  await retryUntilDone(async () => {
     const made = await call('POST', '/v1/collections?if_not_exists=true', collection);
     assert.equal(made.status, 200, made.text);
   });
   close();
 }
 
-/** Of one row at a time, in turns. */
-async function writes(targets: readonly (readonly [string, string])[]): Promise<void> {
+/** Measures writes of one row at a time, alternating between the targets. */
+async function measureWrites(targets: readonly (readonly [string, string])[]): Promise<void> {
   const measured = targets.map(([what, url]) => ({
     what,
     ...createCaller(url, 1),
@@ -169,7 +174,7 @@ async function writes(targets: readonly (readonly [string, string])[]): Promise<
     for (const { call, ms } of measured) {
       for (let i = 0; i < sizes.writesPerRound; i++) {
         const vectors = [{ id: rows.idOf(row), values: [...rows.vector(row++)] }];
-        const takenMs = await untilDone(async () => {
+        const takenMs = await retryUntilDone(async () => {
           const startedAt = performance.now();
           const reply = await call('POST', '/v1/collections/c/vectors', { vectors });
           assert.equal(reply.status, 200, reply.text);
@@ -192,8 +197,8 @@ async function writes(targets: readonly (readonly [string, string])[]): Promise<
   }
 }
 
-/** A stream of rows, beside the same bytes in the log alone. */
-async function bulk(
+/** Measures a stream of rows, and the same bytes in the log alone. */
+async function measureBulkLoad(
   natsServers: NatsServers,
   {
     singleUrl,
@@ -206,11 +211,11 @@ async function bulk(
   const cpu = { nodes: [] as number[], nats: [] as number[], rawNats: [] as number[] };
   const usedBy = (pids: readonly number[]) => cpuMsOf(pids) ?? Number.NaN;
   for (let round = 0; round < sizes.bulkRounds; round++) {
-    rates.single.push(bytes / (await load(singleUrl, `single-${round}`)));
+    rates.single.push(bytes / (await loadNewCollection(singleUrl, `single-${round}`)));
     const [nodesMs, natsMs] = [usedBy(nodes.pids), usedBy(natsServers.pids)];
-    rates.cluster.push(bytes / (await load(ownerUrl, `bulk-${round}`)));
-    // The other nodes store it, too, and it is archived.
-    await whenEqual(
+    rates.cluster.push(bytes / (await loadNewCollection(ownerUrl, `bulk-${round}`)));
+    // Waits until the other nodes have stored it, too, and it is archived.
+    await waitUntilEqual(
       NODES.map((node) => nodes.urlOf(node)!),
       `bulk-${round}`,
     );
@@ -218,11 +223,11 @@ async function bulk(
     cpu.nodes.push(usedBy(nodes.pids) - nodesMs);
     cpu.nats.push(usedBy(natsServers.pids) - natsMs);
     const beforeMs = usedBy(natsServers.pids);
-    rates.raw.push(bytes / (await untilDone(() => rawBatches(natsServers, bytes))));
+    rates.raw.push(bytes / (await retryUntilDone(() => rawBatches(natsServers, bytes))));
     cpu.rawNats.push(usedBy(natsServers.pids) - beforeMs);
   }
-  const rateOf = (found: readonly number[]) => quantile(found, 0.5) / 1_000;
-  const [single, cluster, raw] = [rates.single, rates.cluster, rates.raw].map(rateOf) as [
+  const medianRate = (found: readonly number[]) => quantile(found, 0.5) / 1_000;
+  const [single, cluster, raw] = [rates.single, rates.cluster, rates.raw].map(medianRate) as [
     number,
     number,
     number,
@@ -234,23 +239,23 @@ async function bulk(
     `${cluster.toFixed(0)} MB/s, ${((100 * cluster) / raw).toFixed(0)} % of the raw batches`,
     '80 %',
   );
-  add('atomic batches of the same bytes, nobody reading', `${raw.toFixed(0)} MB/s`);
+  add('atomic batches of the same bytes, without readers', `${raw.toFixed(0)} MB/s`);
   const perMb = (ms: readonly number[]) => (quantile(ms, 0.5) / (bytes / 1e6)).toFixed(0);
   add(
-    'processor time for each MB of a bulk load: three nodes, three NATS servers; of the batches',
+    'processor time per MB of a bulk load: three nodes, three NATS servers; of the batches',
     `${perMb(cpu.nodes)}, ${perMb(cpu.nats)} ms; ${perMb(cpu.rawNats)} ms`,
   );
 }
 
-/** Milliseconds. */
-async function load(url: string, id: string): Promise<number> {
+/** Creates and fills a collection. Returns the milliseconds that the load took. */
+async function loadNewCollection(url: string, id: string): Promise<number> {
   await createCollection(url, id);
   return await fill(url, id, sizes.bulkRows);
 }
 
-/** The milliseconds that it took. */
+/** Returns the milliseconds that the load took. */
 function fill(url: string, id: string, rowCount: number): Promise<number> {
-  return untilDone(async () => {
+  return retryUntilDone(async () => {
     const startedAt = performance.now();
     await streamRows(`${url}/v1/collections/${id}/vectors`, rows, [0, rowCount]);
     return performance.now() - startedAt;
@@ -278,8 +283,8 @@ async function rawBatches(natsServers: NatsServers, byteCount: number): Promise<
   }
 }
 
-/** The longest time without an acknowledged write through a node that stays. */
-async function pauses(natsServers: NatsServers, nodes: NodeProcesses): Promise<void> {
+/** Measures the longest time without an acknowledged write through a node that stays up. */
+async function measurePauses(natsServers: NatsServers, nodes: NodeProcesses): Promise<void> {
   const connection = await natsServers.connect();
   const events = [
     ['the owner of the collection is asked to leave', '1 s', (node: string) => nodes.stop(node)],
@@ -294,7 +299,7 @@ async function pauses(natsServers: NatsServers, nodes: NodeProcesses): Promise<v
         await createCollection(nodes.urlOf(leader)!, id);
         const stays = NODES.find((node) => node !== leader)!;
         gaps.push(await longestGap(nodes.urlOf(stays)!, id, () => end(leader)));
-        await untilDone(() => nodes.start(leader));
+        await retryUntilDone(() => nodes.start(leader));
       }
       addPause(what, gaps, goal);
     }
@@ -307,9 +312,9 @@ async function pauses(natsServers: NatsServers, nodes: NodeProcesses): Promise<v
         for await (const { config } of connection.manager.streams.list()) names.add(config.name);
         return names;
       };
-      const before = await untilDone(streams);
+      const before = await retryUntilDone(streams);
       await createCollection(nodes.urlOf(leader)!, id);
-      const index = await untilDone(async () => {
+      const index = await retryUntilDone(async () => {
         const stream = [...(await streams())].find((name) => !before.has(name));
         const info = await connection.manager.streams.info(stream!);
         return Number(info.cluster!.leader!.slice(1));
@@ -363,13 +368,13 @@ async function longestGap(url: string, id: string, event: () => Promise<void>): 
   return gap;
 }
 
-/** Queries of nodes that have a part of a core each. */
-async function together(natsServers: NatsServers, folder: string): Promise<void> {
+/** Measures queries by nodes that have a part of a core each. */
+async function measureSharedQueries(natsServers: NatsServers, folder: string): Promise<void> {
   const names = ['q1', 'q2', 'q3', 'q4'];
   const quotas = names.map((name) => ControlGroup.ofCpu(name, QUOTA));
   if (quotas.includes(null)) {
     for (const quota of quotas) await quota?.remove();
-    add('queries by several nodes', 'skipped: control groups cannot be made');
+    add('queries by several nodes', 'skipped: control groups cannot be created');
     return;
   }
   const settings = settingsOf('together', natsServers, folder);
@@ -395,14 +400,14 @@ async function together(natsServers: NatsServers, folder: string): Promise<void>
   try {
     const alone = { SAGITTA_CLUSTER_SCATTER_VALUES: VALUES_MAX };
     const scattered = { SAGITTA_CLUSTER_SCATTER_VALUES: '1' };
-    await Promise.all(names.map((name) => untilDone(() => start(name, alone))));
+    await Promise.all(names.map((name) => retryUntilDone(() => start(name, alone))));
     const urls = () => names.flatMap((name) => servers.get(name)?.url ?? []);
     await createCollection(urls()[0]!, 'c');
     await fill(urls()[0]!, 'c', sizes.searchedRows);
-    await whenEqual(urls());
+    await waitUntilEqual(urls());
     const rates: number[] = [];
     for (const count of [1, 2, 4]) {
-      const rate = await rateOf(urls().slice(0, count));
+      const rate = await measureQueryRate(urls().slice(0, count));
       rates.push(rate);
       const efficiency = rate / rates[0]! / count;
       const goal = count === 1 ? '' : count === 2 ? '0.9' : '0.8';
@@ -416,16 +421,16 @@ async function together(natsServers: NatsServers, folder: string): Promise<void>
     const p50: number[] = [];
     for (const count of [4, 2, 1]) {
       await Promise.all(
-        names.slice(0, count).map((name) => untilDone(() => start(name, scattered))),
+        names.slice(0, count).map((name) => retryUntilDone(() => start(name, scattered))),
       );
-      await whenEqual(urls());
+      await waitUntilEqual(urls());
       p50.unshift(await medianOf(urls()[0]!));
       await stopAll();
     }
     for (const [i, count] of [1, 2, 4].entries()) {
       const speedup = p50[0]! / p50[i]!;
       add(
-        `one query at a time that ${count} such nodes answer together, p50`,
+        `one query at a time answered by ${count} of these nodes together, p50`,
         `${p50[i]!.toFixed(0)} ms${count === 1 ? '' : `, ${speedup.toFixed(2)} times as fast`}`,
       );
     }
@@ -435,8 +440,8 @@ async function together(natsServers: NatsServers, folder: string): Promise<void>
   }
 }
 
-/** Queries of a collection that is larger than the memory of each node, through all nodes in turn. */
-async function beyondMemory(natsServers: NatsServers, folder: string): Promise<void> {
+/** Measures queries of a collection that is larger than each node's memory, through all nodes in turn. */
+async function measureBeyondMemory(natsServers: NatsServers, folder: string): Promise<void> {
   const groups = NODES.map((name) => ControlGroup.ofMemory(name, MEMORY_BYTES));
   const what = `one query at a time of ${sizes.largeRows} × ${DIMENSION}`;
   const nodes = new NodeProcesses({
@@ -446,22 +451,22 @@ async function beyondMemory(natsServers: NatsServers, folder: string): Promise<v
   });
   const urls = () => NODES.map((node) => nodes.urlOf(node)!);
   try {
-    await Promise.all(NODES.map((node) => untilDone(() => nodes.start(node))));
+    await Promise.all(NODES.map((node) => retryUntilDone(() => nodes.start(node))));
     await nodes.whenLed();
     await createCollection(urls()[0]!, 'c');
     await fill(urls()[0]!, 'c', sizes.largeRows);
-    await whenEqual(urls());
+    await waitUntilEqual(urls());
     await sleep(sizes.largeRows * SEALED_MS_PER_ROW);
     for (const isLimited of [false, true]) {
       for (const values of [VALUES_MAX, '1']) {
         await Promise.all(NODES.map((node) => nodes.stop(node)));
-        if (isLimited && (groups.includes(null) || !forgetFiles())) {
+        if (isLimited && (groups.includes(null) || !dropPageCache())) {
           add(what, 'skipped: memory cannot be limited');
           return;
         }
         await Promise.all(
           NODES.map((node, i) =>
-            untilDone(() =>
+            retryUntilDone(() =>
               nodes.start(node, {
                 settings: { SAGITTA_CLUSTER_SCATTER_VALUES: values },
                 ...(isLimited && { prefix: groups[i]!.prefix }),
@@ -469,9 +474,9 @@ async function beyondMemory(natsServers: NatsServers, folder: string): Promise<v
             ),
           ),
         );
-        await whenEqual(urls());
-        await medianThrough(urls());
-        const ms = await medianThrough(urls());
+        await waitUntilEqual(urls());
+        await medianInTurns(urls());
+        const ms = await medianInTurns(urls());
         const by = values === '1' ? 'three nodes together' : 'one of three nodes';
         const memory = isLimited ? `, ${MEMORY_BYTES / 1e6} MB of memory each` : '';
         add(`${what} by ${by}${memory}, p50`, `${ms.toFixed(1)} ms`);
@@ -483,19 +488,19 @@ async function beyondMemory(natsServers: NatsServers, folder: string): Promise<v
   }
 }
 
-/** Of queries through one node after another. */
-async function medianThrough(urls: readonly string[]): Promise<number> {
+/** Returns the median latency of queries through one node after another. */
+async function medianInTurns(urls: readonly string[]): Promise<number> {
   const callers = urls.map((url) => createCaller(url, 1));
   const times: number[] = [];
   for (let i = 0; i < sizes.queries; i++) {
-    times.push(await query(callers[i % callers.length]!.call, (i * 31) % 500));
+    times.push(await measureQuery(callers[i % callers.length]!.call, (i * 31) % 500));
   }
   for (const { close } of callers) close();
   return quantile(times, 0.5);
 }
 
-/** What asking others costs, for a search that takes no time. */
-async function overhead(natsServers: NatsServers, folder: string): Promise<void> {
+/** Measures what asking other nodes costs, with a search that takes no time. */
+async function measureScatterOverhead(natsServers: NatsServers, folder: string): Promise<void> {
   const found: number[] = [];
   for (const values of [VALUES_MAX, '1']) {
     const name = `overhead-${values.length}`;
@@ -508,12 +513,12 @@ async function overhead(natsServers: NatsServers, folder: string): Promise<void>
       },
     });
     try {
-      await Promise.all(NODES.map((node) => untilDone(() => nodes.start(node))));
+      await Promise.all(NODES.map((node) => retryUntilDone(() => nodes.start(node))));
       const leader = await nodes.whenLed();
       const url = nodes.urlOf(leader)!;
       await createCollection(url, 'c');
       await fill(url, 'c', 500);
-      await whenEqual(NODES.map((node) => nodes.urlOf(node)!));
+      await waitUntilEqual(NODES.map((node) => nodes.urlOf(node)!));
       await medianOf(url, 2 * sizes.queries);
       found.push(await medianOf(url, 2 * sizes.queries));
     } finally {
@@ -521,16 +526,19 @@ async function overhead(natsServers: NatsServers, folder: string): Promise<void>
     }
   }
   add(
-    'what it adds to a query of 500 rows that three nodes answer together, p50',
+    'time that scattering over three nodes adds to a query of 500 rows, p50',
     `${(found[1]! - found[0]!).toFixed(2)} ms (${found[0]!.toFixed(2)} alone)`,
     '1.5 ms',
   );
 }
 
-/** The milliseconds that it took. */
-async function query(call: ReturnType<typeof createCaller>['call'], row: number): Promise<number> {
+/** Returns the milliseconds that the query took. */
+async function measureQuery(
+  call: ReturnType<typeof createCaller>['call'],
+  row: number,
+): Promise<number> {
   const body = { vector: [...rows.vector(row)], top_k: 10 };
-  const { reply, ms } = await untilDone(async () => {
+  const { reply, ms } = await retryUntilDone(async () => {
     const startedAt = performance.now();
     const found = await call('POST', '/v1/collections/c/query', body);
     assert.equal(found.status, 200, found.text);
@@ -541,14 +549,14 @@ async function query(call: ReturnType<typeof createCaller>['call'], row: number)
   return ms;
 }
 
-/** Of queries a second, two at a time on each node. */
-async function rateOf(urls: readonly string[]): Promise<number> {
+/** Returns the queries per second, two at a time on each node. */
+async function measureQueryRate(urls: readonly string[]): Promise<number> {
   const callers = urls.flatMap((url) => [createCaller(url, 1), createCaller(url, 1)]);
-  for (const { call } of callers) await query(call, 0);
+  for (const { call } of callers) await measureQuery(call, 0);
   const startedAt = performance.now();
   await Promise.all(
     callers.map(async ({ call, close }, i) => {
-      for (let k = 0; k < sizes.queries; k++) await query(call, (i + k * 31) % 500);
+      for (let k = 0; k < sizes.queries; k++) await measureQuery(call, (i + k * 31) % 500);
       close();
     }),
   );
@@ -559,16 +567,16 @@ async function medianOf(url: string, count = sizes.queries): Promise<number> {
   const { call, close } = createCaller(url, 1);
   const ms: number[] = [];
   for (let i = -2; i < count; i++) {
-    const takenMs = await query(call, Math.abs(i * 31) % 500);
+    const takenMs = await measureQuery(call, Math.abs(i * 31) % 500);
     if (i >= 0) ms.push(takenMs);
   }
   close();
   return quantile(ms, 0.5);
 }
 
-/** Resolves when every node has all rows. */
-async function whenEqual(urls: readonly string[], collection = 'c'): Promise<void> {
-  await untilDone(async () => {
+/** Resolves when all nodes have the same rows. */
+async function waitUntilEqual(urls: readonly string[], collection = 'c'): Promise<void> {
+  await retryUntilDone(async () => {
     const sequences = await Promise.all(
       urls.map(async (url) => {
         const reply = await fetch(`${url}/v1/collections/${collection}`);

@@ -1,6 +1,6 @@
-// This checkout compared with another one: the figures of engine and REST, measured in turns so that both
-// run on the same machine at the same time, with other libraries beside them. The two must find the same
-// rows and scores. Both checkouts must be built, and share the interfaces that bench/compare uses.
+// Compares this checkout with another one: the figures of engine and REST, measured in turns so that both run
+// on the same machine at the same time, along with other libraries. Both checkouts must find the same rows and
+// scores, must be built, and must share the interfaces that bench/compare uses.
 //
 //   node dist/bench/compare.js --before DIRECTORY           smoke parameters: only checks the bench
 //   node dist/bench/compare.js --before DIRECTORY --full    the parameters of docs/performance.md
@@ -54,7 +54,7 @@ const roots = [resolve(args.before), ROOT] as const;
 const sizes = args.full ? FULL : SMOKE;
 const options = readOptions(args.full ? ['--full'] : []);
 const hasPeers = args.peers ?? args.full;
-/** Fewer than the engine bench has, so that the filters of a million rows fit memory. */
+/** Fewer queries than in the engine bench, so that the filters of a million rows fit into memory. */
 const parameters: Parameters = { ...options.parameters, queryCount: args.full ? 1_000 : 100 };
 
 interface Row extends Compared {
@@ -125,7 +125,7 @@ async function runEngines(
   if (hasPeers && isCompared) await comparePeers(source, found);
 }
 
-/** The other libraries on the cases that they have too. */
+/** Runs the other libraries on the cases that they support. */
 async function comparePeers(
   source: VectorSource,
   found: ReadonlyMap<EngineCase, PairResult>,

@@ -1,6 +1,6 @@
-// How fast the console is for a person: a real server, Chromium without a GPU, and both on the same cores.
-// First views have a new browser profile each, so nothing is cached. Scrolling is measured as the time
-// between frames while the table of a million rows moves.
+// How fast the console is for a person: a real server and Chromium without a GPU, on the same cores. Each first
+// view has a new browser profile, so nothing is cached. Scrolling is measured as the time between frames while
+// the table of a million rows moves.
 //
 //   node dist/bench/console.js              smoke parameters, only checks the bench
 //   node dist/bench/console.js --full       the parameters of docs/performance.md
@@ -33,7 +33,7 @@ const POINTS = 'points';
 const POINT_DIMENSION = 16;
 const CLUSTERS = 10;
 const SEED = 15;
-/** With the wheel of a mouse, with a long swipe, and with the scroll bar. */
+/** Pixels per step: with a mouse wheel, with a long swipe, and with the scroll bar. */
 const SCROLL_PIXELS = [60, 240, 20_000];
 
 /** The element that scrolls the rows. */
@@ -113,7 +113,7 @@ function vectorAround(centre: readonly number[], width: number): number[] {
   return centre.map((value) => value + (random() + random() + random() - 1.5) * width);
 }
 
-/** From the start of the navigation until the collections of the server are shown. */
+/** Measures from the start of the navigation until the collections of the server are shown. */
 async function measureFirstViews(chromium: Browser): Promise<void> {
   const times: number[] = [];
   for (let view = 0; view < sizes.viewCount; view++) {
@@ -151,7 +151,7 @@ async function measureScrolling(chromium: Browser): Promise<void> {
   await close();
 }
 
-/** Milliseconds between frames while the rows move down and up again. */
+/** Returns the milliseconds between frames while the rows move down and up again. */
 async function scrollFrames(page: Page, pixels: number): Promise<readonly number[]> {
   return (await page.evaluate(`new Promise((resolve) => {
     const scroller = ${SCROLLER};
@@ -172,7 +172,7 @@ async function scrollFrames(page: Page, pixels: number): Promise<readonly number
   })`)) as readonly number[];
 }
 
-/** By principal components; the layout by UMAP takes longer, and is shown while it goes on. */
+/** Measures the layout by principal components; UMAP takes longer and is shown while it runs. */
 async function measureMap(chromium: Browser): Promise<void> {
   const path = collectionPath(POINTS, 'map');
   const { page, expectNoProblems, close } = await openConsole(chromium, server.url, { path });
@@ -195,7 +195,7 @@ async function measureMap(chromium: Browser): Promise<void> {
   await close();
 }
 
-/** From the end of the reply until two frames after the map has all points. */
+/** Returns the time from the end of the reply until two frames after the map shows all points. */
 async function drawnAfterMs(page: Page): Promise<number> {
   const label = `Map of ${sizes.pointCount.toLocaleString('en-US')} vectors`;
   return (await page.evaluate(`new Promise((resolve) => {
@@ -213,7 +213,7 @@ async function drawnAfterMs(page: Page): Promise<number> {
   })`)) as number;
 }
 
-/** From each movement of the pointer until the frame after the page has changed; where it does not, there is no point. */
+/** Times from a pointer movement to the frame after the page changed; movements that change nothing are left out. */
 async function hoverMs(page: Page): Promise<readonly number[]> {
   return (await page.evaluate(`(async () => {
     const map = document.querySelector('[role=application]');

@@ -1,4 +1,4 @@
-// A database in the memory of this process, for benches of single operations, and how these are timed.
+// A database in the memory of this process, for benches of single operations, and their timing.
 
 import { systemClock } from '../src/common/clock.js';
 import { DEFAULT_LIMITS } from '../src/common/limits.js';
@@ -40,7 +40,7 @@ export async function withDatabase(
   }
 }
 
-/** As a cell of a table: p50 / p99. */
+/** Formats p50 / p99 for a cell of a table. */
 export function percentiles(milliseconds: readonly number[]): string {
   const at = (share: number) => quantile(milliseconds, share).toFixed(2);
   return `${at(0.5)} / ${at(0.99)}`;

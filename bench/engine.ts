@@ -1,5 +1,5 @@
-// The engine without the server: every case is checked against brute force before it is timed, and
-// compared with the machine's peak and with other libraries (peers). A wrong result ends with exit code 1.
+// The engine without the server: every case is checked against brute force before it is timed, and compared
+// with the machine's peak and with other libraries (peers). A wrong result ends with exit code 1.
 //
 //   node dist/bench/engine.js                 smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/engine.js --full          the parameters of docs/performance.md, with peers

@@ -1,9 +1,9 @@
-// Filters over the metadata of a million rows in segments: uncached on one thread, uncached in a pool of
-// two threads, and cached. Counts are checked against a plain loop.
+// Filters over the metadata of a million rows in segments: uncached on one thread, uncached in a pool of two
+// threads, and cached. Counts are checked against a plain loop.
 //
 //   node dist/bench/filter.js                 smoke parameters: a second, only checks the bench
 //   node dist/bench/filter.js --full          the parameters of docs/performance.md
-//   node dist/bench/filter.js --only TEXT     only predicates whose description has the text
+//   node dist/bench/filter.js --only TEXT     only predicates whose description contains TEXT
 //   node dist/bench/filter.js --out FILE      also writes the table as Markdown
 
 import { writeFile } from 'node:fs/promises';
@@ -38,9 +38,9 @@ interface Document {
   readonly name: string;
   readonly tags: readonly string[];
   readonly discount?: number;
-  /** Text for people: all values are distinct. */
+  /** Human-readable text; all values are distinct. */
   readonly title: string;
-  /** RFC 3339, with several offsets: all values are distinct. */
+  /** RFC 3339 times with several offsets; all values are distinct. */
   readonly created: string;
   readonly place: Point;
 }
@@ -241,7 +241,7 @@ async function inPool(node: FilterNode): Promise<number> {
   return count;
 }
 
-/** As a query does: the views of a snapshot, through the filter cache. */
+/** Evaluates as a query does: over the views of a snapshot, through the filter cache. */
 async function cached(filters: FilterCache, node: FilterNode): Promise<number> {
   const { views } = takeSnapshot(segments, Number.MAX_SAFE_INTEGER);
   return countVisible(await filters.filter(views, node));
@@ -278,7 +278,7 @@ function createDocuments(count: number): Document[] {
   }));
 }
 
-/** Every 63 seconds from 2024 on, at three offsets. */
+/** Returns times every 63 seconds from 2024 on, at three offsets. */
 function createdAt(row: number): string {
   const offset = (row % 3) - 1;
   const local = Date.UTC(2024, 0) + row * 63_000 + offset * 3_600_000;
@@ -286,7 +286,7 @@ function createdAt(row: number): string {
   return new Date(local).toISOString().slice(0, 19) + zone;
 }
 
-/** In radians, by the law of cosines. */
+/** Returns the angle in radians, by the law of cosines. */
 function angleBetween(a: Point, b: Point): number {
   const [latA, latB, east] = [a.lat, b.lat, a.lon - b.lon].map(
     (degrees) => (degrees * Math.PI) / 180,
@@ -296,7 +296,7 @@ function angleBetween(a: Point, b: Point): number {
   return Math.acos(cosine);
 }
 
-/** A ring around 10° north, 20° east. */
+/** Creates a ring around 10° north, 20° east. */
 function createCircle(pointCount: number): Point[] {
   return Array.from({ length: pointCount }, (_, i) => {
     const angle = (2 * Math.PI * i) / pointCount;
@@ -304,7 +304,7 @@ function createCircle(pointCount: number): Point[] {
   });
 }
 
-/** Convex and counterclockwise: the point is left of every edge. */
+/** The ring is convex and counterclockwise, so a point inside is left of every edge. */
 function isInRing(ring: readonly Point[], lat: number, lon: number): boolean {
   return ring.every((from, i) => {
     const to = ring[(i + 1) % ring.length]!;

@@ -1,6 +1,6 @@
-// Hybrid queries beside their parts, over a collection in this process with a pool of two threads: of
-// WordNet's glosses and vectors of them, else of random words and clusters. The kinds of queries are timed
-// in turns. Results are checked against the fusion of complete rankings before anything is timed.
+// Hybrid queries compared with their parts, over a collection in this process with a pool of two threads: of
+// WordNet's glosses and their vectors, or of random words and clusters. The kinds of queries are timed in
+// turns. Results are checked against the fusion of complete rankings before anything is timed.
 //
 //   node dist/bench/hybrid.js                  smoke parameters: seconds, only checks the bench
 //   node dist/bench/hybrid.js --full           the parameters of docs/performance.md
@@ -50,7 +50,7 @@ interface Parts {
   readonly text: NonNullable<QueryRequest['text']>;
 }
 
-/** What is timed, of the two parts of a query. */
+/** The kinds of queries that are timed, made from the two parts of a query. */
 const KINDS: readonly { readonly name: string; readonly make: (parts: Parts) => QueryRequest }[] = [
   { name: 'vector', make: ({ vector }) => ({ vector, topK: K }) },
   { name: 'text of three words', make: ({ text }) => ({ text, topK: K }) },
@@ -120,7 +120,7 @@ async function fill(database: Database): Promise<CollectionHandle> {
   return collection;
 }
 
-/** Vectors near to rows, each with words of the text of its row. */
+/** Creates vectors near rows, each with words from the text of its row. */
 function createQueries(): Parts[] {
   const random = createRandom(SEED + 1);
   const { texts, values, dimension } = documents;
@@ -138,7 +138,7 @@ function createQueries(): Parts[] {
   });
 }
 
-/** The fused result is that of complete rankings. */
+/** Requires the fused result to be that of complete rankings. */
 async function check(collection: CollectionHandle, parts: Parts): Promise<void> {
   const scores = new Map<string, number>();
   for (const part of [{ vector: parts.vector }, { text: parts.text }]) {
@@ -162,7 +162,7 @@ async function check(collection: CollectionHandle, parts: Parts): Promise<void> 
   );
 }
 
-/** Milliseconds of each query of each kind. */
+/** Returns the milliseconds of each query of each kind. */
 async function timeInTurns(
   collection: CollectionHandle,
   queries: readonly Parts[],

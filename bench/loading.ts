@@ -6,7 +6,7 @@
 //   node dist/bench/loading.js --rows N --dimension D     another size
 //   node dist/bench/loading.js --prefix 'prlimit --data=3000000000'   the server under a limit
 //   node dist/bench/loading.js --out FILE     also writes the table as Markdown
-//   node dist/bench/loading.js --rates FILE   also writes the rows/s of each batch, one a line
+//   node dist/bench/loading.js --rates FILE   also writes the rows/s of each batch, one per line
 
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -36,12 +36,15 @@ const { values: args } = parseArgs({
 const rowCount = Number(args.rows ?? (args.full ? 1_000_000 : 20_000));
 const dimension = Number(args.dimension ?? (args.full ? 768 : 128));
 const queryCount = args.full ? 60 : 10;
-/** Queries whose matches are compared with brute force. */
+/** The number of queries whose matches are compared with brute force. */
 const CHECKED_COUNT = 3;
 const TOP_K = 10;
-/** Rows that are sent again, so that compaction has rows to remove: more than a segment, which is checkpointed. */
+/** Rows sent again so that compaction has rows to remove: more than a segment, which is checkpointed. */
 const replacedCount = Math.max(10_000, rowCount / 10);
-/** Alternating, so that both meet the same machine. Under a limit the rows do not fit into memory. */
+/**
+ * The rounds alternate so that both run under the same conditions. Under a limit the rows do not fit into
+ * memory.
+ */
 const ROUNDS =
   args.prefix === undefined
     ? (['mapped', 'memory', 'memory', 'mapped'] as const)
@@ -145,7 +148,7 @@ async function load(server: ServerProcess): Promise<void> {
   );
 }
 
-/** The rate over batches of the same length. */
+/** Returns the rate over batches of the same length. */
 function meanRate(rates: readonly number[]): number {
   return rates.length / rates.reduce((sum, rate) => sum + 1 / rate, 0);
 }
@@ -160,7 +163,7 @@ async function replaceRows(server: ServerProcess, call: Call): Promise<void> {
   add('memory after the compaction', memoryOf(server));
 }
 
-/** Waits until the full segments are in files: what is left is less than two segments and the index. */
+/** Waits until the full segments are in files: the rest is less than two segments and the index. */
 async function untilSettled(call: Call): Promise<void> {
   const startedAt = performance.now();
   const bytesMax = 200e6 + rowCount * 64;
@@ -183,12 +186,12 @@ async function metric(call: Call, name: string): Promise<number> {
   return Number(found[1]);
 }
 
-/** A vector near others, but none of the collection. */
+/** Returns a vector near others that is not in the collection. */
 function queryVector(index: number): Float32Array {
   return rows.vector(rowCount + index * 7);
 }
 
-/** The ids of the matches. Retries while the collection is being loaded. */
+/** Returns the ids of the matches. Retries while the collection is being loaded. */
 async function answer(call: Call, index: number, filter?: object): Promise<string[]> {
   const body = { vector: [...queryVector(index)], top_k: TOP_K, ...(filter && { filter }) };
   for (;;) {
@@ -200,7 +203,7 @@ async function answer(call: Call, index: number, filter?: object): Promise<strin
   }
 }
 
-/** The matches of the first queries by brute force, the last one with the filter. */
+/** Finds the matches of the first queries by brute force, of the last one with the filter. */
 function findExpected(): string[][] {
   const questions = Array.from({ length: CHECKED_COUNT }, (_, i) => ({
     vector: queryVector(i),
@@ -209,7 +212,7 @@ function findExpected(): string[][] {
   return rows.nearest(questions, TOP_K, rowCount);
 }
 
-/** Compares matches with brute force; throws for a difference. */
+/** Compares matches with brute force. Throws when they differ. */
 async function check(call: Call): Promise<void> {
   for (const [i, ids] of expected.entries()) {
     const found = await answer(call, i, i === CHECKED_COUNT - 1 ? FILTER : undefined);
@@ -219,7 +222,7 @@ async function check(call: Call): Promise<void> {
   }
 }
 
-/** Memory that the system cannot take back, and mapped files. */
+/** Describes the memory that the system cannot reclaim, and mapped files. */
 function memoryOf({ child }: ServerProcess): string {
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
   const megabytes = (name: string) =>

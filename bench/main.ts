@@ -5,9 +5,9 @@
 //   npm run bench -- --full engine rest       selected benches
 //   npm run bench -- --full --out DIRECTORY   also writes DIRECTORY/<name>.md
 //   npm run bench -- --engine NAME engine     a specific engine, for benches that support it
-//   npm run bench -- --full compare --before DIRECTORY    this checkout against another one
+//   npm run bench -- --full compare --before DIRECTORY    compares this checkout with another one
 //
-// Each bench has further options; run it directly to use them: `node dist/bench/engine.js`.
+// Each bench has more options; run it directly to use them: `node dist/bench/engine.js`.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -75,9 +75,9 @@ for (const name of NAMES) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** The benches to run by default: all, or those that apply to the named engine. */
+/** Returns the benches to run by default: all, or those that apply to the named engine. */
 function benchesOf(engine: string | undefined): readonly string[] {
-  // The figures of a comparison need another checkout; without one it only checks itself.
+  // A full comparison needs another checkout; without full parameters it compares this one with itself.
   const isCompared = !values.full || values.before !== undefined;
   if (engine !== undefined) return WITH_ENGINE;
   return NAMES.filter((name) => name !== 'compare' || isCompared);

@@ -1,5 +1,5 @@
-// How long the main thread of a server is occupied at a time by large requests and by maintenance: the
-// longest iteration of its event loop, as measured in the server process (pauses/probe.ts).
+// How long large requests and maintenance occupy the main thread of a server at a time: the longest iteration
+// of its event loop, as measured in the server process (pauses/probe.ts).
 //
 //   node dist/bench/pauses.js                 smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/pauses.js --full          bodies of 16 MB, as docs/performance.md quotes it
@@ -112,7 +112,7 @@ async function upserts(server: ServerProcess, call: Call): Promise<void> {
   await check(call, next);
 }
 
-/** Compares the answer to a query with brute force; throws when they differ. */
+/** Compares the answer to a query with brute force. Throws when they differ. */
 async function check(call: Call, storedRows: number): Promise<void> {
   const vector = rows.vector(storedRows + 1);
   const [expected] = rows.nearest([{ vector }], 10, storedRows);

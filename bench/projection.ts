@@ -1,5 +1,5 @@
 // Projections of a collection in this process, with a pool of two threads: principal components, without and
-// with neighbours. That the coordinates have the variances that the head says is checked before timing.
+// with neighbours. Before timing, the variances of the coordinates are compared with those in the head.
 //
 //   node dist/bench/projection.js              smoke parameters: a second, only checks the bench
 //   node dist/bench/projection.js --full       the parameters of docs/performance.md
@@ -36,7 +36,7 @@ const FULL: readonly Case[] = [
 ];
 const RUN_COUNT = 2;
 const BATCH_ROWS = 2_048;
-/** Directions in which the vectors spread, each less than the one before, as those of embeddings do. */
+/** Directions in which the vectors spread, each less than the one before, as with embeddings. */
 const DIRECTIONS = 12;
 const SEED = 23;
 

@@ -1,5 +1,5 @@
-// Queries over REST compared with the same queries on the engine alone: the cost of HTTP, JSON, filters
-// and paging. A real server process, with the client on the same cores.
+// Queries over REST compared with the same queries on the engine alone: the cost of HTTP, JSON, filters and
+// paging. A real server process, with the client on the same cores.
 //
 //   node dist/bench/rest.js                   smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/rest.js --full            100 000 × 768, as docs/performance.md quotes it
@@ -107,7 +107,7 @@ function base64(values: Float32Array, offset: number): string {
   return Buffer.from(values.buffer, bytes, data.dimension * 4).toString('base64');
 }
 
-/** Compares some results with float64 brute force; throws when they differ. */
+/** Compares some results with float64 brute force. Throws when they differ. */
 async function checkResults(call: Call): Promise<void> {
   for (const query of data.queries.slice(0, 3)) {
     const reply = await runQuery(call, { vector: [...query], top_k: 10 });
@@ -135,7 +135,7 @@ function cosine(values: Float32Array, offset: number, query: Float32Array): numb
   return product / Math.sqrt(square);
 }
 
-/** The time of the whole request, and of the search alone, as measured by the server. */
+/** Measures the time of the whole request, and of the search alone as measured by the server. */
 async function oneAtATime(call: Call): Promise<void> {
   const requests: number[] = [];
   const searches: number[] = [];

@@ -77,7 +77,7 @@ async function runShape(shape: Shape): Promise<void> {
     blockRowsMax: Number.POSITIVE_INFINITY,
   });
   const { data } = await encodeData(engine, generated);
-  // Without coarse codes: a search and a count then read the same codes.
+  // Without coarse codes, a search and a count read the same codes.
   const views = data.views.map(({ block, ...view }) => {
     const { codes } = block;
     const tiles = codes === null ? null : { ...codes, coarse: null, refinement: null };
@@ -104,7 +104,7 @@ function createQuery(vector: Float32Array, views: readonly BlockView[], k: numbe
   return { vector, metric: 'cosine', k, views, after: null, scoreMin: null };
 }
 
-/** The examples are rows of a set of queries that are similar to the data. */
+/** The examples come from a set of queries that are similar to the data. */
 async function exampleCase(
   data: DataSet,
   views: readonly BlockView[],
@@ -129,7 +129,7 @@ async function exampleCase(
   return { name: `${formula.kind} of ${exampleCount} examples, top ${K}`, run: search };
 }
 
-/** Chooses ten of the candidates, which are found before. */
+/** Chooses ten of the candidates, which have been found before. */
 async function diverseCase(views: readonly BlockView[], vector: Float32Array): Promise<Measured> {
   const [hits] = await engine.search([createQuery(vector, views, candidateCount)]);
   const rows = Array.from(hits!.rows, (row, i) => rowOf(views[hits!.viewIndexes[i]!]!.block, row));
@@ -156,7 +156,7 @@ function chooseByForce(rows: readonly Float32Array[], relevances: Float64Array):
   return Uint32Array.from(chosen);
 }
 
-/** Rank keys of every so-many-th of the best rows. */
+/** Counts the rows before the rank keys of every `step`-th of the best rows. */
 async function countCase(
   views: readonly BlockView[],
   vector: Float32Array,
@@ -177,7 +177,7 @@ function rankKeyAt(hits: SearchHits, views: readonly BlockView[], place: number)
   return { score: hits.scores[place]!, id: idOf(block, hits.rows[place]!) };
 }
 
-/** The machine is shared: each case runs once before any of them runs again. */
+/** The machine is shared, so each case runs once before any of them runs again. */
 async function timeInTurns({ dimension }: Shape, cases: readonly Measured[]): Promise<void> {
   const times = cases.map((): number[] => []);
   for (let run = 0; run < WARM_UP_RUNS + runCount; run++) {

@@ -1,5 +1,5 @@
-// The server as a client sees it: a real server process with its store on disk, measured over loopback.
-// Results are checked against brute force before anything is timed.
+// The server as a client sees it: a real server process with its store on disk, measured over loopback. Results
+// are checked against brute force before anything is timed.
 //
 //   node dist/bench/service.js                smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/service.js --full         the parameters of docs/performance.md
@@ -133,7 +133,7 @@ async function queries(call: Call, vectors: readonly Float32Array[]): Promise<vo
   );
 }
 
-/** Restart after SIGKILL: time until ready, memory, and CPU time when idle. */
+/** Measures a restart after SIGKILL: the time until ready, memory, and CPU time when idle. */
 async function restart(vectors: readonly Float32Array[]): Promise<void> {
   const server = await startServerProcess(START);
   const { call, close } = createCaller(server.url, 1);
@@ -165,7 +165,7 @@ async function restart(vectors: readonly Float32Array[]): Promise<void> {
   await server.stop();
 }
 
-/** Unit vectors around 200 centres. */
+/** Creates unit vectors around 200 centres. */
 function clusteredVectors(count: number): Float32Array[] {
   const random = createRandom(SEED);
   const gaussian = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
@@ -193,7 +193,7 @@ function batchBodies(vectors: readonly Float32Array[], batchRows: number): Buffe
   return bodies;
 }
 
-/** Compares some results with float64 brute force; throws when they differ. */
+/** Compares some results with float64 brute force. Throws when they differ. */
 async function checkResults(call: Call, vectors: readonly Float32Array[]): Promise<number> {
   const queries = [0, 1, 2].map((i) => vectors[Math.floor((i * vectors.length) / 3)]!);
   for (const query of queries) {
@@ -262,7 +262,7 @@ async function residentBytes({ child }: ServerProcess): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024;
 }
 
-/** User and system time of the process in units of 10 ms. */
+/** Returns the user and system time of the process in units of 10 ms. */
 async function cpuTicks({ child }: ServerProcess): Promise<number> {
   const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -1,7 +1,7 @@
 // Queries by words over a collection in this process, with a pool of two threads: of WordNet's glosses with
-// --wordnet FILE, else of random words; and the same queries over sparse vectors of the weights that BM25 gives
-// the words. Results are checked against the scores of every document before anything is timed. SQLite's FTS5,
-// through Python, answers the same queries in the same run.
+// --wordnet FILE, otherwise of random words; and the same queries over sparse vectors of the weights that BM25
+// gives the words. Results are checked against the scores of every document before anything is timed. SQLite's
+// FTS5, through Python, answers the same queries in the same run.
 //
 //   node dist/bench/text.js                   smoke parameters: seconds, only checks the bench
 //   node dist/bench/text.js --full            the parameters of docs/performance.md
@@ -38,7 +38,7 @@ const BATCH_ROWS = 8_192;
 const SEED = 5;
 const K = 10;
 const SETTINGS = { fields: ['gloss'], language: null, stopWords: [], k1: 1.2, b: 0.75 };
-/** Words in a query, of the kinds that are measured. */
+/** The kinds of queries that are measured, by their number of words. */
 const KINDS = [
   { name: 'one word of a gloss', wordCount: 1 },
   { name: 'three words of a gloss', wordCount: 3 },
@@ -144,7 +144,7 @@ async function createCollection(): Promise<CollectionHandle> {
   return collection;
 }
 
-/** In the order of the documents. */
+/** Returns ids in the order of the documents. */
 function idOf(index: number): string {
   return String(index).padStart(7, '0');
 }
@@ -164,7 +164,7 @@ async function measure(
   return milliseconds;
 }
 
-/** Compares ids and scores with those of all documents. */
+/** Compares ids and scores with those computed over all documents. */
 async function check(collection: CollectionHandle, queries: readonly string[]): Promise<void> {
   for (const query of queries) {
     const reply = await collection.query({ text: { query, match: 'any' }, topK: K });
@@ -173,7 +173,7 @@ async function check(collection: CollectionHandle, queries: readonly string[]): 
   }
 }
 
-/** The same for sparse vectors. */
+/** Compares ids and scores of sparse vectors with those computed over all of them. */
 async function checkSparse(
   collection: CollectionHandle,
   queries: readonly string[],
@@ -199,7 +199,7 @@ async function checkSparse(
   }
 }
 
-/** The weights that BM25 gives the words of each document, by the index of the word. */
+/** Returns the weights that BM25 gives the words of each document, by the index of the word. */
 function weightVectors(): SparseVector[] {
   const containing = new Map<string, number>();
   for (const words of terms) {
@@ -258,7 +258,7 @@ function bruteForce(query: string): { id: string; score: number }[] {
     .map((row) => ({ id: idOf(row), score: Math.fround(scores[row]!) }));
 }
 
-/** Milliseconds of each query of each kind; null without Python or FTS5. */
+/** Returns the milliseconds of each query of each kind, or null without Python or FTS5. */
 function runPeer(queries: readonly (readonly string[])[]): number[][] | null {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-bench-'));
   try {
@@ -297,7 +297,7 @@ function randomQueries(wordCount: number): string[] {
   });
 }
 
-/** Few words are frequent, most are rare, as in a language. */
+/** Few words are frequent and most are rare, as in a language. */
 function randomTexts(): string[] {
   const random = createRandom(SEED);
   return Array.from({ length: documentCount }, () => {

@@ -70,7 +70,7 @@ function utf8Data(from: number, count: number, idOf: (row: number) => string) {
 
 interface TimedReply {
   readonly seconds: number;
-  /** Time to the first byte of the body. */
+  /** The time to the first byte of the body. */
   readonly firstByteSeconds: number;
   readonly byteCount: number;
   /** Empty unless `keepsBody`. */
@@ -127,7 +127,7 @@ function* chunksOf(bytes: Uint8Array): Iterable<Uint8Array> {
   }
 }
 
-/** Resident bytes of the server: now, and the peak since its start. */
+/** Returns the resident bytes of the server: now, and the peak since its start. */
 export async function memoryOf({ child }: ServerProcess): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
   const kilobytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)![1]);

@@ -1,14 +1,17 @@
-// How much processor time processes have used, as Linux counts it.
+// The processor time that processes have used, as counted by Linux.
 
 import { readFileSync } from 'node:fs';
 
-/** Of the clock in which Linux counts them, on all architectures that it supports today. */
+/** Ticks of the clock in which Linux counts processor time, on all architectures that it supports today. */
 const TICKS_PER_SECOND = 100;
-/** Fields of /proc/PID/stat behind the name of the program, which ends with the last parenthesis. */
+/** Fields of /proc/PID/stat after the name of the program, which ends with the last parenthesis. */
 const USER_TICKS = 11;
 const SYSTEM_TICKS = 12;
 
-/** Milliseconds of all threads of some processes since they were started; null where it cannot be read. */
+/**
+ * Returns the milliseconds used by all threads of some processes since they started, or null if they cannot be
+ * read.
+ */
 export function cpuMsOf(pids: readonly number[]): number | null {
   try {
     const ticks = pids.map((pid) => {

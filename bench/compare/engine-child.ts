@@ -1,5 +1,5 @@
-// The engine of one checkout in a process of its own: opens a data set and times cases on it when it is
-// told to. The data and the timing are those of this checkout, so that both measure the same.
+// The engine of one checkout in a process of its own: opens a data set and times cases on it on request. The
+// data and the timing are those of this checkout, so that both checkouts are measured alike.
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -37,12 +37,12 @@ export type ChildRequest =
 
 export type ChildReply =
   | { readonly kind: 'opened'; readonly rowCount: number; readonly dimension: number }
-  /** Equal for equal rows and score bits; `rows`: of each query, best first. */
+  /** The checksum is equal for equal rows and score bits; `rows` holds those of each query, best first. */
   | { readonly kind: 'checked'; readonly checksum: string; readonly rows: number[][] }
   | { readonly kind: 'timed'; readonly timing: Timing }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** Queries whose results are compared before a case is timed. */
+/** The number of queries whose results are compared before a case is timed. */
 const CHECKED_MAX = 16;
 
 interface Opened {
@@ -80,7 +80,7 @@ async function answer(request: ChildRequest): Promise<ChildReply> {
     roundsMin: 1,
     secondsMin: request.seconds,
   };
-  // As the scheduler of the database calls it for a query while no other is under way.
+  // The scheduler of the database calls it like this for a query while no other one is running.
   const options = { mayBlock: engineCase.batchCount === 1 };
   const timing = await timeCalls(plan, (i) => engine.search(batches[i % batches.length]!, options));
   return { kind: 'timed', timing };

@@ -1,4 +1,4 @@
-// The engines of two checkouts, each in a process of its own, and the cases on which they take turns.
+// The engines of two checkouts, each in a process of its own, and the cases that they run in turns.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,11 +12,11 @@ import type { VectorSource } from './vectors.js';
 const CHILD = fileURLToPath(new URL('./engine-child.js', import.meta.url));
 
 export interface PairResult {
-  /** The median latency of a call if it is of one query, else queries per second. */
+  /** The median latency of a call if it has one query, otherwise queries per second. */
   readonly compared: Compared;
-  /** Of this checkout, by the same turns. */
+  /** The rate of this checkout, measured in the same turns. */
   readonly queriesPerSecond: number;
-  /** Of the checked queries, best first. */
+  /** The rows of the checked queries, best first. */
   readonly rows: readonly (readonly number[])[];
 }
 
@@ -24,7 +24,7 @@ export class EnginePair {
   readonly #children = [fork(CHILD), fork(CHILD)];
   #shape: Shape = { rowCount: 0, dimension: 0 };
 
-  /** Of the data, without its queries. */
+  /** The shape of the data, without its queries. */
   get shape(): Shape {
     return this.#shape;
   }

@@ -1,11 +1,11 @@
-// A client that sends prepared bytes over a kept connection and only looks for the end of the reply: it runs
-// on the cores of the server, so every microsecond that it takes is missing there.
+// A client that sends prepared bytes over a kept connection and looks only for the end of the reply: it runs on
+// the cores of the server, so every microsecond that it takes is lost to the server.
 
 import { connect } from 'node:net';
 
 export interface RawClient {
   /**
-   * Sends a request, after the one before has been answered. Resolves to the body of the reply, with the
+   * Sends a request after the previous one has been answered. Resolves to the body of the reply, with the
    * frames of its chunks if it has no length; rejects for statuses other than 200.
    */
   send(request: Uint8Array): Promise<Buffer>;
@@ -14,7 +14,7 @@ export interface RawClient {
 
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
 
-/** A POST request of JSON as bytes. */
+/** Returns the bytes of a POST request with a JSON body. */
 export function postRequest(path: string, body: string): Buffer {
   const length = Buffer.byteLength(body);
   const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;

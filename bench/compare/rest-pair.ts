@@ -1,4 +1,4 @@
-// The servers of two checkouts with the same vectors, and the requests on which they take turns. The client
+// The servers of two checkouts with the same vectors, and the requests that they answer in turns. The client
 // runs on the same cores.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -28,15 +28,15 @@ interface Side {
 
 const QUERY_PATH = '/v1/collections/bench/query';
 const UPSERT_ROWS = 500;
-/** Writing the text of more rows takes the client longer than the servers. */
+/** With more rows, writing their text would take the client longer than the servers take. */
 const UPSERT_ROWS_MAX = 20_000;
-/** Upserts of one turn. */
+/** The number of upserts per turn. */
 const UPSERTS_PER_TURN = 10;
 const CLIENT_COUNT = 32;
 const BATCH_QUERIES = 500;
 const START_COUNT = 3;
 
-/** Upserts, queries of every kind, and a start. */
+/** Measures upserts, queries of every kind, and a start. */
 export function runRestPair(
   roots: readonly string[],
   data: DataSet,
@@ -73,7 +73,7 @@ export function runRestPair(
   });
 }
 
-/** Single queries and a start, for collections that would take long to load as JSON. */
+/** Measures single queries and a start, for collections that would take long to load as JSON. */
 export function runLargeRestPair(
   roots: readonly string[],
   data: DataSet,
@@ -128,7 +128,7 @@ async function createCollection(
   if (!created.ok) throw new Error(`creating a collection: ${await created.text()}`);
 }
 
-/** One stream a block, since a buffer cannot hold the bytes of all rows. */
+/** One stream per block, since a buffer cannot hold the bytes of all rows. */
 async function loadArrow({ url }: ServerProcess, { blocks, starts }: DataSet): Promise<void> {
   for (const [index, { values, rowCount, dimension }] of blocks.entries()) {
     const start = starts[index]!;
@@ -141,12 +141,12 @@ async function loadArrow({ url }: ServerProcess, { blocks, starts }: DataSet): P
   }
 }
 
-/** Share of a core below which a server is idle, and for how long it is watched and waited for. */
+/** The share of a core below which a server is idle, and how long it is watched and waited for. */
 const IDLE_SHARE_MAX = 0.05;
 const IDLE_WATCH_MS = 500;
 const IDLE_WATCHES_MAX = 120;
 
-/** Waits for checkpoints and compactions: they follow a load in the background and take both cores. */
+/** Waits for checkpoints and compactions, which follow a load in the background and occupy both cores. */
 async function becomeIdle(sides: readonly Side[]): Promise<void> {
   for (const { server } of sides) {
     for (let watch = 0; watch < IDLE_WATCHES_MAX; watch++) {
@@ -158,7 +158,7 @@ async function becomeIdle(sides: readonly Side[]): Promise<void> {
   }
 }
 
-/** User and system time of the process, which the kernel counts in ticks of 10 ms. */
+/** Returns the user and system time of the process, which the kernel counts in ticks of 10 ms. */
 async function cpuSeconds({ child }: ServerProcess): Promise<number> {
   const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -185,7 +185,7 @@ async function openSide(root: string): Promise<Side> {
   return { start, directory, server: await start() };
 }
 
-/** Upserts the first rows, a few requests in each turn. */
+/** Upserts the first rows, with a few requests in each turn. */
 async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult> {
   const clients = sides.map(({ server }) => openRawClient(server.url));
   const { dimension } = data;
@@ -204,7 +204,7 @@ async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult
   return { name, unit: '/s', ...comparedOf(rates[0]!, rates[1]!) };
 }
 
-/** The requests of each turn. Rows at the end of a block, fewer than a request has, are left out. */
+/** Returns the requests of each turn. Rows at the end of a block that do not fill a request are left out. */
 function* upsertTurns({ blocks, starts, dimension }: DataSet): Generator<Buffer[]> {
   let requests: Buffer[] = [];
   for (const [index, block] of blocks.entries()) {
@@ -213,7 +213,7 @@ function* upsertTurns({ blocks, starts, dimension }: DataSet): Generator<Buffer[
       const vectors = Array.from({ length: UPSERT_ROWS }, (_, i) => {
         const row = from + i;
         const values = block.values.subarray(row * dimension, (row + 1) * dimension);
-        // As most clients write float32: with the digits that tell it from its neighbours.
+        // Float32 as most clients write it: with the digits that distinguish it from its neighbours.
         const numbers = Array.from(values, (value) => Number(value.toPrecision(9)));
         return { id: idOf(starts[index]! + row), values: numbers, metadata: { n: row } };
       });
@@ -259,7 +259,7 @@ interface Sent {
   readonly seconds: number;
 }
 
-/** Each of the clients sends one request after another for the duration of a turn. */
+/** Each client sends one request after another for the duration of a turn. */
 async function send(
   { url }: ServerProcess,
   requests: readonly Buffer[],
@@ -287,7 +287,7 @@ function rateOf({ latenciesMs, seconds }: Sent): number {
   return latenciesMs.length / seconds;
 }
 
-/** From the start of the process to the answer of the first query. */
+/** Measures from the start of the process to the answer to the first query. */
 async function restart(
   sides: readonly Side[],
   request: Buffer,

@@ -1,12 +1,12 @@
 // Turns of two sides on a machine whose speed changes from second to second. The sides alternate, and their
-// ratio is the median over neighbouring turns, which have the machine in the same state.
+// ratio is the median over neighbouring turns, which find the machine in the same state.
 
 import { quantile } from '../engine/timing.js';
 
 export interface TurnPlan {
-  /** Of each side. */
+  /** The number of turns of each side. */
   readonly turnCount: number;
-  /** The least duration of a turn. */
+  /** The minimum duration of a turn. */
   readonly turnSeconds: number;
 }
 
@@ -27,7 +27,7 @@ export async function takeTurns(
   const before: number[] = [];
   const after: number[] = [];
   for (let i = 0; i < turnCount; i++) {
-    // Each side is the first of every second pair, lest one always follows a pause.
+    // Each side comes first in every second pair, so that neither always follows a pause.
     if (i % 2 === 0) before.push(await turn(0));
     after.push(await turn(1));
     if (i % 2 === 1) before.push(await turn(0));
@@ -35,7 +35,7 @@ export async function takeTurns(
   return comparedOf(before, after);
 }
 
-/** As many figures of each, in the order in which they were measured. */
+/** Both arrays have the same number of figures, in the order in which they were measured. */
 export function comparedOf(before: readonly number[], after: readonly number[]): Compared {
   const ratios = before.map((figure, i) => after[i]! / figure);
   return {

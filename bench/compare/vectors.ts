@@ -1,15 +1,15 @@
-// The data of the comparison: generated vectors, isotropic noise, or a file of real ones, in blocks of the
+// The data of the comparison: generated vectors, isotropic noise, or a file of real vectors, in blocks of the
 // size that the database uses.
 
 import { readFileSync } from 'node:fs';
 import { createBlocks, createDataSet, type DataSet } from '../engine/data.js';
 import type { Parameters, Shape } from '../engine/options.js';
 
-/** What a data set consists of; plain data, since it crosses processes. */
+/** The source of a data set; plain data, since it is sent to other processes. */
 export type VectorSource =
   | { readonly kind: 'clusters'; readonly shape: Shape }
   | { readonly kind: 'noise'; readonly shape: Shape }
-  /** A .npy file of float32 [rows, dimension], of which some rows are queries instead. */
+  /** A .npy file of float32 [rows, dimension], some of whose rows serve as queries instead. */
   | { readonly kind: 'file'; readonly path: string };
 
 export function openVectors(source: VectorSource, parameters: Parameters): DataSet {
@@ -26,7 +26,7 @@ export function openVectors(source: VectorSource, parameters: Parameters): DataS
   }
 }
 
-/** Values that are independent of each other: no direction is better than another, so scans prune least. */
+/** Values that are independent of each other: no direction is preferred, so scans prune least. */
 function createNoise(shape: Shape, parameters: Parameters): DataSet {
   const random = createNormal();
   const fill = (target: Float32Array, offset: number) => {
@@ -35,7 +35,7 @@ function createNoise(shape: Shape, parameters: Parameters): DataSet {
   return createBlocks('wide', shape, parameters, fill);
 }
 
-/** Approximately normal: the sum of the four bytes of a step of xorshift32. */
+/** Returns approximately normal numbers: the sum of the four bytes of a step of xorshift32. */
 function createNormal(): () => number {
   let state = 20_251;
   return () => {

@@ -13,7 +13,7 @@ export interface Match {
   readonly score: number;
 }
 
-/** An engine's result differs from brute force, so it is not timed. */
+/** Thrown when an engine's result differs from brute force; it is then not timed. */
 export class WrongResult extends Error {}
 
 /** The exact results of the first `queryCount` queries of a data set; scores are cached per metric. */
@@ -31,7 +31,7 @@ export class Truth {
     );
   }
 
-  /** The matches of a query, with its filter and rank key applied. */
+  /** Returns the matches of a query, with its filter and rank key applied. */
   matchesOf(index: number, query: SearchQuery): Match[] {
     const scores = this.#scoresOf(index, query.metric);
     const isEligible = (row: number) =>
@@ -39,7 +39,7 @@ export class Truth {
     return best(scores, query.k, isEligible);
   }
 
-  /** The match at a rank (from 0) of the unfiltered order. */
+  /** Returns the match at a rank (from 0) of the unfiltered order. */
   matchAt(index: number, metric: Metric, rank: number): Match {
     return best(this.#scoresOf(index, metric), rank + 1, () => true)[rank]!;
   }
@@ -101,7 +101,7 @@ function describe(match: Match | undefined): string {
   return match === undefined ? 'no match' : `${idOf(match.row)} with score ${match.score}`;
 }
 
-/** The best k by score, then by id; ids are in row order. */
+/** Returns the best k by score, then by id; ids are in row order. */
 function best(scores: Float64Array, k: number, isEligible: (row: number) => boolean): Match[] {
   const rows: number[] = [];
   for (let row = 0; row < scores.length; row++) if (isEligible(row)) rows.push(row);

@@ -58,17 +58,17 @@ export function createBlocks(
   return { name, rowCount, dimension, blocks, starts, views: viewsOf(blocks), queries };
 }
 
-/** The same rows with other blocks, which an engine has encoded. */
+/** Returns the same rows with other blocks, which an engine has encoded. */
 function withBlocks(data: DataSet, blocks: readonly VectorBlock[]): DataSet {
   return { ...data, blocks, views: viewsOf(blocks) };
 }
 
-/** The id of a row from its number over all blocks. */
+/** Returns the id of a row from its number over all blocks. */
 export function idOf(row: number): string {
   return `v${String(row).padStart(ID_DIGITS, '0')}`;
 }
 
-/** The number of rows of a full segment. */
+/** Returns the number of rows of a full segment. */
 function rowsPerSegment(dimension: number): number {
   const { segmentRowsMax, segmentValueBytesMax } = DEFAULT_LIMITS;
   return Math.min(segmentRowsMax, Math.floor(segmentValueBytesMax / (4 * dimension)));

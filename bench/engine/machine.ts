@@ -15,7 +15,7 @@ export function describeMachine(): string {
   return `${THREAD_COUNT} × ${model}, Node ${process.version}, commit ${commit()}`;
 }
 
-/** The commit's hash, with "+ changes" when the working tree differs. */
+/** Returns the commit's hash, with "+ changes" if the working tree differs. */
 function commit(): string {
   const hash = git('rev-parse', '--short', 'HEAD');
   if (hash === null) return 'unknown';
@@ -32,7 +32,7 @@ function git(...words: string[]): string | null {
   }
 }
 
-/** Settings of a server process as in the first line of src/cli/main.ts. */
+/** Settings of a server process, as in the first line of src/cli/main.ts. */
 export const COMMAND_SETTINGS = {
   settings: { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072' },
   nodeArguments: ['--max-semi-space-size=8'],

@@ -21,7 +21,7 @@ export interface Peak {
   readonly most: number;
 }
 
-/** How fast the threads together read so many bytes again and again. */
+/** How fast all threads together read this many bytes again and again. */
 interface ReadPeak extends Peak {
   readonly bytes: number;
 }
@@ -52,7 +52,7 @@ export interface KernelFailure extends KernelCase {
 
 export class Peaks {
   readonly #runs: PeakRun[] = [];
-  /** Why there are no peaks; null while there are. */
+  /** Why there are no peaks; null as long as there are. */
   missing: string | null = existsSync(EXECUTABLE)
     ? null
     : 'build/kernels/bench is not built, so shares of the peak are omitted';
@@ -88,7 +88,7 @@ export class Peaks {
   }
 
   /**
-   * The peak that bounds reading so many bytes: that of the largest measured working set that is not
+   * Returns the peak that bounds reading this many bytes: that of the largest measured working set that is not
    * larger, since caches hold at least as much of a smaller one. Null before the first measurement.
    */
   readsOf(bytes: number): ReadPeak | null {
@@ -122,7 +122,7 @@ function parseRun(run: Record<string, unknown>): PeakRun {
   };
 }
 
-/** The instruction sets that the kernels and this machine support. */
+/** Returns the instruction sets that the kernels and this machine support. */
 export async function listTargets(): Promise<string[]> {
   const text = await runExecutable('targets');
   return text

@@ -93,7 +93,7 @@ export interface PeerResult {
   readonly outcome:
     | {
         readonly timing: Timing;
-        /** Queries/s of the engine divided by those of the peer. */
+        /** The engine's queries/s divided by the peer's. */
         readonly ratio: number;
         readonly recall: number;
         readonly comparedCount: number;
@@ -102,7 +102,7 @@ export interface PeerResult {
     | { readonly failure: string };
 }
 
-/** The replies of the peers that support the data, one after another; `casesOf` may return none. */
+/** Returns the replies of the peers that support the data, one after another; `casesOf` may return none. */
 export async function askPeers(
   data: DataSet,
   casesOf: (peer: Peer) => readonly PeerCase[],
@@ -170,7 +170,7 @@ function isComparable(benchCase: CaseResult['benchCase'], data: DataName): boole
   return benchCase.data === data && isPlain && benchCase.metric !== 'dot';
 }
 
-/** The engine's rows for every query, by metric. */
+/** Finds the engine's rows for every query, by metric. */
 async function findTruths(
   engine: Engine,
   data: DataSet,
@@ -193,7 +193,7 @@ async function runPeer(peer: Peer, request: PeerRequest): Promise<PeerReply | { 
   await writeFile(requestFile, JSON.stringify(request));
   const installed = join(ROOT, 'build', 'peers', peer.installed);
   if (!existsSync(installed)) return { failure: 'not installed; see bench/peers/install' };
-  // Compiled peers lie next to this file; Python scripts run from the sources.
+  // Compiled peers are next to this file; Python scripts run from the sources.
   const [command, file] =
     peer.program === 'python'
       ? [installed, join(ROOT, 'bench', 'peers', peer.file)]

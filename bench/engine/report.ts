@@ -210,7 +210,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(0)} %`;
 }
 
-/** Digits in groups of three, with a decimal for small numbers. */
+/** Formats digits in groups of three, with a decimal for small numbers. */
 function grouped(value: number): string {
   if (value < 100) return value.toFixed(1);
   return Math.round(value).toLocaleString('en').replaceAll(',', ' ');

@@ -39,7 +39,7 @@ export async function timeCalls(
   while (roundRates.length < plan.roundsMin || now - startedAt < plan.secondsMin * 1000) {
     const roundStartedAt = now;
     for (let i = 0; i < callsPerRound; i++) {
-      // As requests do: without it, the messages of worker threads would never be received.
+      // Requests do the same: otherwise the messages of worker threads would never be received.
       await nextIteration();
       const callStartedAt = performance.now();
       await call(callMs.length);
@@ -58,7 +58,7 @@ export async function timeCalls(
   };
 }
 
-/** The quantile at `share` (0 to 1) of the values. */
+/** Returns the quantile at `share` (0 to 1) of the values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((left, right) => left - right);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;

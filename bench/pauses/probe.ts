@@ -1,12 +1,12 @@
-// Loaded into a server process before its program: measures iterations of the event loop between two
-// SIGUSR2 signals, of which the second prints them as a line of JSON. While it measures, the loop does
-// not wait for events, so that an iteration takes as long as the work in it. Linux only.
+// Loaded into a server process before its program: measures iterations of the event loop between two SIGUSR2
+// signals, the second of which prints them as a line of JSON. While it measures, the loop does not wait for
+// events, so that an iteration takes as long as its work. Linux only.
 
 import { openSync, readSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
 export interface Pauses {
-  /** The longest iteration, in milliseconds, without the time that it waited for a processor. */
+  /** The longest iteration in milliseconds, without the time spent waiting for a processor. */
   readonly longestMs: number;
   /** Iterations that took more than 2 ms. */
   readonly longCount: number;
@@ -14,7 +14,7 @@ export interface Pauses {
 
 const LONG_MS = 2;
 
-// Threads of the pool load this file too.
+// Threads of the pool load this file, too.
 if (isMainThread) {
   let end: (() => Pauses) | null = null;
   process.on('SIGUSR2', () => {
@@ -49,7 +49,7 @@ function measure(): () => Pauses {
 let schedstat: number | undefined;
 const bytes = Buffer.alloc(64);
 
-/** A clock that stands still while the main thread waits for a processor that others have. */
+/** A clock that stops while the main thread waits for a processor used by others. */
 function nowMs(): number {
   schedstat ??= openSync('/proc/self/schedstat', 'r');
   const length = readSync(schedstat, bytes, 0, bytes.length, 0);

@@ -49,7 +49,7 @@ export function createSearchModel(rows: Float32Array, shape: ModelShape): Uint8A
   return Buffer.concat(model.flat());
 }
 
-/** Parts of a message in order, joined only at the end, since some have hundreds of megabytes. */
+/** Parts of a message in order, joined only at the end because some have hundreds of megabytes. */
 type Bytes = Uint8Array[];
 
 function node(
@@ -87,7 +87,7 @@ function int64Tensor(name: string, values: readonly number[]): Bytes {
   return tensor(name, INT64, [values.length], raw);
 }
 
-/** The rows from `start` as columns: [dimension, count] float32. */
+/** Returns the rows from `start` as columns: [dimension, count] float32. */
 function transpose(
   rows: Float32Array,
   start: number,
@@ -121,7 +121,7 @@ function message(field: number, parts: Bytes): Bytes {
   return [Uint8Array.from([...varint(field * 8 + 2), ...varint(length)]), ...parts];
 }
 
-/** Seven bits per byte, low bits first; by division, since lengths may exceed 31 bits. */
+/** Encodes seven bits per byte, low bits first; by division, since lengths may exceed 31 bits. */
 function varint(value: number): number[] {
   const bytes: number[] = [];
   let left = value;

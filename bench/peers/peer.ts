@@ -1,5 +1,5 @@
-// The protocol between the bench and a peer: a JSON file as the request, a line of JSON as the reply. For
-// Node packages, also reading the request, loading the package and timing.
+// The protocol between the bench and a peer: a JSON file as the request, a line of JSON as the reply. For Node
+// packages, this file also reads the request, loads the package and times the search.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

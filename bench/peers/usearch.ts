@@ -1,4 +1,4 @@
-// Types of the usearch package, as far as the bench uses it.
+// Types of the part of the usearch package that the bench uses.
 
 import { loadPackage } from './peer.js';
 
