@@ -1,4 +1,4 @@
-// Random blocks and queries of the contract of engines, with the seed that tests print.
+// Random blocks and queries for the contract of engines, with the seed that tests print.
 
 import assert from 'node:assert/strict';
 import type { SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
@@ -7,17 +7,17 @@ import type { BlockHits, BlockQuery } from '../../src/engine/core/per-block.js';
 export * from '../../src/tools/selftest/blocks.js';
 export * from '../../src/tools/selftest/truth.js';
 
-/** From SAGITTA_TEST_SEED, or the clock. */
+/** The seed: SAGITTA_TEST_SEED, or the clock. */
 export const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000_007);
 
-/** The query of an engine over one block as the query of that block. */
+/** Converts a query of an engine over one block to a query of that block. */
 export function toBlockQuery({ views: parts, ...query }: SearchQuery): BlockQuery {
   assert.equal(parts.length, 1);
   const { rowCount, rows } = parts[0]!;
   return { ...query, rowCount, rows };
 }
 
-/** The hits of one block as the hits of an engine. */
+/** Converts the hits of one block to the hits of an engine. */
 export function toSearchHits(hits: BlockHits): SearchHits {
   return { ...hits, viewIndexes: new Uint32Array(hits.rows.length) };
 }

@@ -19,7 +19,7 @@ function createRecordingLogger(): Logger & { messages: string[] } {
   };
 }
 
-/** A path without an addon: these tests must not find a GPU. */
+/** A path without an addon, because these tests must not find a GPU. */
 const cudaAddonPath = 'no-such-addon.node';
 
 /** False without a C++ compiler. */

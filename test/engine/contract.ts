@@ -1,5 +1,5 @@
 // Runs the contract of engines (src/tools/selftest/contract.ts) as tests, one per case and engine. A quick test
-// file has the quick cases of an engine, and a file of CI the rest, or all of an engine without a quick one.
+// file runs the quick cases of an engine; a CI test file runs the rest, or all cases if there is no quick one.
 
 import { after, before, describe, it } from 'node:test';
 import type { Engine } from '../../src/engine/core/engine.js';

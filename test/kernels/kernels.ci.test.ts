@@ -1,6 +1,6 @@
-// Compiles and runs the kernels' own tests in C++ under AddressSanitizer and UndefinedBehaviorSanitizer, on every
-// target of this processor, with few kinds of rows. `scripts/check-kernels.sh` runs them with all kinds, under
-// ThreadSanitizer, emulated, and on another architecture.
+// Compiles the kernels' own tests in C++ and runs them under AddressSanitizer and UndefinedBehaviorSanitizer,
+// on every target of this processor, with few kinds of rows. `scripts/check-kernels.sh` runs them with all
+// kinds, under ThreadSanitizer, emulated, and on another architecture.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// How queries are packed for the native kernels: what several of them have in common is there once.
+// Tests how queries are packed for the native kernels: data shared by several queries is packed once.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -15,7 +15,7 @@ function viewsOf(rowCount = 4, rows: BlockView['rows'] = null): BlockView[] {
 }
 
 describe('packColumns', () => {
-  it('has equal views of neighbouring queries once, and those of one array wherever they are', () => {
+  it('packs equal views of neighbouring queries once, and those of one array wherever they are', () => {
     const filter = createBitmap(4);
     const shared = viewsOf();
     const lists = [
@@ -59,14 +59,14 @@ describe('cutForKernels', () => {
       { hitsMax: 1000, valuesMax: 1000, viewsMax: 6, plansSharedViewsOnce },
     ).map(({ indexes }) => indexes.length);
 
-  it('counts views that neighbours share once, where they are planned once', () => {
+  it('counts views that neighbours share once if they are planned once', () => {
     assert.deepEqual(cut([viewsOf(), viewsOf(), viewsOf(), viewsOf()], true), [4]);
     assert.deepEqual(cut([viewsOf(1), viewsOf(2), viewsOf(3), viewsOf(4)], true), [1, 1, 1, 1]);
     const [one, other] = [viewsOf(1), viewsOf(2)];
     assert.deepEqual(cut([one, other, one, other], true), [1, 1, 1, 1]);
   });
 
-  it('counts them for each query, where each is planned for itself', () => {
+  it('counts them for each query if each is planned separately', () => {
     const shared = viewsOf();
     assert.deepEqual(cut([shared, shared, viewsOf(), shared], false), [1, 1, 1, 1]);
   });

@@ -1,5 +1,5 @@
-// Searches by multi-vectors against the definition of MaxSim, in blocks and ranges, with every kind of rows that
-// makes bounds tight or useless.
+// Compares searches by multi-vectors with the definition of MaxSim, in blocks and ranges, with every kind of
+// rows that makes bounds tight or useless.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -67,7 +67,7 @@ interface Ranked {
   readonly id: Buffer;
 }
 
-/** All rows of the views, best first, by the definition. */
+/** Ranks all rows of the views, best first, by the definition. */
 function rank(
   views: readonly MultiView[],
   metric: 'cosine' | 'dot',
@@ -144,7 +144,7 @@ describe('a search by MaxSim', () => {
     });
   }
 
-  it('leaves rows that cannot be among the best', async () => {
+  it('abandons rows that cannot be among the best', async () => {
     const random = createRandom(seed);
     const dimension = 16;
     const near = createValues(random, 'random', 32, dimension);

@@ -112,7 +112,7 @@ describe('searchPerBlock', () => {
 
     const small = queries.map((query) => ({ ...query, k: 10 }));
     searchPerBlock(small, searchBlock, {});
-    assert.equal(calls.length, 900, 'small ones go together');
+    assert.equal(calls.length, 900, 'small queries are searched together');
   });
 
   it('checks the signal before each slice', async () => {

@@ -1,4 +1,4 @@
-// The cases of the contract that the quick test of the reference engine leaves out.
+// The contract cases that the quick test of the reference engine leaves out.
 
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';

@@ -57,7 +57,7 @@ if (scoringAddon === null) {
   }
 }
 
-/** Row numbers in any order, some of them twice. */
+/** Returns row numbers in any order, some of them twice. */
 function randomRows(random: Random, rowCount: number): Uint32Array {
   return Uint32Array.from({ length: rowCount }, () => randomInt(random, rowCount));
 }
@@ -102,7 +102,7 @@ describe('scores of chosen rows', () => {
     }
   }
 
-  it('come in order for the rows of a range that a bitmap lets pass', () => {
+  it('come in order for the rows of a range that a bitmap selects', () => {
     const random = createRandom(SEED);
     const block = createRandomBlock(random, 'random', 3_000, 5);
     const vectors = createValues(random, 'random', 2, 5);
@@ -127,7 +127,7 @@ describe('scores of chosen rows', () => {
     }
   });
 
-  it('are refused for rows that the values do not have', { skip: scoringAddon === null }, () => {
+  it('are refused for rows beyond the values', { skip: scoringAddon === null }, () => {
     const values = new Float32Array(8);
     const score = createRowScorer({ metric: 'dot', dimension: 4, values, vectors: values });
     const scores = new Float64Array(4);

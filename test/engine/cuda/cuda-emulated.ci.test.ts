@@ -17,9 +17,9 @@ import { SEED } from '../blocks.js';
 import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
 
 if (MISSING_ADDON === false) {
-  // The emulator reads it once, at its first call.
+  // The emulator reads the variable once, at its first call.
   process.env.SAGITTA_TEST_EMULATED_DEVICES = '2';
-  // A call of a busy machine only seems to hang.
+  // On a busy machine a call may only seem to hang.
   process.env.SAGITTA_TEST_EMULATED_PATIENCE = '12';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   testContract('without codes', (engine) => engine, createReferenceEngine);

@@ -50,7 +50,7 @@ describe('the placement of blocks on devices', () => {
     const { device, fallback, engine } = await createCase([10_000]);
     const blocks = createBlocks(5);
     await check(engine, blocks);
-    // 9 000 bytes may be used: five times the codes, and the values of one.
+    // 9 000 bytes may be used: five blocks of codes, and the values of one block.
     assert.deepEqual(deviceBytesOf(engine, blocks).sort(), [1_000, 1_000, 1_000, 1_000, 5_000]);
     assert.equal(device.usedBytes, 9_000);
     assert.equal(fallback.queryCount, 0);
@@ -338,7 +338,7 @@ describe('the cuda engine when a device fails', () => {
       await check(engine, [c]);
     }
     assert.equal(fallback.queryCount, 9);
-    // However often this happens, half of the budget stays: 9 000 bytes.
+    // However often this happens, half of the budget remains: 9 000 bytes.
     assert.equal(engine.stats().deviceBytes, 7_000);
     const last = events.at(-1)!;
     assert.equal(last.kind === 'out of memory' && last.budgetBytes, 9_000);
@@ -356,7 +356,7 @@ describe('the cuda engine when a device fails', () => {
     await check(engine, [b]);
     assert.equal(fallback.queryCount, 3);
     assert.equal(engine.bytesUsed(b.key).deviceBytes, 0);
-    // All of it is one event, until the device answers again.
+    // Reported as one event until the device answers again.
     const kinds = () => events.map(({ kind }) => kind);
     assert.deepEqual(kinds(), ['out of host memory']);
     for (const block of [a, b]) await check(engine, [block]);
@@ -368,7 +368,7 @@ describe('the cuda engine when a device fails', () => {
     assert.equal(device.openCount, 1);
   });
 
-  it('answers searches under way when it is closed', async () => {
+  it('answers pending searches when it is closed', async () => {
     const { fake, fallback, engine } = await createCase([100_000]);
     const blocks = createBlocks(2);
     await check(engine, blocks);

@@ -1,6 +1,6 @@
 // The cuda engine when its GPU fails, on an emulated GPU in a process of its own: at the start, while its
-// kernels are checked, during uploads and searches, and while it is idle. Answers stay right, the GPU
-// comes back with a clean context, and no process is left behind.
+// kernels are checked, during uploads and searches, and while it is idle. Answers stay correct, the GPU comes
+// back with a clean context, and no process is left behind.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -28,14 +28,14 @@ import {
 } from '../blocks.js';
 import { ADDON, createFaultFile, MISSING_ADDON } from './emulated-devices.js';
 
-/** Long enough for the emulation on a busy machine, where a call only seems to hang otherwise. */
+/** Long enough for the emulation on a busy machine, where a call would otherwise seem to hang. */
 const PATIENT = { openMs: 600_000, callMs: 120_000 };
-/** For faults that hang: a test waits for this long. */
+/** For faults that hang: a test waits this long. */
 const IMPATIENT = { openMs: 600_000, callMs: 15_000 };
 
 async function createCase(t: TestContext, options: Partial<CudaEngineOptions> = {}) {
   const events: CudaEvent[] = [];
-  // Without wgmma, whose check takes most of the time of the emulation, unless a test is about it.
+  // Unless a test is about wgmma, kernels run without it, because its check takes most of the emulation's time.
   if (options.kernelsName === undefined) options = { ...options, kernelsName: 'mma' };
   const engine = await createCudaEngine({
     addonPath: ADDON,
@@ -72,7 +72,7 @@ async function untilBack(engine: CudaEngine, kinds: () => string[]): Promise<voi
   assert.equal(engine.stats().fallbackQueryCount, fallbackQueryCount, 'the device answers');
 }
 
-/** The ids of live processes of GPUs that this process has started. */
+/** Returns the ids of live GPU processes that this process has started. */
 function deviceProcesses(parent = process.pid): number[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
@@ -107,7 +107,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
     await check(engine, 'before any fault');
     let [deviceProcess] = deviceProcesses();
     for (const [where, fault] of [
-      // The tests of the kernels have a fault of each kind at each call.
+      // The tests of the kernels cover each kind of fault at each call.
       ['search', 'lost-in-kernel launch 2'],
       ['search', 'hang-in-kernel launch 3'],
       ['upload', 'hang call 4'],
@@ -205,7 +205,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
       });
       await once(service.stdout!, 'data');
       const [device] = deviceProcesses(service.pid);
-      assert.ok(device !== undefined, 'the service has a process of a GPU');
+      assert.ok(device !== undefined, 'the service has a GPU process');
       if (fault !== '') {
         faults.arm(fault);
         service.stdin!.write('search\n');
@@ -218,7 +218,10 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
   }
 });
 
-/** A service with an engine that prints a line when it is open, and searches for each line it reads. */
+/**
+ * Returns the program of a service whose engine prints a line when it is open, and searches for each line it
+ * reads.
+ */
 function serviceScript(): string {
   const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   return `

@@ -1,5 +1,5 @@
-// Emulated GPUs in processes of their own, and faults of them: a file tells the next process that calls
-// the emulated driver which fault happens, and is removed by it.
+// Emulated GPUs in processes of their own, and their faults: a file tells the next process that calls the
+// emulated driver which fault happens; that process removes it.
 
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ export const MISSING_ADDON = existsSync(ADDON)
 
 const PROGRAM = fileURLToPath(new URL('../../../src/engine/cuda/cuda-process.js', import.meta.url));
 
-/** The kernels of a device in a new process, for calls without an engine. */
+/** Connects to the kernels of a device in a new process, for calls without an engine. */
 export function connectEmulated(): { kernels: CudaKernels; end(): void } {
   const addon = loadCudaAddon(ADDON);
   const { service: socket, device, memory } = addon.createChannel();
@@ -43,12 +43,12 @@ export function connectEmulated(): { kernels: CudaKernels; end(): void } {
 }
 
 export interface FaultFile {
-  /** Like 'hang launch 3' or 'killed call 1', counted from the next call on. */
+  /** Arms a fault such as 'hang launch 3' or 'killed call 1', counted from the next call on. */
   arm(fault: string): void;
   isArmed(): boolean;
 }
 
-/** Processes of GPUs that start during the test read the file at each call. */
+/** GPU processes that start during the test read the file at each call. */
 export function createFaultFile(t: TestContext): FaultFile {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-fault-'));
   const path = join(folder, 'fault');

@@ -30,7 +30,7 @@ interface FakeDevice {
   readonly calls: string[];
   /** The outcomes of the next searches, in order. */
   readonly faults: Fault[];
-  /** Those of the next calls of `extend`. */
+  /** The outcomes of the next calls of `extend`, in order. */
   readonly uploadFaults: MemoryFault[];
   /** The messages with which the next calls of `open` fail. */
   readonly openFaults: string[];
@@ -47,7 +47,7 @@ export interface FakeDevices {
   holdsMessages: boolean;
 }
 
-/** Codes take one byte per dimension, values four, times `scale`, to simulate large blocks. */
+/** Codes take one byte per dimension and values four, times `scale` to simulate large blocks. */
 function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
   return (dimension, rowCapacity, hasValues) =>
     scale * rowCapacity * dimension * (hasValues ? 5 : 1);
@@ -79,7 +79,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   };
   const blockOf = (ticket: number): FakeBlock => {
     const block = blocks.get(ticket);
-    assert.ok(block !== undefined, 'the block is there');
+    assert.ok(block !== undefined, 'the block exists');
     return block;
   };
   const destroy = (ticket: number) => {
@@ -282,7 +282,7 @@ function queryOf(
   const first = viewRanges[2 * query]!;
   for (let view = first; view < first + viewRanges[2 * query + 1]!; view++) {
     const [block, rowCount, bitmap] = batch.views.subarray(3 * view) as unknown as number[];
-    assert.ok(rowCount! <= residents[block!]!.rowCount, 'the rows are there');
+    assert.ok(rowCount! <= residents[block!]!.rowCount, 'the rows are resident');
     const words = bitmap === 0 ? null : bitmaps[bitmap! - 1]!;
     const rows = words === null ? null : { length: rowCount!, words };
     views.push({ block: blocks[block!]!, rowCount: rowCount!, rows });

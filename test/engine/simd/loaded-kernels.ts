@@ -2,7 +2,7 @@
 
 import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
 
-/** Null where there was no compiler. */
+/** Null if there was no compiler. */
 export function loadedKernels(): Kernels | null {
   try {
     return loadKernels();

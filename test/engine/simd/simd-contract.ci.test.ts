@@ -1,5 +1,5 @@
-// The contract on the simd engine for every processor target that this machine has, with codes in rows and in tiles and
-// without codes: what the quick test leaves out.
+// The contract on the simd engine for every processor target that this machine supports, with codes in rows and
+// in tiles and without codes: the cases that the quick test leaves out.
 
 import { describe, test } from 'node:test';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';

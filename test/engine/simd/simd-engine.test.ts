@@ -32,7 +32,7 @@ if (kernels === null) {
 }
 
 function testEngine(kernels: Kernels): void {
-  // The best target; simd-contract.ci.test.ts has the others.
+  // The best target; simd-contract.ci.test.ts tests the others.
   engineContract('simd', 'quick', async () =>
     withCodes(createSimdEngine({ pool: createInlinePool() })),
   );
@@ -129,7 +129,7 @@ function testEngine(kernels: Kernels): void {
       }
     });
 
-    it('makes coarse codes from the dimension 64 on', () => {
+    it('makes coarse codes from dimension 64 on', () => {
       const encoder = engine.rowEncoder!;
       assert.equal(encoder.allocate(10, 63).coarse, null);
       assert.equal(encoder.byteLengths(10, 63).refinement, 0);
@@ -142,7 +142,7 @@ function testEngine(kernels: Kernels): void {
     const block = createRandomBlock(random, 'random', 20_000, 64);
     const query = createQuery(block, rowOf(block, 0));
 
-    /** A pool whose tasks the test resolves. */
+    /** Creates a pool whose tasks the test resolves. */
     function createStubPool() {
       const tasks: PromiseWithResolvers<never>[] = [];
       const pool: WorkerPool = {
@@ -162,7 +162,7 @@ function testEngine(kernels: Kernels): void {
       const engine = createSimdEngine({ pool });
       const [hits] = await engine.search([query], { mayBlock: true });
       assertTrueHits(hits!, bruteForce(query), `seed ${SEED}`);
-      // In place of one of the two threads; the other finds no work when it comes to it.
+      // One task replaces one of the two threads; the other thread would find no work.
       assert.equal(tasks.length, 1);
       tasks[0]!.resolve(false as never);
       await engine.close();

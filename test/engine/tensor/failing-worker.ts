@@ -1,4 +1,5 @@
-// A thread of the tensor engine that fails for blocks with certain keys and is the real one for others.
+// A thread of the tensor engine that fails for blocks with certain keys and otherwise behaves like the real
+// one.
 
 import { parentPort } from 'node:worker_threads';
 import type { TensorRequest } from '../../../src/engine/tensor/tensor-worker.js';
@@ -6,7 +7,7 @@ import type { TensorRequest } from '../../../src/engine/tensor/tensor-worker.js'
 const port = parentPort!;
 const listen = port.on.bind(port);
 
-// The real thread listens once it is ready; until then messages wait, as they must here.
+// The real thread listens once it is ready; until then messages wait, and must do so here, too.
 port.on = (event: string, listener: (...values: never[]) => void) =>
   listen(event, (request: TensorRequest) => {
     const key = request.kind === 'search' ? request.block.key : '';

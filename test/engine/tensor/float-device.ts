@@ -62,7 +62,7 @@ abstract class FloatMatrices {
     return this.matrices.size;
   }
 
-  /** Row-major [m, n]; null when there is no room. */
+  /** Returns the product, row-major [m, n]; null when there is no room. */
   protected product(
     left: FloatMatrix,
     right: FloatMatrix,
@@ -193,7 +193,7 @@ function cutToTf32(value: number): number {
   return single[0];
 }
 
-/** The indexes of the `count` largest keys, largest first, equal keys in order; at most 2^20 keys. */
+/** Returns the indexes of the `count` largest keys, largest first, equal keys in order; at most 2^20 keys. */
 function largest(keys: Float32Array, count: number): Float64Array {
   const keyBits = new Uint32Array(keys.slice().buffer);
   // Combines key and index in one number that float64 represents exactly.

@@ -27,14 +27,14 @@ engineContract('wasm', 'all', async () =>
   createTensorEngine({
     device: 'wasm',
     fallback: createReferenceSearch({ pool: createInlinePool() }),
-    // The contract tests the thread: an answer of the fallback must not pass for its own.
+    // The contract tests the thread, so an answer of the fallback must not count as its own.
     onThreadFailure: (error) => {
       throw error;
     },
   }),
 );
 
-/** The reference search with a counter of its calls. */
+/** Creates the reference search with a counter of its calls. */
 function createCountingFallback() {
   const reference = createReferenceSearch({ pool: createInlinePool() });
   const search: SearchBlock = (...work) => {
@@ -45,7 +45,7 @@ function createCountingFallback() {
   return counting;
 }
 
-/** A block with one full chunk. */
+/** Creates a block with one full chunk. */
 function createNamedBlock(key: string): VectorBlock {
   const random = createRandom(SEED);
   const values = createValues(random, 'random', 1_400, 768);
@@ -76,7 +76,7 @@ describe('the wasm engine and its thread', () => {
       assert.equal(fallback.searchCount, 0);
       assert.ok(engine.bytesUsed('good').hostBytes > 1_344 * 768 * 4);
 
-      // Searches queued behind the one that ends the thread are answered, too, by either of them.
+      // Searches queued behind the one that ends the thread are answered, too, by the thread or the fallback.
       await Promise.all([bad, good, good].map((block) => checkSearch(engine, block)));
       const fallbackCount = fallback.searchCount;
       assert.ok(fallbackCount >= 1);
@@ -160,7 +160,7 @@ describe('the wasm engine and its thread', () => {
     assert.equal(engine.bytesUsed(block.key).hostBytes, 0);
   });
 
-  it('answers a search under way when it is closed', async () => {
+  it('answers a pending search when it is closed', async () => {
     const fallback = createCountingFallback();
     const engine = await createTensorEngine({ device: 'wasm', fallback: fallback.search });
     const searched = checkSearch(engine, createNamedBlock('closing'));

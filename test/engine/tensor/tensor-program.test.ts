@@ -51,7 +51,7 @@ function search(program: TensorProgram, block: VectorBlock, random: Random, quer
   return hits;
 }
 
-/** The usage that the program reports. */
+/** Keeps the usage that the program reports. */
 class Ledger {
   private readonly bytes = new Map<string, number>();
 
@@ -144,15 +144,15 @@ describe('the tensor program', () => {
     const walk = () => {
       const before = device.loadCount;
       for (const block of blocks) search(program, block, random, 1);
-      // One load per search is the query; rows that are not resident are scored.
+      // One load per search is for the query; rows that are not resident are scored.
       return device.loadCount - before;
     };
     walk();
-    assert.equal(walk(), 3, 'three of five stay: their queries are all that is loaded');
+    assert.equal(walk(), 3, 'three of five stay, so only their queries are loaded');
     assert.equal(walk(), 3);
   });
 
-  it('evicts a block that is no longer searched for one that is', () => {
+  it('evicts a block that is no longer searched to make room for one that is', () => {
     const random = createRandom(SEED);
     const program = new TensorProgram(new FloatDevice(random), {
       residentBytesMax: 1.5 * 64 * WIDE * 4,

@@ -8,7 +8,7 @@ import { createTensorEngine, type TensorEngine } from '../../../src/engine/tenso
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { engineContract } from '../contract.js';
 
-/** Null if the install script has not run; an installation that does not work is a failure. */
+/** Null if the install script has not run. An installation that does not work is a failure. */
 const engine = await create();
 
 async function create(): Promise<TensorEngine | null> {
@@ -33,6 +33,6 @@ if (engine === null) {
   engineContract('tensorflow', 'all', async () => engine);
   after(() => {
     console.log(`tensorflow: ${engine.device!.name}`);
-    assert.equal(engine.fallbackCount, 0, 'the thread answered all of it');
+    assert.equal(engine.fallbackCount, 0, 'the thread answered every search');
   });
 }

@@ -9,7 +9,7 @@ import { createDevice, createProgram } from './top-device.js';
 
 engineContract('tensorflow', 'all', async () => createEngine());
 
-/** An engine in this thread whose device has room for three chunks. */
+/** Creates an engine in this thread whose device has room for three chunks. */
 function createEngine(): Engine {
   const device = createDevice(true);
   device.chunkValuesMax = 2 ** 18;

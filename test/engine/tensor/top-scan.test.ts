@@ -37,7 +37,7 @@ function check(program: TensorProgram, block: VectorBlock, queries: readonly Sea
   return hits;
 }
 
-/** The others have no keys: a device does not scan for them. */
+/** The other metrics have no keys, so a device does not scan for them. */
 const SCANNED = METRICS.filter((metric) => metric !== 'jaccard');
 
 describe('the scan of a device that returns the best rows', () => {
@@ -78,7 +78,7 @@ describe('the scan of a device that returns the best rows', () => {
     const random = createRandom(SEED);
     for (const metric of SCANNED) {
       const device = createDevice(true);
-      // Rows so close together that TF32 cannot distinguish them; the best come last.
+      // The rows are so close together that TF32 cannot distinguish them, and the best come last.
       const base = createValues(random, 'random', 1, DIMENSION);
       const values = new Float32Array(CHUNK_ROWS * DIMENSION);
       for (let row = 0; row < CHUNK_ROWS; row++) {
@@ -164,7 +164,7 @@ describe('the scan of a device that returns the best rows', () => {
       check(program, view, [createQuery(view, rowOf(view, 7), { metric: 'dot' })]);
       return device.loadCount - before;
     });
-    // A query is one load, a chunk three, and the mask of rows that an older version does not have, one.
+    // A query is one load, a chunk three, and the mask of rows that an older version does not have is one.
     assert.deepEqual(loads, [0, 4, 1, 1, 4, 1, 4, 4, 2]);
     assert.equal(device.matrixCount(), 6);
   });
