@@ -71,7 +71,7 @@ async function run(): Promise<void> {
   await withServer('auto', async (server, call) => {
     await call('POST', '/v1/collections', { id: 'c', dimension, metric: 'cosine' });
     await load(server);
-    await untilSettled(call);
+    await waitUntilSettled(call);
     add('memory after the load', memoryOf(server));
     await check(call);
     await replaceRows(server, call);
@@ -164,7 +164,7 @@ async function replaceRows(server: ServerProcess, call: Call): Promise<void> {
 }
 
 /** Waits until the full segments are in files: the rest is less than two segments and the index. */
-async function untilSettled(call: Call): Promise<void> {
+async function waitUntilSettled(call: Call): Promise<void> {
   const startedAt = performance.now();
   const bytesMax = 200e6 + rowCount * 64;
   await until(async () => (await metric(call, 'sagitta_host_bytes')) < bytesMax);

@@ -139,11 +139,11 @@ async function diverseCase(views: readonly BlockView[], vector: Float32Array): P
   for (const [i, row] of rows.entries()) values.set(row, i * vector.length);
   const candidates = { metric: 'cosine', values, relevances: hits!.scores } as const;
   const choose = () => chooseDiverse(pool, candidates, { lambda: 0.5, chosenCount: K }, undefined);
-  assert.deepEqual(await choose(), chooseByForce(rows, hits!.scores));
+  assert.deepEqual(await choose(), chooseByBruteForce(rows, hits!.scores));
   return { name: `mmr, ${K} of ${candidateCount} candidates`, run: choose };
 }
 
-function chooseByForce(rows: readonly Float32Array[], relevances: Float64Array): Uint32Array {
+function chooseByBruteForce(rows: readonly Float32Array[], relevances: Float64Array): Uint32Array {
   const chosen = [0];
   while (chosen.length < K) {
     const values = rows.map((row, i) => {

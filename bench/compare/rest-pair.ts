@@ -12,7 +12,7 @@ import { type DataSet, idOf } from '../engine/data.js';
 import { COMMAND_SETTINGS } from '../engine/machine.js';
 import { quantile } from '../engine/timing.js';
 import { openRawClient, postRequest, type RawClient } from './raw-client.js';
-import { type Compared, comparedOf, type TurnPlan, takeTurns } from './turns.js';
+import { type Compared, compareFigures, type TurnPlan, takeTurns } from './turns.js';
 
 /** One figure of both checkouts. */
 export interface RestResult extends Compared {
@@ -45,7 +45,7 @@ export function runRestPair(
   return withSides(roots, data, async (sides) => {
     const results = [await upsert(sides, data)];
     for (const { server } of sides) await loadArrow(server, data);
-    await becomeIdle(sides);
+    await waitUntilIdle(sides);
     const texts = data.queries.map((query) => JSON.stringify({ vector: [...query], top_k: 10 }));
     const requests = texts.map((text) => postRequest(QUERY_PATH, text));
     const base64Requests = data.queries.map((query) =>
@@ -81,7 +81,7 @@ export function runLargeRestPair(
 ): Promise<RestResult[]> {
   return withSides(roots, data, async (sides) => {
     for (const { server } of sides) await loadArrow(server, data);
-    await becomeIdle(sides);
+    await waitUntilIdle(sides);
     const requests = data.queries.map((query) =>
       postRequest(QUERY_PATH, JSON.stringify({ vector: [...query], top_k: 10 })),
     );
@@ -147,7 +147,7 @@ const IDLE_WATCH_MS = 500;
 const IDLE_WATCHES_MAX = 120;
 
 /** Waits for checkpoints and compactions, which follow a load in the background and occupy both cores. */
-async function becomeIdle(sides: readonly Side[]): Promise<void> {
+async function waitUntilIdle(sides: readonly Side[]): Promise<void> {
   for (const { server } of sides) {
     for (let watch = 0; watch < IDLE_WATCHES_MAX; watch++) {
       const before = await cpuSeconds(server);
@@ -201,7 +201,7 @@ async function upsert(sides: readonly Side[], data: DataSet): Promise<RestResult
   }
   for (const client of clients) client.close();
   const name = `JSON upserts of ${UPSERT_ROWS} × ${dimension}, one client, durable, rows`;
-  return { name, unit: '/s', ...comparedOf(rates[0]!, rates[1]!) };
+  return { name, unit: '/s', ...compareFigures(rates[0]!, rates[1]!) };
 }
 
 /** Returns the requests of each turn. Rows at the end of a block that do not fill a request are left out. */

@@ -32,11 +32,11 @@ export async function takeTurns(
     after.push(await turn(1));
     if (i % 2 === 1) before.push(await turn(0));
   }
-  return comparedOf(before, after);
+  return compareFigures(before, after);
 }
 
 /** Both arrays have the same number of figures, in the order in which they were measured. */
-export function comparedOf(before: readonly number[], after: readonly number[]): Compared {
+export function compareFigures(before: readonly number[], after: readonly number[]): Compared {
   const ratios = before.map((figure, i) => after[i]! / figure);
   return {
     before: quantile(before, 0.5),

@@ -105,7 +105,7 @@ class Mixture {
     this.#dimension = dimension;
     this.#centreCount = centreCount;
     this.#centres = new Float32Array(centreCount * dimension);
-    this.#addBells(this.#centres, 0, this.#centres.length, 1);
+    this.#addNormal(this.#centres, 0, this.#centres.length, 1);
   }
 
   /** Writes one vector to `target[offset..offset + dimension)`. */
@@ -113,14 +113,14 @@ class Mixture {
     this.#step();
     const centre = ((this.#state >>> 0) % this.#centreCount) * this.#dimension;
     for (let i = 0; i < this.#dimension; i++) target[offset + i] = this.#centres[centre + i]!;
-    this.#addBells(target, offset, this.#dimension, SPREAD);
+    this.#addNormal(target, offset, this.#dimension, SPREAD);
     let square = 0;
     for (let i = offset; i < offset + this.#dimension; i++) square += target[i]! * target[i]!;
     const scale = 1 / Math.sqrt(square);
     for (let i = offset; i < offset + this.#dimension; i++) target[i]! *= scale;
   }
 
-  #addBells(target: Float32Array, offset: number, count: number, spread: number): void {
+  #addNormal(target: Float32Array, offset: number, count: number, spread: number): void {
     /** Four uniform bytes have mean 510 and this standard deviation. */
     const scale = spread / Math.sqrt((4 * (256 * 256 - 1)) / 12);
     let state = this.#state;

@@ -132,9 +132,9 @@ function shareOfPeak(
   const read = peaks.readsOf(rowCount * dimension);
   const int8 = peaks.get('int8_gop_per_s');
   if (read === null || int8 === null) return '—';
-  const ofReads = gbPerSecond / read.median;
-  const ofArithmetic = gopPerSecond / int8.median;
-  return ofReads > ofArithmetic ? `${percent(ofReads)} reads` : `${percent(ofArithmetic)} int8`;
+  const readShare = gbPerSecond / read.median;
+  const int8Share = gopPerSecond / int8.median;
+  return readShare > int8Share ? `${percent(readShare)} reads` : `${percent(int8Share)} int8`;
 }
 
 function renderKernels(kernels: Findings['kernels']): string[] {

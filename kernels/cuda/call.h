@@ -27,7 +27,7 @@ sagitta_status guarded(Work work) {
     last_error() = "out of host memory";
     return SAGITTA_OUT_OF_HOST_MEMORY;
   } catch (const std::exception& unexpected) {
-    // What state an unexpected exception left behind is unknown.
+    // The state that an unexpected exception left behind is unknown.
     last_error() = unexpected.what();
     return SAGITTA_DEVICE_LOST;
   } catch (...) {

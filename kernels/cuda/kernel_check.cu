@@ -85,7 +85,7 @@ class check_data {
 };
 
 /** The emulation checks only the first batch of each kernel: all would take a minute per opened device. */
-bool is_whole_check() {
+bool is_full_check() {
 #if defined(SAGITTA_EMULATE_CUDA)
   return emulation::current_settings().has_whole_check;
 #else
@@ -107,16 +107,16 @@ bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_b
   sagitta_device_answer* answer = nullptr;
   require(sagitta_device_search(&device, &batch, &resident, &answer));
   const bool is_coarse = batch.method == SAGITTA_METHOD_COARSE;
-  bool is_right = answer->times.coarse_queries == (is_coarse ? batch.query_count : 0);
-  for (uint32_t q = 0; q < batch.query_count && is_right; q++) {
+  bool is_correct = answer->times.coarse_queries == (is_coarse ? batch.query_count : 0);
+  for (uint32_t q = 0; q < batch.query_count && is_correct; q++) {
     sagitta_hits expected{};
     sagitta_hits actual{};
     require(sagitta_search_hits(truth, q, &expected));
-    is_right = sagitta_device_answer_hits(answer, q, &actual) == SAGITTA_OK &&
+    is_correct = sagitta_device_answer_hits(answer, q, &actual) == SAGITTA_OK &&
                is_same(expected, actual);
   }
   sagitta_device_answer_destroy(answer);
-  return is_right;
+  return is_correct;
 }
 
 /** How many thread blocks scan: as many as there are tiles for, or one. */
@@ -156,7 +156,7 @@ class kernel_checker {
   }
 
   /** Checks all kernels except those of coarse codes. */
-  bool is_right(scan_kind kind) {
+  bool is_correct(scan_kind kind) {
     device_.kind = kind;
     // Groups of 8, 16, 32, 64, 128 and 256.
     if (kind == scan_kind::mma) {
@@ -171,11 +171,11 @@ class kernel_checker {
   }
 
   /** Checks the kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
-  bool is_coarse_right() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
+  bool is_coarse_correct() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
 
  private:
   bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
-    const uint32_t* const end = is_whole_check() ? query_counts.end() : query_counts.begin() + 1;
+    const uint32_t* const end = is_full_check() ? query_counts.end() : query_counts.begin() + 1;
     return std::all_of(query_counts.begin(), end, [&](uint32_t count) {
       return agrees(device_, data_.batch(count, method), resident_, truth_);
     });
@@ -190,24 +190,24 @@ class kernel_checker {
 };
 
 /** Checks dimensions of several whole chunks, pairs of steps and tiles, with a remainder of each. */
-bool is_right(sagitta_device& device, scan_kind kind) {
+bool is_correct(sagitta_device& device, scan_kind kind) {
   const check_data data(400);
-  if (is_whole_check() && !kernel_checker(device, data, scan_blocks::many).is_right(kind)) return false;
-  return kernel_checker(device, data, scan_blocks::one).is_right(kind);
+  if (is_full_check() && !kernel_checker(device, data, scan_blocks::many).is_correct(kind)) return false;
+  return kernel_checker(device, data, scan_blocks::one).is_correct(kind);
 }
 
 /** Throws because of kernels without which the device cannot be used as requested. */
 [[noreturn]] void refuse(const char* kernels) {
   throw failure{SAGITTA_UNSUPPORTED_TARGET, "the " + std::string(kernels) +
-                                                " of this device do not give the answers of the CPU"};
+                                                " of this device give other answers than the CPU"};
 }
 
 /** Checks dimensions of less than a quad, and of several quads and a remainder. */
-bool is_coarse_right(sagitta_device& device) {
+bool is_coarse_correct(sagitta_device& device) {
   const check_data narrow(136);
   const check_data wide(600);
-  return kernel_checker(device, narrow, scan_blocks::many).is_coarse_right() &&
-         kernel_checker(device, wide, scan_blocks::one).is_coarse_right();
+  return kernel_checker(device, narrow, scan_blocks::many).is_coarse_correct() &&
+         kernel_checker(device, wide, scan_blocks::one).is_coarse_correct();
 }
 
 }  // namespace
@@ -222,18 +222,18 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(preload_selection(), "selection kernels");
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
   // Checked as searches will use it: wgmma for large batches, in groups of 64, 128 and 256.
-  if (device.has_wgmma && !is_right(device, scan_kind::best)) {
+  if (device.has_wgmma && !is_correct(device, scan_kind::best)) {
     if (device.kind != scan_kind::best) refuse("wgmma kernels");
     device.has_wgmma = false;
   }
   // Checked only if requested, because nothing else uses rings.
-  if (device.kind == scan_kind::wgmma_ring && !is_right(device, scan_kind::wgmma_ring)) {
+  if (device.kind == scan_kind::wgmma_ring && !is_correct(device, scan_kind::wgmma_ring)) {
     refuse("wgmma-ring kernels");
   }
-  if (!is_right(device, scan_kind::mma)) refuse("kernels");
+  if (!is_correct(device, scan_kind::mma)) refuse("kernels");
   // Searches can do without coarse codes.
   device.has_coarse = true;
-  device.has_coarse = is_coarse_right(device);
+  device.has_coarse = is_coarse_correct(device);
 }
 
 }  // namespace sagitta::cuda

@@ -90,7 +90,7 @@ batch_found read_found(const channel& from, uint32_t query_count) {
   if (head.row_count > from.byte_count() ||
       !is_inside(head.queries, query_count * sizeof(query_found)) ||
       !is_inside(head.rows, head.row_count * sizeof(row_found))) {
-    throw failure{SAGITTA_DEVICE_LOST, "the answer of the GPU is damaged"};
+    throw failure{SAGITTA_DEVICE_LOST, "the answer of the GPU is corrupt"};
   }
   batch_found found;
   found.queries.resize(query_count);
@@ -101,7 +101,7 @@ batch_found read_found(const channel& from, uint32_t query_count) {
   uint64_t total = 0;
   for (const query_found& query : found.queries) total += query.row_count;
   if (total != head.row_count) {
-    throw failure{SAGITTA_DEVICE_LOST, "the answer of the GPU is damaged"};
+    throw failure{SAGITTA_DEVICE_LOST, "the answer of the GPU is corrupt"};
   }
   return found;
 }
@@ -123,7 +123,7 @@ void remote_device::open(uint32_t index, const char* kernels) {
   request message{request_kind::open, {index, 0, 0}, 0, {}};
   if (kernels != nullptr) {
     if (*kernels == 0 || std::strlen(kernels) >= sizeof message.text) {
-      throw failure{SAGITTA_UNSUPPORTED_TARGET, std::string("no device has the kernels \"") + kernels + "\""};
+      throw failure{SAGITTA_UNSUPPORTED_TARGET, std::string("no device supports the kernels \"") + kernels + "\""};
     }
     std::strcpy(message.text, kernels);
   }

@@ -41,7 +41,7 @@ void require_ok(Napi::Env env, sagitta_status status) {
 
 /** Turns failures of the work into JavaScript errors. */
 template <class Work>
-auto rethrown(Napi::Env env, Work work) {
+auto with_js_errors(Napi::Env env, Work work) {
   try {
     return work();
   } catch (const failure& failed) {
@@ -120,13 +120,13 @@ Napi::Value list(const Napi::CallbackInfo& info) {
 void serve(const Napi::CallbackInfo& info) {
   const int socket = info[0].As<Napi::Number>().Int32Value();
   const int memory = info[1].As<Napi::Number>().Int32Value();
-  rethrown(info.Env(), [&] { serve_device(socket, memory); });
+  with_js_errors(info.Env(), [&] { serve_device(socket, memory); });
 }
 
 /** createChannel(): descriptors, which the caller must close. */
 Napi::Value create_channel_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const channel_descriptors made = rethrown(env, [] { return create_channel(); });
+  const channel_descriptors made = with_js_errors(env, [] { return create_channel(); });
   const auto channel = Napi::Object::New(env);
   channel.Set("service", made.service);
   channel.Set("device", made.device);
@@ -152,7 +152,7 @@ Napi::Value open(const Napi::CallbackInfo& info) {
 #endif
   std::string kernels;
   if (info[2].IsString()) kernels = info[2].As<Napi::String>();
-  return rethrown(env, [&] {
+  return with_js_errors(env, [&] {
     auto device = std::make_unique<remote_device>(static_cast<int>(number(link, "socket")),
                                                   static_cast<int>(number(link, "memory")), patience);
     device->open(argument(info, 1), info[2].IsString() ? kernels.c_str() : nullptr);
@@ -164,7 +164,7 @@ Napi::Value open(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value describe(const Napi::CallbackInfo& info) {
-  return rethrown(info.Env(), [&] {
+  return with_js_errors(info.Env(), [&] {
     std::string kernels;
     const sagitta_device_facts facts = device_argument(info).describe(kernels);
     return facts_of(info.Env(), facts, kernels);
@@ -172,7 +172,7 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
 }
 
 void ping(const Napi::CallbackInfo& info) {
-  rethrown(info.Env(), [&] { device_argument(info).ping(); });
+  with_js_errors(info.Env(), [&] { device_argument(info).ping(); });
 }
 
 /** close(device): forgets the device; the caller ends its process. */
@@ -196,7 +196,7 @@ Napi::Value block_bytes(const Napi::CallbackInfo& info) {
 
 /** createBlock(device, dimension): returns a ticket. */
 Napi::Value create_block(const Napi::CallbackInfo& info) {
-  return rethrown(info.Env(), [&] {
+  return with_js_errors(info.Env(), [&] {
     const remote_block block = device_argument(info).create_block(argument(info, 1));
     open_devices& all = opened(info.Env());
     const uint32_t ticket = all.next_ticket++;
@@ -239,14 +239,14 @@ void extend(const Napi::CallbackInfo& info) {
   rows.values = values.Data();
   rows.codes = codes_from("codes", sagitta_codes_bytes(to, dimension));
   rows.coarse = codes_from("coarse", sagitta_coarse_bytes(to, dimension));
-  rethrown(info.Env(), [&] {
+  with_js_errors(info.Env(), [&] {
     device_with(info.Env(), resident.device).extend(resident.block, rows, to);
   });
 }
 
 void destroy_block(const Napi::CallbackInfo& info) {
   const resident_block& resident = block_argument(info);
-  rethrown(info.Env(), [&] { device_with(info.Env(), resident.device).destroy(resident.block); });
+  with_js_errors(info.Env(), [&] { device_with(info.Env(), resident.device).destroy(resident.block); });
   opened(info.Env()).blocks.erase(argument(info, 0));
 }
 
@@ -301,7 +301,7 @@ Napi::Value search(const Napi::CallbackInfo& info) {
   const auto residents = read_residents(info, tables);
   const sagitta_batch batch = tables.view();
   const std::unique_ptr<sagitta_device_answer> answer =
-      rethrown(env, [&] { return device.search(batch, residents.data()); });
+      with_js_errors(env, [&] { return device.search(batch, residents.data()); });
   sagitta_device_answer* const made = answer.get();
   std::vector<sagitta_hits> all(batch.query_count);
   auto is_decided = Napi::Uint8Array::New(env, batch.query_count);

@@ -160,7 +160,7 @@ void count_before::count_range(worker& self, const view_range& range) {
   } else {
     for_each_row(range.from, range.to, view, [&](uint32_t row) { self.rows.push_back(row); });
   }
-  score_left(self, range.view);
+  score_unplaced(self, range.view);
 }
 
 /** The sums of both steps are stored for all panels before rows are placed. */
@@ -220,7 +220,7 @@ uint32_t count_before::count_above(double score) const {
   return static_cast<uint32_t>(count);
 }
 
-void count_before::score_left(worker& self, uint32_t view) const {
+void count_before::score_unplaced(worker& self, uint32_t view) const {
   self.scores.resize(self.rows.size());
   const scored_vector query = {values_.data(), bounds_.square};
   score_rows(*functions_,

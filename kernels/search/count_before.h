@@ -60,7 +60,7 @@ class count_before : public shared_work {
   /** Places the survivors of a panel of the range by their bounds, or leaves them to be scored. */
   void place_panel(worker& self, const view_range& range, uint32_t panel,
                    const panel_facts& facts) const;
-  void score_left(worker& self, uint32_t view) const;
+  void score_unplaced(worker& self, uint32_t view) const;
   /** Returns the number of positions with a higher score. */
   uint32_t count_above(double score) const;
   /** Returns the number of positions that the row does not come before. */

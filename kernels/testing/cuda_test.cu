@@ -887,7 +887,7 @@ int main(int argument_count, char** arguments) {
     else if (name == "--kernels" && std::any_of(std::begin(all_kernels), std::end(all_kernels), is_value)) {
       only = arguments[++i];
     } else {
-      std::fprintf(stderr, "cuda-test: \"%s %s\" is not understood; see cuda_test.cu\n", name.c_str(), value);
+      std::fprintf(stderr, "cuda-test: \"%s %s\" is not a valid option; see cuda_test.cu\n", name.c_str(), value);
       return 2;
     }
   }
@@ -906,7 +906,7 @@ int main(int argument_count, char** arguments) {
     if (opened == SAGITTA_UNSUPPORTED_TARGET) {
       // A device may lack kernels, but those that it has must not be wrong.
       const std::string reason = sagitta_device_error();
-      require(reason.find("the answers of the CPU") == std::string::npos, reason);
+      require(reason.find("other answers than the CPU") == std::string::npos, reason);
       std::printf("%s: skipped, %s\n", kernels, reason.c_str());
       continue;
     }

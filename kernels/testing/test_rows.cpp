@@ -95,7 +95,7 @@ std::vector<hit> order_rows(const test_batch& batch) {
   return brute_force(whole, 0);
 }
 
-uint64_t count_by_force(const test_batch& batch, const std::vector<hit>& ordered,
+uint64_t count_by_brute_force(const test_batch& batch, const std::vector<hit>& ordered,
                         const sagitta_position& position) {
   const std::string id(reinterpret_cast<const char*>(position.id), position.id_bytes);
   const auto is_before = [&](const hit& found) {
@@ -157,7 +157,7 @@ void check_counts(random_source& random, kind kind, uint32_t dimension, uint32_t
   require(counts.size() == positions.size(), what);
   const std::vector<hit> ordered = order_rows(batch);
   for (size_t i = 0; i < positions.size(); i++) {
-    const uint64_t expected = count_by_force(batch, ordered, positions[i]);
+    const uint64_t expected = count_by_brute_force(batch, ordered, positions[i]);
     require(counts[i] == expected, what + ", position " + std::to_string(i) + ": " +
                                        std::to_string(counts[i]) + " for " +
                                        std::to_string(expected));

@@ -78,11 +78,11 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
       const cause = error instanceof Error ? error.message : String(error);
       if (error instanceof EngineUnavailable) {
         logger.info({ cause }, `the ${name} engine is not available`);
-        failures.push(`${name} is not available: ${plain(cause)}`);
+        failures.push(`${name} is not available: ${publicCause(cause)}`);
         continue;
       }
       logger.warn({ error: cause }, `the ${name} engine does not work`);
-      failures.push(`${name} does not work: ${plain(cause)}`);
+      failures.push(`${name} does not work: ${publicCause(cause)}`);
     }
   }
   const reason = requested === 'reference' ? 'requested by name' : failures.join('; ');
@@ -93,7 +93,7 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
  * The cause without paths and without the advice after the first semicolon. Clients may read it; the log has
  * all of it.
  */
-function plain(cause: string): string {
+function publicCause(cause: string): string {
   return withoutPaths(cause.split('; ')[0]!);
 }
 

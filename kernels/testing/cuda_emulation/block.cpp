@@ -97,7 +97,7 @@ void enter_block(block& next) {
 /** Which thread continues: one of the same warp, which is fast, or any. */
 enum class choice { near, far };
 
-void go_on(uint32_t from, bool has_ended, choice wanted = choice::near) {
+void switch_thread(uint32_t from, bool has_ended, choice wanted = choice::near) {
   block& own = *running;
   maybe_land_copy();
   while (own.runnable_warps == 0 && land_copy()) {
@@ -184,7 +184,7 @@ __attribute__((no_sanitize("address"))) void enter() {
   begin_early_thread(thread);
   running->launch->run();
   end_thread(thread);
-  go_on(thread, true);
+  switch_thread(thread, true);
 }
 
 /** Creates a slot for one more resident block. */
@@ -220,7 +220,7 @@ void start_block(block& slot, const grid_launch& launch, uint64_t index) {
     slot.runnable_warps |= 1u << i;
   }
   for (uint32_t thread = 0; thread < launch.threads; thread++) {
-    give_stack(slot.fibers[thread]);
+    allocate_stack(slot.fibers[thread]);
     prepare(slot.fibers[thread], enter);
   }
   ASAN_UNPOISON_MEMORY_REGION(slot.dynamic_shared, shared_bytes_max);
@@ -355,7 +355,7 @@ void meet(const collective& collective, unsigned mask, void* operands, const loc
   } else {
     wait_here(thread, collective.name, where);
   }
-  go_on(thread, false);
+  switch_thread(thread, false);
 }
 
 int meet_block(barrier kind, bool predicate, const location& where) {
@@ -377,22 +377,22 @@ int meet_block(barrier kind, bool predicate, const location& where) {
   running->warps[thread / lane_count].at_barrier |= 1u << thread % lane_count;
   wait_here(thread, names[static_cast<int>(kind)], where);
   if (is_barrier_complete()) pass_barrier();
-  go_on(thread, false);
+  switch_thread(thread, false);
   return running->barrier_result;
 }
 
 void maybe_yield() {
   require_awaited("an atomic operation");
-  if (draw_below(switches_per_warp) == 0) go_on(threadIdx.x, false);
+  if (draw_below(switches_per_warp) == 0) switch_thread(threadIdx.x, false);
 }
 
 void yield_far(uint32_t one_in) {
-  if (draw_below(one_in) == 0) go_on(threadIdx.x, false, choice::far);
+  if (draw_below(one_in) == 0) switch_thread(threadIdx.x, false, choice::far);
 }
 
 void suspend(const char* what, const location& where) {
   wait_here(threadIdx.x, what, where);
-  go_on(threadIdx.x, false);
+  switch_thread(threadIdx.x, false);
 }
 
 void resume(uint32_t thread) { set_runnable(thread / lane_count, 1u << thread % lane_count); }

@@ -55,11 +55,11 @@ constexpr size_t stack_bytes = 64 << 10;
 constexpr size_t saved_registers = 6;
 /** Stacks begin at different offsets; otherwise all would compete for the same lines of the cache. */
 constexpr size_t line_bytes = 64;
-constexpr size_t different_starts = 48;
+constexpr size_t start_count = 48;
 
 }  // namespace
 
-void give_stack(fiber& fiber) {
+void allocate_stack(fiber& fiber) {
   if (fiber.stack != nullptr) return;
   void* const memory = mmap(nullptr, page_bytes + stack_bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -68,7 +68,7 @@ void give_stack(fiber& fiber) {
   }
   fiber.stack = static_cast<unsigned char*>(memory) + page_bytes;
   static size_t stack_count = 0;
-  fiber.stack_bytes = stack_bytes - stack_count++ % different_starts * line_bytes;
+  fiber.stack_bytes = stack_bytes - stack_count++ % start_count * line_bytes;
 }
 
 void prepare(fiber& fiber, void (*entry)()) {

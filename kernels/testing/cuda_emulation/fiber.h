@@ -16,7 +16,7 @@ struct fiber {
 };
 
 /** Allocates a stack with a guard page below it, which is never freed. */
-void give_stack(fiber& fiber);
+void allocate_stack(fiber& fiber);
 
 /** Makes the next switch to the fiber call `entry`, which must not return. */
 void prepare(fiber& fiber, void (*entry)());

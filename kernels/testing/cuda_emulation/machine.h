@@ -90,7 +90,7 @@ struct machine {
 /** Never returns, like a call of a driver that hangs. */
 [[noreturn]] void hang();
 /** Applies the fault of the settings: loses the device, unless it hangs or ends the process. */
-cudaError_t strike(device& device);
+cudaError_t apply_fault(device& device);
 
 machine& machine_in_use();
 /** Discards the machine; the next use creates another one. */

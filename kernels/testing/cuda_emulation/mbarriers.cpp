@@ -219,7 +219,7 @@ void mbarrier_init(uint64_t* address, uint32_t count, const location& where) {
       !is_in_dynamic_shared(address, sizeof *address)) {
     wrong(where, "an mbarrier that is not 8 aligned bytes of dynamic shared memory");
   }
-  if (count == 0 || count > expected_bytes_max) wrong(where, "an mbarrier with a wrong count");
+  if (count == 0 || count > expected_bytes_max) wrong(where, "an mbarrier with an invalid count");
   mbarrier made{};
   made.number = static_cast<uint32_t>(state().mbarriers.size());
   made.count = made.arrivals_left = count;
@@ -285,9 +285,9 @@ void copy_to_shared(void* shared, const void* from, uint32_t byte_count, uint64_
     wrong(where, "a bulk copy whose addresses are not multiples of 16");
   }
   if (!is_in_dynamic_shared(to, byte_count)) {
-    wrong(where, "a bulk copy to what is not dynamic shared memory");
+    wrong(where, "a bulk copy to memory that is not dynamic shared memory");
   }
-  if (!is_device_memory(from, byte_count)) wrong(where, "a bulk copy of what is not device memory");
+  if (!is_device_memory(from, byte_count)) wrong(where, "a bulk copy from memory that is not device memory");
   if (barrier.called_bytes + byte_count > barrier.expected_bytes) {
     wrong(where, "a bulk copy of more bytes than mbarrier_arrive_expect announced");
   }

@@ -51,7 +51,7 @@ struct horizon {
   uint32_t barriers;
   uint32_t time;
 };
-/** By block and thread. */
+/** Horizons by block and thread. */
 using horizons = std::map<std::pair<uint32_t, uint32_t>, horizon>;
 
 /** What comes before, within a block: accesses of its threads, and phases of its mbarriers. */

@@ -77,7 +77,7 @@ void hang() {
   for (;;) pause();
 }
 
-cudaError_t strike(device& device) {
+cudaError_t apply_fault(device& device) {
   if (current_settings().kind == fault::hang) hang();
   if (current_settings().kind == fault::killed) raise(SIGKILL);
   device.is_lost = true;
@@ -111,7 +111,7 @@ void call::begin() {
   device_ = devices[static_cast<size_t>(device_index)].get();
   // Not in a process that only lists devices.
   if (device_->streams.size() > 1) read_fault_file();
-  if (++machine_in_use().call_count == current_settings().fault_at_call) (void)strike(*device_);
+  if (++machine_in_use().call_count == current_settings().fault_at_call) (void)apply_fault(*device_);
   if (device_->is_lost) error_ = fails(cudaErrorIllegalAddress);
 }
 
@@ -135,12 +135,12 @@ void call::finish(CUstream_st& stream) {
 }
 
 /** Applies the fault of the settings at a launch. */
-static cudaError_t strike_launch(call& here, device& device) {
+static cudaError_t apply_launch_fault(call& here, device& device) {
   switch (current_settings().kind) {
     case fault::memory: return cudaErrorMemoryAllocation;
     case fault::lost_in_kernel: here.put({[&device] { device.is_lost = true; }}); return cudaSuccess;
     case fault::hang_in_kernel: here.put({[] { hang(); }}); return cudaSuccess;
-    default: return strike(device);
+    default: return apply_fault(device);
   }
 }
 
@@ -174,7 +174,7 @@ cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
       asked == device.shared_bytes_max.end() ? shared_bytes_plain : asked->second;
   if (launch.shared_bytes > may_have) return here.fails(cudaErrorInvalidValue);
   if (++machine_in_use().launch_count == current_settings().fault_after) {
-    const cudaError_t error = strike_launch(here, device);
+    const cudaError_t error = apply_launch_fault(here, device);
     return error == cudaSuccess ? error : here.fails(error);
   }
   require_same_carveout(launch, device, *here.stream());

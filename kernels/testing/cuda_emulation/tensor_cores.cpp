@@ -77,7 +77,7 @@ struct warp_state {
   uint64_t begun = 0;
 };
 
-struct likeness {
+struct call_signature {
   uint32_t column_count;
   uint64_t descriptor;
   bool keep;
@@ -94,7 +94,7 @@ struct last_read {
 struct tensor_core_state {
   warp_state warps[warp_count_max];
   /** The calls of the first warp of each warpgroup. */
-  std::vector<likeness> sequences[warp_count_max / 4];
+  std::vector<call_signature> sequences[warp_count_max / 4];
   /** What the last wgmma read by each descriptor, and the fences before the barrier that preceded it. */
   std::map<uint64_t, last_read> last_reads;
   /** The number of fences so far, and of those before the barrier that preceded the last barrier. */
@@ -199,14 +199,14 @@ void check_poison(const accumulators& sums, const location& where) {
 }
 
 /** Checks that the warps of a warpgroup make the same calls in the same order. */
-void check_likeness(uint32_t warp, const wgmma_operands& own) {
-  std::vector<likeness>& sequence = state().sequences[warp / 4];
+void check_equal_calls(uint32_t warp, const wgmma_operands& own) {
+  std::vector<call_signature>& sequence = state().sequences[warp / 4];
   const uint64_t number = state().warps[warp].begun++;
   if (number == sequence.size()) {
     sequence.push_back({own.column_count, own.descriptor, own.keep});
     return;
   }
-  const likeness& first = sequence[number];
+  const call_signature& first = sequence[number];
   if (first.column_count != own.column_count || first.descriptor != own.descriptor ||
       first.keep != own.keep) {
     wrong(*own.where, "the warps of a warpgroup call wgmma with different operands");
@@ -247,7 +247,7 @@ void run_wgmma(unsigned, void* const* operands) {
       wrong(*first.where, "the lanes of a warp call wgmma with different operands");
     }
   }
-  check_likeness(index, first);
+  check_equal_calls(index, first);
   std::vector<int8_t> columns = read_columns(first.descriptor, first.column_count, *first.where);
   check_fences(first.descriptor, columns, *first.where);
   issued& next = warp.queue.emplace_back();

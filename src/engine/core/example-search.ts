@@ -139,7 +139,7 @@ export function combineScores({ kind, positiveCount }: Formula, scores: Float64A
     case 'context': {
       let sum = 0;
       for (let i = 0; i < positiveCount; i++) {
-        sum += flattened(Math.min(0, scores[i]! - scores[positiveCount + i]!));
+        sum += softsign(Math.min(0, scores[i]! - scores[positiveCount + i]!));
       }
       return sum;
     }
@@ -152,11 +152,11 @@ function highest(scores: Float64Array, from: number, to: number): number {
   return score;
 }
 
-function flattened(x: number): number {
+function softsign(x: number): number {
   return x / (1 + Math.abs(x));
 }
 
 /** Maps x to 0..1, keeping the order. */
 function scaledToUnit(x: number): number {
-  return (1 + flattened(x)) / 2;
+  return (1 + softsign(x)) / 2;
 }

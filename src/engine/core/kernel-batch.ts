@@ -83,7 +83,7 @@ interface Slice {
 
 /** Cuts a batch into slices within the bounds. Queries of a dimension stay in order. */
 export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBounds): Slice[] {
-  const searchedOf = perViews((views) => ({ rowCount: rowCountOf(views) }));
+  const searchedOf = memoizeByViews((views) => ({ rowCount: rowCountOf(views) }));
   let last: object | null = null;
   const weightOf = (index: number) => {
     const { k, views, vector } = queries[index]!;
@@ -109,7 +109,7 @@ function rowCountOf(views: readonly BlockView[]): number {
  * Caches what `make` returns for the views of a query: `make` is called once for queries with the same array
  * and for consecutive queries with equal views, as in requests that search the same rows.
  */
-export function perViews<Made>(
+export function memoizeByViews<Made>(
   make: (views: readonly BlockView[]) => Made,
 ): (views: readonly BlockView[]) => Made {
   const known = new Map<readonly BlockView[], Made>();
@@ -166,7 +166,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   // Sized for queries that share no views; the unused end is cut off below.
   const table = new Uint32Array(3 * queries.reduce((sum, { views }) => sum + views.length, 0));
   let tableAt = 0;
-  const rangeOf = perViews((views) => {
+  const rangeOf = memoizeByViews((views) => {
     const first = tableAt / 3;
     for (const { block, rowCount, rows } of views) {
       assert(block.dimension === dimension, 'a query has the dimension of its blocks');
@@ -221,7 +221,7 @@ function indexOf<Key>(indexes: Map<Key, number>, key: Key, add: () => void): num
   return index;
 }
 
-export function toKernel({ rowCount, values, codes, ids }: VectorBlock): KernelBlock {
+export function toKernelBlock({ rowCount, values, codes, ids }: VectorBlock): KernelBlock {
   return {
     rowCount,
     values,

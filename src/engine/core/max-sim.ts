@@ -187,7 +187,7 @@ function createMaxSim({ column, query: { metric }, vectors }: MaxSimRange): MaxS
     steps.push({ score: createRowScorer({ ...rows, vectors: cut }), count });
   }
   const bounds = boundsOf(vectors, dimension);
-  const longestOf = metric === 'cosine' ? null : createLongest(column);
+  const longestOf = metric === 'cosine' ? null : createMaxNorm(column);
   let numbers = new Uint32Array(0);
   let scores = new Float64Array(0);
 
@@ -232,7 +232,7 @@ function boundsOf(vectors: Float32Array, dimension: number): Float64Array {
 }
 
 /** Returns a function for max |x| of vectors, whose euclidean scores with the zero vector are −x·x. */
-function createLongest({ dimension, values }: MultiVectors): (numbers: Uint32Array) => number {
+function createMaxNorm({ dimension, values }: MultiVectors): (numbers: Uint32Array) => number {
   const vectors = new Float32Array(dimension);
   const score = createRowScorer({ metric: 'euclidean', dimension, values, vectors });
   let scores = new Float64Array(0);

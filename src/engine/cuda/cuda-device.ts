@@ -3,7 +3,7 @@
 // after a few consecutive failures the device is given up.
 
 import type { VectorBlock } from '../../common/types.js';
-import { type PackedBatch, toKernel } from '../core/kernel-batch.js';
+import { type PackedBatch, toKernelBlock } from '../core/kernel-batch.js';
 import type { DeviceFacts, DeviceHits } from './cuda-kernels.js';
 import type { ConnectDevice, DeviceLink } from './cuda-link.js';
 import { DevicePlacement, type PlacementCommand, type ResidentBlock } from './cuda-placement.js';
@@ -88,8 +88,8 @@ export class CudaDevice {
   #retryAtMs: number | null = null;
   #uploadedBytes = 0;
   #lossCount = 0;
-  #isHostShort = false;
-  #isUnpinnedKnown = false;
+  #isHostMemoryShort = false;
+  #isUnpinnedReported = false;
   #isClosed = false;
 
   constructor(options: DeviceOptions) {
@@ -168,7 +168,7 @@ export class CudaDevice {
     resident.sentRowCount = block.rowCount;
     return new Promise((settle) => {
       this.#uploads.set(uploadId, { resident, settle });
-      const view = toKernel(block);
+      const view = toKernelBlock(block);
       const upload = { block: number, dimension, rowCapacity, hasValues, view, isUrgent };
       this.#post({ kind: 'upload', uploadId, ...upload });
     });
@@ -214,8 +214,8 @@ export class CudaDevice {
     this.#facts = facts;
     this.#initialBudgetBytes = budgetBytes;
     this.#openedAtMs = now();
-    this.#isHostShort = false;
-    this.#isUnpinnedKnown = false;
+    this.#isHostMemoryShort = false;
+    this.#isUnpinnedReported = false;
     this.#placement = new DevicePlacement({ budgetBytes, blockBytes, now, idleMs });
   }
 
@@ -241,7 +241,7 @@ export class CudaDevice {
       const left = this.#placement.usedBytes - resident.bytes;
       this.#shrink(left, isCurrent ? resident.key : null);
     } else if (reply.outcome === 'out of host memory') {
-      this.#noteHostShort();
+      this.#reportHostMemoryShortage();
       // The next search that needs the block uploads it again.
       if (this.#placement.find(resident.key) === resident) {
         this.execute(this.#placement.forget(resident.key));
@@ -257,25 +257,25 @@ export class CudaDevice {
       const least = this.#initialBudgetBytes * BUDGET_SHARE_MIN;
       this.#shrink(Math.max(least, this.#placement.budgetBytes * SEARCH_SHRINK), null);
     }
-    if (answer === 'out of host memory') this.#noteHostShort();
+    if (answer === 'out of host memory') this.#reportHostMemoryShortage();
     if (typeof answer === 'string') {
       settle?.(null);
       return;
     }
-    this.#isHostShort = false;
-    this.#noteUnpinned(answer.times.unpinnedBytes);
+    this.#isHostMemoryShort = false;
+    this.#reportUnpinnedMemory(answer.times.unpinnedBytes);
     settle?.(answer);
   }
 
-  #noteHostShort(): void {
-    if (this.#isHostShort) return;
-    this.#isHostShort = true;
+  #reportHostMemoryShortage(): void {
+    if (this.#isHostMemoryShort) return;
+    this.#isHostMemoryShort = true;
     this.#options.onEvent({ kind: 'out of host memory', device: this.index });
   }
 
-  #noteUnpinned(bytes: number): void {
-    if (bytes === 0 || this.#isUnpinnedKnown) return;
-    this.#isUnpinnedKnown = true;
+  #reportUnpinnedMemory(bytes: number): void {
+    if (bytes === 0 || this.#isUnpinnedReported) return;
+    this.#isUnpinnedReported = true;
     this.#options.onEvent({ kind: 'host memory not pinned', device: this.index, bytes });
   }
 

@@ -13,7 +13,7 @@ import {
   type SearchOptions,
   type SearchQuery,
 } from '../core/engine.js';
-import { cutForKernels, packColumns, perViews, sliceHits } from '../core/kernel-batch.js';
+import { cutForKernels, memoizeByViews, packColumns, sliceHits } from '../core/kernel-batch.js';
 import { mergeHits, type PartialHits } from '../core/per-block.js';
 import { CudaDevice, type CudaEvent } from './cuda-device.js';
 import { type CudaKernels, type DeviceFacts, loadCudaAddon } from './cuda-kernels.js';
@@ -322,20 +322,20 @@ class DevicesEngine implements CudaEngine {
 /** Groups views by the device that holds their block. Views without rows are left out. */
 function splitByDevice(queries: readonly SearchQuery[], pinned: PinnedBlocks): DeviceShare[] {
   const shares = new Map<CudaDevice | null, DeviceShare>();
-  const partsOf = perViews((views) => {
-    const parts = new Map<CudaDevice | null, { viewIndexes: number[]; views: BlockView[] }>();
+  const subsetsOf = memoizeByViews((views) => {
+    const subsets = new Map<CudaDevice | null, { viewIndexes: number[]; views: BlockView[] }>();
     for (const [viewIndex, view] of views.entries()) {
       if (view.rowCount === 0) continue;
       const device = pinned.find(view.block.key)?.device ?? null;
-      const part = parts.get(device) ?? { viewIndexes: [], views: [] };
-      parts.set(device, part);
-      part.viewIndexes.push(viewIndex);
-      part.views.push(view);
+      const subset = subsets.get(device) ?? { viewIndexes: [], views: [] };
+      subsets.set(device, subset);
+      subset.viewIndexes.push(viewIndex);
+      subset.views.push(view);
     }
-    return parts;
+    return subsets;
   });
   for (const [query, { views: all, ...rest }] of queries.entries()) {
-    for (const [device, { viewIndexes, views }] of partsOf(all)) {
+    for (const [device, { viewIndexes, views }] of subsetsOf(all)) {
       const share = shares.get(device) ?? { device, queries: [], origins: [] };
       shares.set(device, share);
       share.queries.push({ ...rest, views });

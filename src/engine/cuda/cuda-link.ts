@@ -70,9 +70,9 @@ export async function listDevices(
         reject(new Error(`the process that lists GPUs failed: ${stderr.trim() || error.message}`));
     });
   });
-  const told = JSON.parse(printed) as { devices: DeviceFacts[] } | { error: string };
-  if ('error' in told) throw new Error(told.error);
-  return told.devices;
+  const listed = JSON.parse(printed) as { devices: DeviceFacts[] } | { error: string };
+  if ('error' in listed) throw new Error(listed.error);
+  return listed.devices;
 }
 
 /** Runs each device in its own process, with a thread that waits for it. */

@@ -3,7 +3,7 @@
 
 import type { VectorBlock } from '../../common/types.js';
 import type { SearchQuery } from '../core/engine.js';
-import { perViews } from '../core/kernel-batch.js';
+import { memoizeByViews } from '../core/kernel-batch.js';
 import type { CudaDevice } from './cuda-device.js';
 import type { DevicePlacement, EvictionLevel, ResidentBlock } from './cuda-placement.js';
 
@@ -199,7 +199,7 @@ function mayBeRestored(placement: DevicePlacement, resident: ResidentBlock): boo
 /** Returns the blocks of which any row is searched. */
 function neededBlocks(queries: readonly SearchQuery[]): Map<string, NeededBlock> {
   const needs = new Map<string, NeededBlock>();
-  const addBlocks = perViews((views) => {
+  const addBlocks = memoizeByViews((views) => {
     for (const { block, rowCount } of views) {
       if (rowCount === 0) continue;
       const need = needs.get(block.key);

@@ -34,14 +34,14 @@ const program = new DeviceProgram({
   deviceIndex,
   kernelsName,
   reply,
-  defer: (step) => setImmediate(() => unlessFailed(step)),
+  defer: (step) => setImmediate(() => runUnlessFailed(step)),
 });
-port.on('message', (request: DeviceRequest) => unlessFailed(() => program.handle(request)));
+port.on('message', (request: DeviceRequest) => runUnlessFailed(() => program.handle(request)));
 // Finds a lost device while nobody searches, so that it is reopened before a query has to wait.
-setInterval(() => unlessFailed(() => program.handle({ kind: 'check' })), heartbeatMs);
+setInterval(() => runUnlessFailed(() => program.handle({ kind: 'check' })), heartbeatMs);
 
 /** Messages still arrive while the thread ends. After a failure its state cannot be trusted. */
-function unlessFailed(step: () => void): void {
+function runUnlessFailed(step: () => void): void {
   if (hasFailed) return;
   try {
     step();

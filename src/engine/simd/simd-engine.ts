@@ -21,7 +21,7 @@ import {
   type KernelHits,
   packColumns,
   sliceHits,
-  toKernel,
+  toKernelBlock,
 } from '../core/kernel-batch.js';
 import { type Kernels, loadKernels } from './simd-kernels.js';
 
@@ -91,7 +91,7 @@ function selectTarget(kernels: Kernels, target: string): void {
   kernels.selectTarget(target);
 }
 
-/** What a native search finds. */
+/** A kind of native search, by its result. */
 interface SearchKind<Result> {
   /** A ticket. */
   create(kernels: Kernels, batch: KernelBatch): number;
@@ -154,7 +154,7 @@ class SimdEngine implements Engine {
         indexes.map((index) => queries[index]!),
         dimension,
       );
-      const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
+      const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernelBlock), workerCount };
       const hits = await this.#run(batch, searchKind, { joinedCostMax, signal });
       // Granted only once, since a batch of many dimensions becomes several searches.
       joinedCostMax = INLINE_COST_NS;
@@ -174,7 +174,7 @@ class SimdEngine implements Engine {
     const whole = { ...query, k: 1, after: null, scoreMin: null };
     const { columns, blocks } = packColumns([whole], query.vector.length);
     const workerCount = this.#pool.threadCount;
-    const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
+    const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernelBlock), workerCount };
     const options = { joinedCostMax: INLINE_COST_NS, signal };
     return this.#run(batch, countKindOf(rankKeys), options);
   }

@@ -62,7 +62,7 @@ async function check(engine: CudaEngine, what: string, searched = block): Promis
 }
 
 /** Searches until the device answers again, in a new process. */
-async function untilBack(engine: CudaEngine, kinds: () => string[]): Promise<void> {
+async function waitUntilBack(engine: CudaEngine, kinds: () => string[]): Promise<void> {
   await eventually('the device is back', async () => {
     await check(engine, 'while the device is away');
     return kinds().at(-1) === 'device back';
@@ -80,8 +80,8 @@ function deviceProcesses(parent = process.pid): number[] {
       const status = readFileSync(`/proc/${name}/stat`, 'utf8');
       const [state, parentId] = status.slice(status.lastIndexOf(')') + 2).split(' ');
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
-      const isOurs = Number(parentId) === parent && state !== 'Z';
-      return isOurs && /cuda-process|sagitta-gpu/.test(command) ? [Number(name)] : [];
+      const isChild = Number(parentId) === parent && state !== 'Z';
+      return isChild && /cuda-process|sagitta-gpu/.test(command) ? [Number(name)] : [];
     } catch {
       // The process has ended meanwhile.
       return [];
@@ -119,7 +119,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
       await check(engine, `${fault} in a ${where}`);
       assert.equal(faults.isArmed(), false, `${fault} has happened`);
       assert.ok(engine.stats().lossCount > lossCount, `${fault}: ${JSON.stringify(events)}`);
-      await untilBack(engine, kinds);
+      await waitUntilBack(engine, kinds);
       assert.ok(engine.bytesUsed(block.key).deviceBytes > 0, 'the rows were uploaded again');
       const [next, ...others] = deviceProcesses();
       assert.deepEqual(others, []);
@@ -128,7 +128,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
     }
     process.kill(deviceProcess!, 'SIGKILL');
     await eventually('the device is lost', () => kinds().at(-1) === 'device lost');
-    await untilBack(engine, kinds);
+    await waitUntilBack(engine, kinds);
     await engine.close();
     assert.deepEqual(deviceProcesses(), [], 'no process is left');
   });
@@ -164,7 +164,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
     await check(engine, 'before the fault');
     faults.arm('lost call 1');
     await eventually('the device is lost', () => kinds().join() === 'device lost');
-    await untilBack(engine, kinds);
+    await waitUntilBack(engine, kinds);
   });
 
   for (const fault of ['lost', 'killed', 'hang']) {

@@ -149,8 +149,8 @@ void test_copy_mistakes() {
   expect(misuse_copies<odd_length>, "a bulk copy of 248 bytes");
   expect(misuse_copies<odd_source>, "a bulk copy whose addresses are not multiples of 16");
   expect(misuse_copies<odd_target>, "a bulk copy whose addresses are not multiples of 16");
-  expect(misuse_copies<from_host>, "a bulk copy of what is not device memory");
-  expect(misuse_copies<beyond_shared>, "a bulk copy to what is not dynamic shared memory");
+  expect(misuse_copies<from_host>, "a bulk copy from memory that is not device memory");
+  expect(misuse_copies<beyond_shared>, "a bulk copy to memory that is not dynamic shared memory");
   expect(misuse_copies<more_bytes>, "a bulk copy of more bytes than mbarrier_arrive_expect announced");
   expect(misuse_copies<fewer_bytes>, "lacks 0 of 1 arrivals and 16 bytes in phase 0");
   expect(misuse_copies<same_place>, "a second bulk copy to the same place");

@@ -13,9 +13,9 @@ namespace {
 using namespace sagitta::cuda;
 
 /** Both blocks count their threads. */
-template <bool is_right>
+template <bool is_correct>
 __global__ void count_threads(mistake p) {
-  if (is_right) {
+  if (is_correct) {
     atomicAdd(&p.values[0], 1);
   } else {
     p.values[0] = p.values[0] + 1;
@@ -23,44 +23,44 @@ __global__ void count_threads(mistake p) {
 }
 
 /** The warps of a block take turns adding. */
-template <bool is_right>
+template <bool is_correct>
 __global__ void add_by_warps(mistake p) {
   __shared__ uint32_t total;
   if (threadIdx.x == 0) total = 0;
   __syncthreads();
   for (uint32_t turn = 0; turn < 4; turn++) {
     if (threadIdx.x == turn * 32) total = total + 64;
-    if (is_right) __syncthreads();
+    if (is_correct) __syncthreads();
   }
   __syncthreads();
   if (threadIdx.x == 0 && blockIdx.x == 0) p.values[0] = total;
 }
 
 /** The lanes of a warp take turns adding. */
-template <bool is_right>
+template <bool is_correct>
 __global__ void add_by_lanes(mistake p) {
   uint32_t* const total = dynamic_shared<uint32_t>() + threadIdx.x / 32;
   if (threadIdx.x % 32 == 0) *total = 0;
   __syncwarp();
   for (uint32_t turn = 0; turn < 32; turn++) {
     if (threadIdx.x % 32 == turn) *total = *total + 8;
-    if (is_right) __syncwarp();
+    if (is_correct) __syncwarp();
   }
   __syncwarp();
   if (threadIdx.x == 0 && blockIdx.x == 0) p.values[0] = *total;
 }
 
 /** The last block to arrive adds up what both have written. */
-template <bool is_right>
+template <bool is_correct>
 __global__ void add_in_last_block(mistake p) {
   __shared__ bool is_last;
   if (threadIdx.x == 0 && blockIdx.x == 0) p.values[0] = 0;
   if (threadIdx.x < 100) p.values[32 + blockIdx.x * 100 + threadIdx.x] = 1;
   __syncthreads();
   if (threadIdx.x == 0) {
-    if (is_right) __threadfence();
+    if (is_correct) __threadfence();
     is_last = atomicAdd(&p.values[1], 1) % 2 == 1;
-    if (is_right) __threadfence();
+    if (is_correct) __threadfence();
   }
   __syncthreads();
   if (!is_last) return;
@@ -87,7 +87,7 @@ uint32_t value_after(void (*kernel)(mistake), const emulation::settings& wanted)
 }
 
 /** Whether many seeds give 256 without race detection. */
-bool is_always_right(void (*kernel)(mistake)) {
+bool is_always_correct(void (*kernel)(mistake)) {
   for (uint64_t seed = 1; seed <= 64; seed++) {
     emulation::settings wanted;
     wanted.seed = seed;
@@ -99,13 +99,13 @@ bool is_always_right(void (*kernel)(mistake)) {
 }
 
 void test_race(void (*right)(mistake), void (*wrong)(mistake), const char* what) {
-  require(is_always_right(right), what);
+  require(is_always_correct(right), what);
   if (!emulation::is_instrumented()) {
     // This is why instrumented tests exist.
-    require(is_always_right(wrong), what, 1);
+    require(is_always_correct(wrong), what, 1);
     return;
   }
-  require(!is_always_right(wrong), what, 2);
+  require(!is_always_correct(wrong), what, 2);
   emulation::settings wanted;
   for (wanted.seed = 1; wanted.seed < 4; wanted.seed++) {
     const std::string said = last_words(right, wanted);
@@ -201,8 +201,8 @@ void test_races() {
   test_race(count_threads<true>, count_threads<false>, "counters of two blocks");
   test_race(add_by_warps<true>, add_by_warps<false>, "a missing __syncthreads");
   test_race(add_by_lanes<true>, add_by_lanes<false>, "a missing __syncwarp");
-  require(is_always_right(add_in_last_block<true>), "what a block writes before a fence");
-  require(is_always_right(read_behind_shuffle), "lanes wait for each other at a shuffle");
+  require(is_always_correct(add_in_last_block<true>), "what a block writes before a fence");
+  require(is_always_correct(read_behind_shuffle), "lanes wait for each other at a shuffle");
   if (emulation::is_instrumented()) {
     emulation::settings wanted;
     for (wanted.seed = 1; wanted.seed < 4; wanted.seed++) {
