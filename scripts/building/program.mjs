@@ -32,18 +32,29 @@ const INPUTS = [
 const ENTRIES = [
   ['cli/main', 'main'],
   ['worker'],
-  ['server/pages/docs-worker'],
   ['engine/cuda/cuda-process'],
   ['engine/cuda/cuda-worker'],
   ['engine/tensor/tensor-worker'],
 ];
+
+/** The files of the API reference by their names in dist/app/docs. */
+const DOCS = {
+  'index.html': 'src/server/pages/docs/index.html',
+  'initializer.js': 'src/server/pages/docs/initializer.js',
+  'icon.svg': 'packages/console/src/icon.svg',
+  'index.css': 'node_modules/swagger-ui-dist/index.css',
+  'swagger-ui.css': 'node_modules/swagger-ui-dist/swagger-ui.css',
+  'swagger-ui-bundle.js': 'node_modules/swagger-ui-dist/swagger-ui-bundle.js',
+  'swagger-ui-bundle.js.LICENSE.txt':
+    'node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt',
+};
 
 /**
  * Packages that stay in node_modules: they have binaries or files that they find beside their code, or few installations
  * ever load them.
  */
 const EXTERNAL =
-  /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler|static|swagger-ui)|light-my-request|@tensorflow|h5wasm|parquet-wasm|piscina|re2js|snowball-stemmers)(\/|$)/;
+  /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler)|light-my-request|@tensorflow|h5wasm|parquet-wasm|piscina|re2js|snowball-stemmers)(\/|$)/;
 
 /**
  * Escapes all other characters: a file that has one takes two bytes of memory for each of its characters, and Node
@@ -94,6 +105,7 @@ async function build() {
   writeFileSync(join(OUT, 'package.json'), '{ "type": "commonjs" }\n');
   copyFileSync(join(ROOT, 'scripts/building/code-cache.cjs'), join(OUT, 'code-cache.js'));
   await Promise.all(ENTRIES.map((names) => buildEntries(names, thirdParty)));
+  copyDocs(thirdParty);
   writeFileSync(join(OUT, 'third-party.txt'), thirdParty.text);
   const { status } = spawnSync(process.execPath, ['scripts/building/save-code-cache.mjs'], {
     cwd: ROOT,
@@ -129,6 +141,14 @@ async function buildEntries(names, thirdParty) {
   await bundle.close();
   for (const file of output) {
     if (file.type === 'chunk' && file.isEntry) writeLoader(file.name, file.exports);
+  }
+}
+
+function copyDocs(thirdParty) {
+  mkdirSync(join(OUT, 'docs'));
+  for (const [name, source] of Object.entries(DOCS)) {
+    copyFileSync(join(ROOT, source), join(OUT, 'docs', name));
+    thirdParty.add(join(ROOT, source));
   }
 }
 

@@ -11,7 +11,7 @@ export class ThirdParty {
 
   /** Notes the packages of a build. */
   get plugin() {
-    const add = (id) => this.#add(id);
+    const add = (id) => this.add(id);
     return {
       name: 'third-party',
       generateBundle() {
@@ -20,7 +20,8 @@ export class ThirdParty {
     };
   }
 
-  #add(id) {
+  /** Notes the package of a file. */
+  add(id) {
     const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
     if (folder !== undefined && existsSync(join(folder, 'package.json'))) this.#folders.add(folder);
   }

@@ -34,8 +34,6 @@ const EXCLUDED_FILES = [
   /(^|\/)\./,
   /(^|\/)(tsconfig[^/]*\.json|package-lock\.json|Makefile|rollup\.config\.js|eslint\.config\.\w+)$/,
   /(^|\/)(coverage|iife|react-native|umd)\/|\.umd\.js$/,
-  // A build that its pages do not load.
-  /^static\/swagger-ui\.js$/,
   /^(tests?|__tests__|docs?|examples?|bench(mark)?s?|integration|scripts|typings)\//,
 ];
 

@@ -41,7 +41,6 @@ try {
   run('import', file, '--collection', 'smoke');
   const found = JSON.parse(run('query', 'smoke', '--vector', '0.9,0.1', '--top-k', '1', '--json'));
   assert.equal(found.matches[0].id, 'a');
-  // Its pages are made in a thread.
   assert.equal((await fetch(`${url}/docs/`)).status, 200);
   assert.equal((await fetch(`${url}/console/`)).status, 200);
   assert.match(run('export', 'smoke', '-o', '-', '--format', 'ndjson'), /"id": ?"b"/);

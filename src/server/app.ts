@@ -46,7 +46,7 @@ import { recallRoutes } from './routes/recall.js';
 import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
-import { type Schemas, schemasOf } from './schemas/all.js';
+import { schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { createAuditLimiter } from './telemetry/request-telemetry.js';
@@ -149,10 +149,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const consolePages = consoleFolder === null ? null : await findConsole(consoleFolder);
   const routes = createRoutes(services, {
     metrics,
-    openApi: () => openApi(),
+    describe: () =>
+      describeApi(
+        routes.filter(({ isInternal }) => isInternal !== true),
+        schemas,
+      ),
     hasConsole: consolePages !== null,
   });
-  const openApi = describeOnce(routes, schemas);
   const pipeline = new RequestPipeline({
     services,
     routes,
@@ -203,7 +206,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   addBodyParsers(app, limits);
   pipeline.install(app);
   const send = (reply: FastifyReply, found: RouteReply) => pipeline.send(reply, found);
-  serveDocs(app, openApi, send);
+  await serveDocs(app, send);
   if (consoleFolder !== null) serveConsole(app, consolePages, send);
   addDatabaseGauges(metrics, database);
   await app.ready();
@@ -211,23 +214,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** The OpenAPI document, made when it is first asked for: it takes longer than all else that starts here. */
-function describeOnce(routes: readonly Route[], schemas: Schemas) {
-  let made: ReturnType<typeof describeApi> | undefined;
-  return () => {
-    made ??= describeApi(
-      routes.filter(({ isInternal }) => isInternal !== true),
-      schemas,
-    );
-    return made;
-  };
-}
-
 function createRoutes(
   services: RouteServices,
   options: {
     readonly metrics: Metrics;
-    readonly openApi: () => Readonly<Record<string, unknown>>;
+    readonly describe: () => object;
     readonly hasConsole: boolean;
   },
 ): Route[] {

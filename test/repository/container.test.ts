@@ -4,10 +4,10 @@
 
 import assert from 'node:assert/strict';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parse } from 'yaml';
 import { describeSettings } from '../../src/platform/config.js';
 
 /** The compiled test is at dist/test. */
@@ -74,9 +74,7 @@ const all = (path: string, keyword: string): Instruction[] =>
   );
 
 function readYaml<Content = Compose>(path: string): Content {
-  const require = createRequire(createRequire(import.meta.url).resolve('@fastify/swagger'));
-  const { parse } = require('yaml') as { parse(text: string, options: object): Content };
-  return parse(read(path), { merge: true });
+  return parse(read(path), { merge: true }) as Content;
 }
 
 for (const path of DOCKERFILES) {

@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
 import { describeSettings, loadConfig } from '../../src/platform/config.js';
 import { NATS_PROGRAM, natsMissing } from '../cluster/nats-servers.js';
 import type { Kinds } from './kubernetes-kinds.js';
@@ -28,13 +28,9 @@ const hasKubectl = spawnSync('kubectl', ['kustomize', '--help']).status === 0;
 const skip = hasKubectl ? false : 'kubectl, which renders the manifests, is not installed';
 
 function parseObjects(text: string): KubernetesObject[] {
-  const require = createRequire(createRequire(import.meta.url).resolve('@fastify/swagger'));
-  const { parseAllDocuments } = require('yaml') as {
-    parseAllDocuments(text: string): { errors: Error[]; toJS(): KubernetesObject }[];
-  };
   return parseAllDocuments(text).map((document) => {
     assert.deepEqual(document.errors, []);
-    return document.toJS();
+    return document.toJS() as KubernetesObject;
   });
 }
 

@@ -82,8 +82,6 @@ const MAY_START: Readonly<Record<string, readonly string[]>> = {
 
 /** Where a package may be imported: a folder, which ends in a slash, or a file. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
-  '@fastify/swagger': ['server/'],
-  '@fastify/swagger-ui': ['server/'],
   '@langchain/core': ['langchain/'],
   '@nats-io/jetstream': ['cluster/service/'],
   '@nats-io/nats-core': ['cluster/service/'],
@@ -102,7 +100,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   fastify: ['server/'],
   h5wasm: ['cli/readers/'],
   jose: ['server/auth/'],
-  'openapi-types': ['server/'],
   'parquet-wasm': ['cli/readers/'],
   pino: ['main.ts'],
   piscina: ['platform/pool.ts', 'platform/task-queue.ts'],

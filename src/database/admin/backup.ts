@@ -9,8 +9,8 @@ import { backupInProgress } from '../../storage/backup.js';
 import { readMarker } from '../../storage/backup-marker.js';
 import { removeUnfinished } from '../../storage/staged-folder.js';
 import type { DiskStore, ListEntries } from '../../storage/store.js';
-import { type CollectionDefinition, decodeJson, type Manifest } from '../layout/manifest.js';
 import { keys, segmentBlobName } from '../layout/keys.js';
+import { type CollectionDefinition, decodeJson, type Manifest } from '../layout/manifest.js';
 
 export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 

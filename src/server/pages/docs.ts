@@ -1,13 +1,13 @@
-// Serves the API reference at /docs: Swagger UI in the name of the product, from local files, so that it
-// works offline. They are made once, on the first request, in a thread of their own: writing the description as YAML
-// alone would block the event loop for a quarter of a second.
+// Serves the API reference at /docs: Swagger UI, from files that the build copies from its package, so that the page
+// works offline. The page loads the document from /openapi.json.
 
-import { Worker } from 'node:worker_threads';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { programFile } from '../../common/package-files.js';
+import { packageFile } from '../../common/package-files.js';
 import type { RouteReply } from '../wire/reply.js';
-import { DOCS_PATHS, type DocsFile } from './docs-files.js';
-import { createPage, type StaticPage, servePage } from './static-page.js';
+import { findPages, serveFolder } from './static-folder.js';
+
+const PATH = 'docs/';
+const FOLDER = packageFile('dist/app/docs');
 
 /** Allows the page's own files only, and inline styles, which Swagger UI uses. */
 const CONTENT_SECURITY_POLICY = [
@@ -19,50 +19,12 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
-].join('; ');
+];
 
-export function serveDocs(
+export async function serveDocs(
   app: FastifyInstance,
-  openApi: () => Readonly<Record<string, unknown>>,
   send: (reply: FastifyReply, found: RouteReply) => FastifyReply,
-): void {
-  let reading: Promise<ReadonlyMap<string, StaticPage>> | undefined;
-  const read = () => {
-    reading ??= readPages(openApi()).catch((error: unknown) => {
-      reading = undefined;
-      throw error;
-    });
-    return reading;
-  };
-  for (const path of DOCS_PATHS) {
-    servePage(app, path, { find: async () => (await read()).get(path)!, send });
-  }
-}
-
-async function readPages(
-  openApi: Readonly<Record<string, unknown>>,
-): Promise<ReadonlyMap<string, StaticPage>> {
-  const files = await makeFiles(openApi);
-  return new Map(
-    files.map(({ path, contentType, bytes }) => [
-      path,
-      createPage(Buffer.from(bytes), {
-        'content-type': contentType,
-        'content-security-policy': CONTENT_SECURITY_POLICY,
-        // Revalidated on each use, without a body if unchanged.
-        'cache-control': 'public, max-age=0',
-      }),
-    ]),
-  );
-}
-
-function makeFiles(openApi: Readonly<Record<string, unknown>>): Promise<readonly DocsFile[]> {
-  const worker = new Worker(programFile('server/pages/docs-worker.js'), { workerData: openApi });
-  // The service may stop meanwhile.
-  worker.unref();
-  return new Promise((resolve, reject) => {
-    worker.once('message', resolve);
-    worker.once('error', reject);
-    worker.once('exit', (code) => reject(new Error(`the thread ended with ${code}`)));
-  });
+): Promise<void> {
+  const pages = await findPages(FOLDER, CONTENT_SECURITY_POLICY);
+  serveFolder(app, PATH, { title: 'API reference', pages, send });
 }

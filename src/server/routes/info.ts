@@ -1,7 +1,8 @@
 // What the service is: a document for programs, and for browsers the way to the console.
 
 import { packageVersion } from '../../common/package-files.js';
-import { CONSOLE_PATH, redirectToConsole } from '../pages/console.js';
+import { CONSOLE_PATH } from '../pages/console.js';
+import { redirectTo } from '../pages/static-folder.js';
 import { defineRoute, type Route } from '../requests/route.js';
 import { serviceSchemas } from '../schemas/service.js';
 import { chooseType, HTML_TYPE, JSON_TYPE } from '../wire/media-types.js';
@@ -32,7 +33,7 @@ export function infoRoutes(hasConsole: boolean): Route[] {
       handle({ headers }) {
         const isBrowser = chooseType(headers.accept, [JSON_TYPE, HTML_TYPE]) === HTML_TYPE;
         if (!isBrowser || !hasConsole) return jsonReply(info, VARY);
-        const redirect = redirectToConsole();
+        const redirect = redirectTo(CONSOLE_PATH);
         return { ...redirect, headers: { ...redirect.headers, ...VARY } };
       },
     }),

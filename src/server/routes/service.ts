@@ -18,7 +18,7 @@ const REASONS = {
 
 export function serviceRoutes(
   services: RouteServices,
-  options: { metrics: Metrics; openApi: () => object },
+  options: { metrics: Metrics; describe: () => object },
 ): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.service;
@@ -102,9 +102,10 @@ export function serviceRoutes(
       operationId: 'getOpenApi',
       summary: 'This description',
       reply: schemas.openApi,
-      // All replies share one buffer, so that slow readers cannot pile up copies.
+      // Made at the first request, as it takes longer than the rest of the start. All replies share one buffer, so that
+      // slow readers cannot pile up copies.
       handle() {
-        openApi ??= Buffer.from(JSON.stringify(options.openApi()));
+        openApi ??= Buffer.from(JSON.stringify(options.describe()));
         return { ...jsonReply('', { 'cache-control': CACHE_RECORD }), body: openApi };
       },
     }),

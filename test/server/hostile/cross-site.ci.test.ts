@@ -27,13 +27,13 @@ describe('a page of another site', () => {
     });
 
   it('can neither read, embed nor frame replies', async () => {
-    for (const path of ['/', '/collections', '/metrics', '/docs', '/docs/json', '/none']) {
+    for (const path of ['/', '/collections', '/metrics', '/docs/', '/openapi.json', '/none']) {
       const { headers } = await send('GET', path);
       assert.equal(headers['access-control-allow-origin'], undefined, path);
       assert.equal(headers['cross-origin-resource-policy'], 'same-origin', path);
       assert.equal(headers['x-content-type-options'], 'nosniff', path);
     }
-    const { headers } = await send('GET', '/docs');
+    const { headers } = await send('GET', '/docs/');
     assert.match(String(headers['content-security-policy']), /frame-ancestors 'none'/);
     assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
     assert.equal(headers['referrer-policy'], 'no-referrer');

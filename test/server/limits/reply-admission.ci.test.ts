@@ -49,7 +49,7 @@ describe('unread replies', { timeout: 60_000 }, () => {
     const secure = await startSecureService();
     const session = await openWithoutWindow(secure.url, secure.authority.cert);
     for (let i = 0; i < 20; i++) {
-      const stream = session.request({ ':path': '/docs/static/swagger-ui-bundle.js' });
+      const stream = session.request({ ':path': '/docs/swagger-ui-bundle.js' });
       stream.on('error', () => {});
       assert.equal((await once(stream, 'response'))[0][':status'], 200);
     }
