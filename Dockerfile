@@ -5,38 +5,33 @@
 #   docker buildx build --platform linux/amd64,linux/arm64 -t sagitta .
 #
 # See docs/container.md. Every stage runs on the platform of the image, so that the kernels are compiled for it.
-# The RUN steps are scripts in scripts/container, so that they can be run without a container as well:
-# scripts/container/replay.mjs does so by reading this file.
 
 # Bookworm is the oldest system with this version of Node, so binaries compiled on it run on newer ones.
 ARG NODE_IMAGE=node:22.23.3-bookworm-slim
-# The same system without Node and npm: the bundle has a Node of its own, which needs what apt needs as well,
-# the C++ library.
+# The same system without Node and npm: the archive has a Node of its own, which needs only the C++ library.
 ARG RUNTIME_IMAGE=debian:12.12-slim
 
-FROM ${NODE_IMAGE} AS packages
+FROM ${NODE_IMAGE} AS build
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
-COPY scripts/container ./scripts/container
 COPY package.json package-lock.json ./
-COPY packages ./packages
-RUN scripts/container/install-packages
-
-FROM packages AS build
-RUN scripts/container/install-compiler
+COPY packages/client/package.json ./packages/client/
+COPY packages/console/package.json ./packages/console/
+COPY packages/langchain/package.json ./packages/langchain/
+# Without install scripts: one would download TensorFlow's GPU library, and ours builds the kernels, which is a step of
+# its own below. Native parts of packages come prebuilt as optional packages, so --omit=optional must not be added.
+RUN npm ci --engine-strict --ignore-scripts --no-audit --no-fund
 COPY scripts ./scripts
 COPY kernels ./kernels
-RUN scripts/container/build-kernels
-COPY tsconfig.json ./
-COPY src ./src
-COPY test ./test
-COPY bench ./bench
-COPY examples ./examples
-COPY openapi.json LICENSE NOTICE README.md CHANGELOG.md ./
-RUN scripts/container/build-service
-COPY deploy ./deploy
-COPY docs ./docs
+# Without --if-possible, since an image without kernels is an error.
+RUN node scripts/build-kernels.mjs addon files bench
+# Everything that .dockerignore lets in.
+COPY . .
+RUN npm run build
 # The files of a release archive, and an empty folder for data.
-RUN scripts/container/assemble /image
+RUN node scripts/bundle/bundle.mjs --tree /image/app && mkdir /image/data
 
 FROM ${RUNTIME_IMAGE}
 WORKDIR /app

@@ -9,7 +9,7 @@
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
 //   node scripts/build-kernels.mjs cuda-test-emulated    the CUDA tests, emulated on the CPU
 //   … cuda-test-emulated-slow    with every access instrumented, to find races
-//   … cuda --arch 90a                               for one architecture
+//   … cuda --arch '80 90a'                          for these architectures only
 //   … --report 90a --report 80                      a table of what the kernels in `cuda` need there
 //   … --if-possible                                 on failure, print one line and exit with 0
 //   … --cross aarch64-linux-gnu-g++                 cross compile into another directory
@@ -262,12 +262,13 @@ function parseArguments(args) {
     allowPositionals: true,
     options: {
       cross: { type: 'string' },
-      arch: { type: 'string', multiple: true },
+      arch: { type: 'string', default: '' },
       'if-possible': { type: 'boolean' },
       report: { type: 'string', multiple: true },
     },
   });
-  const { arch = [], cross = null, report = [] } = values;
+  const { cross = null, report = [] } = values;
+  const arch = values.arch.split(' ').filter((name) => name !== '');
   const defaults = report.length > 0 ? ['cuda'] : DEFAULT_NAMES;
   const names = positionals.length === 0 ? defaults : positionals;
   requireKnown(names, Object.keys(TARGETS));

@@ -55,7 +55,7 @@ export const SUBJECTS = {
     ],
     commands: [
       [NODE, 'scripts/bundle/test.mjs'],
-      [NODE, 'scripts/container/replay.mjs', 'Dockerfile', '--dist', 'dist'],
+      [NODE, 'scripts/container/replay.mjs', '--dist', 'dist'],
     ],
     tests: [],
   },

@@ -257,7 +257,7 @@ function filesIn(path) {
 }
 
 function buildKernels(targets, architectures) {
-  const words = architectures.flatMap((name) => ['--arch', name]);
+  const words = ['--arch', architectures.join(' ')];
   run(process.execPath, ['scripts/build-kernels.mjs', ...targets, ...words]);
 }
 
