@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createClient, type VectorInput } from '@sagitta/client';
 import type { Browser, Page } from 'playwright-core';
-import { collectionPath } from '../packages/console/src/routes.js';
+import { collectionPath } from '../packages/console/src/views/routes.js';
 import { openConsole } from '../packages/console/test/browser.js';
 import { createRandom } from '../test/database/harness.js';
 import { launchBrowser, NO_BROWSER } from '../test/support/browser.js';

@@ -32,7 +32,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The order inside a folder of src/: a file may import files of its own subfolder and of the subfolders in earlier
+ * The order inside a folder of src/ or a package: a file may import files of its own subfolder and of the subfolders in earlier
  * rows. The subfolders of one row are independent of each other. `.` stands for the files directly in the folder.
  */
 const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -47,7 +47,10 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['projection'],
     ['.'],
   ],
+  console: [['api'], ['ui'], ['views'], ['shell'], ['.']],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
+  formats: [['json'], ['arrow'], ['parquet']],
+  tools: [['doctor', 'selftest', 'verify']],
   cluster: [
     ['blobs', 'logs'],
     ['archive', 'service'],

@@ -10,7 +10,7 @@ import { createClient } from '@sagitta/client';
 import type { Browser } from 'playwright-core';
 import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
 import { eventually, WAIT_MS_MAX } from '../../../test/support/waiting.js';
-import { collectionPath } from '../src/routes.js';
+import { collectionPath } from '../src/views/routes.js';
 import { expectAccessible, openConsole } from './browser.js';
 import { type ConsoleServer, loadWords, startConsoleServer } from './console-server.js';
 

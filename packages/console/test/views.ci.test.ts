@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
 import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
-import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../src/routes.js';
+import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../src/views/routes.js';
 import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
 import { type ConsoleServer, loadEverything, startConsoleServer } from './console-server.js';
 import { EXTREME } from './extreme-collection.js';

@@ -4,9 +4,9 @@ import { Combobox, ComboboxItem, ComboboxList, ComboboxProvider, Dialog } from '
 import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useCollections } from '../api/queries.js';
-import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../routes.js';
+import { setTheme, type Theme } from '../ui/theme.js';
+import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../views/routes.js';
 import styles from './command-palette.module.css';
-import { setTheme, type Theme } from './theme.js';
 
 interface PaletteCommand {
   readonly label: string;

@@ -3,8 +3,8 @@
 import { Archive, Database, Gauge, KeyRound, ScrollText, Upload } from 'lucide-react';
 import { Link, useLocation } from 'wouter';
 import { useCollections } from '../api/queries.js';
-import { collectionPath, SERVICE_VIEWS } from '../routes.js';
 import { formatCompact } from '../ui/format.js';
+import { collectionPath, SERVICE_VIEWS } from '../views/routes.js';
 import styles from './navigation.module.css';
 
 const ICONS = {

@@ -9,12 +9,12 @@ import { useStore } from '../api/store.js';
 import { IconButton } from '../ui/button.js';
 import { classNames } from '../ui/class-names.js';
 import { Notices } from '../ui/notices.js';
+import { nextTheme, theme } from '../ui/theme.js';
 import { CommandPalette } from './command-palette.js';
 import { Navigation } from './navigation.js';
 import { SessionMenu } from './session-menu.js';
 import styles from './shell.module.css';
 import { SignIn } from './sign-in.js';
-import { nextTheme, theme } from './theme.js';
 
 const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
 

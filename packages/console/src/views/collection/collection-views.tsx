@@ -3,9 +3,9 @@
 import { lazy, Suspense } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { useCollection } from '../../api/queries.js';
-import { COLLECTION_VIEWS, type CollectionView, collectionPath } from '../../routes.js';
 import { Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { COLLECTION_VIEWS, type CollectionView, collectionPath } from '../routes.js';
 import styles from './collection-views.module.css';
 
 const VIEWS = {

@@ -4,10 +4,10 @@ import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
-import { collectionPath } from '../../routes.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
+import { collectionPath } from '../routes.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 
 export function CloneDialog({ collection, isOpen, onClose }: CollectionDialogProps) {

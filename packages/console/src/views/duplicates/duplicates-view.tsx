@@ -3,10 +3,10 @@
 
 import { denseVectors } from '@sagitta/client';
 import { Link, useLocation } from 'wouter';
-import { collectionPath } from '../../routes.js';
 import { Page } from '../../ui/panel.js';
 import { Empty } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { collectionPath } from '../routes.js';
 import { DuplicateGroups } from './duplicate-groups.js';
 import styles from './duplicates.module.css';
 import { JoinPanel } from './join-panel.js';

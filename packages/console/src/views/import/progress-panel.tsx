@@ -2,11 +2,11 @@
 
 import { Link } from 'wouter';
 import { describeError } from '../../api/describe-error.js';
-import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { formatCount, formatDuration, pluralize } from '../../ui/format.js';
 import { Panel, Stat, StatList } from '../../ui/panel.js';
 import { Problem } from '../../ui/states.js';
+import { collectionPath } from '../routes.js';
 import { BadRows } from './bad-rows.js';
 import styles from './import.module.css';
 import { cancelImport, continueImport, type ImportState } from './import-session.js';

@@ -3,7 +3,7 @@
 import type { CollectionRecord } from '@sagitta/client';
 import type { Json } from '../../../../../src/common/types.js';
 import { useApi } from '../../api/queries.js';
-import { useShownTheme } from '../../shell/theme.js';
+import { useShownTheme } from '../../ui/theme.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 import { formatValue, pictureShape, previewTitle } from '../vectors/preview.js';
 import { VectorPreview } from '../vectors/vector-preview.js';

@@ -2,9 +2,9 @@
 // neighbours, the lasso.
 
 import { type ReactNode, useId, useMemo, useRef } from 'react';
-import { useShownTheme } from '../../shell/theme.js';
 import { pluralize } from '../../ui/format.js';
 import { Empty } from '../../ui/states.js';
+import { useShownTheme } from '../../ui/theme.js';
 import { toScreen } from './camera.js';
 import styles from './map.module.css';
 import { MapOverlay } from './map-overlay.js';

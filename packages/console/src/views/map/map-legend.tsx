@@ -1,9 +1,9 @@
 // What the colours mean. Entries of categories can be hidden, and their points selected.
 
 import { Eye, EyeOff, SquareDashedMousePointer } from 'lucide-react';
-import { useShownTheme } from '../../shell/theme.js';
 import { IconButton } from '../../ui/button.js';
 import { formatCount, formatScore } from '../../ui/format.js';
+import { useShownTheme } from '../../ui/theme.js';
 import {
   type ColumnColours,
   type LegendEntry,

@@ -7,8 +7,8 @@ import { useLocation } from 'wouter';
 import { fetchByIds } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
-import { queryPath } from '../../routes.js';
 import { EXAMPLES_MAX } from '../query/query-draft.js';
+import { queryPath } from '../routes.js';
 import { meanOf } from './mean.js';
 
 /** The mean of more changes no more, and their values are not worth reading. */

@@ -4,9 +4,9 @@ import type { AliasRecord } from '@sagitta/client';
 import { ArrowRight } from 'lucide-react';
 import { Link } from 'wouter';
 import { useApi } from '../../api/queries.js';
-import { collectionPath } from '../../routes.js';
 import { Panel } from '../../ui/panel.js';
 import { Loading, Problem } from '../../ui/states.js';
+import { collectionPath } from '../routes.js';
 import styles from './overview.module.css';
 
 export function AliasPanel() {

@@ -7,11 +7,11 @@ import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
 import { createStore, useStore } from '../../api/store.js';
-import { collectionPath } from '../../routes.js';
 import { Sparkline } from '../../ui/chart.js';
 import { type Column, DataTable } from '../../ui/data-table.js';
 import { formatBytes, formatCount, pluralize } from '../../ui/format.js';
 import { Badge } from '../../ui/panel.js';
+import { collectionPath } from '../routes.js';
 import styles from './overview.module.css';
 import { addSequences, type Sequences, writesOf } from './write-activity.js';
 

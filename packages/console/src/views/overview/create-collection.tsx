@@ -6,7 +6,6 @@ import { useLocation } from 'wouter';
 import { queryClient, useLimits } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
-import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextAreaField, TextField } from '../../ui/field.js';
@@ -19,6 +18,7 @@ import {
   parseDraft,
 } from '../collection/collection-draft.js';
 import { LabelEditor } from '../collection/label-editor.js';
+import { collectionPath } from '../routes.js';
 import { MetricField } from '../vector-fields.js';
 import styles from './overview.module.css';
 

@@ -3,9 +3,9 @@
 import type { CollectionRecord } from '@sagitta/client';
 import { Link } from 'wouter';
 import { resolvePath } from '../../../../../src/common/metadata-path.js';
-import { queryPath } from '../../routes.js';
 import { classNames } from '../../ui/class-names.js';
 import { formatScore } from '../../ui/format.js';
+import { queryPath } from '../routes.js';
 import { formatValue, previewText, previewTitle } from '../vectors/preview.js';
 import { VectorPreview } from '../vectors/vector-preview.js';
 import styles from './query.module.css';

@@ -2,7 +2,7 @@
 // while a table scrolls, and paths of SVG are slow to paint.
 
 import { useLayoutEffect, useRef } from 'react';
-import { useShownTheme } from '../../shell/theme.js';
+import { useShownTheme } from '../../ui/theme.js';
 import { stripPath } from './values-shape.js';
 import styles from './vectors.module.css';
 

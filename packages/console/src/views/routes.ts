@@ -1,6 +1,6 @@
 // The addresses of the views, in the hash of the URL: the server has one document, at any path.
 
-import { encodeDraft, type QueryDraft } from './views/query/query-draft.js';
+import { encodeDraft, type QueryDraft } from './query/query-draft.js';
 
 /** The views of one collection, in the order of their tabs. */
 export const COLLECTION_VIEWS = [
