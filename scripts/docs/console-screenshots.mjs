@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { collectionPath } from '../../dist/packages/console/src/routes.js';
+import { collectionPath } from '../../dist/packages/console/src/views/routes.js';
 import { openConsole } from '../../dist/packages/console/test/browser.js';
 import { launchBrowser } from '../../dist/test/support/browser.js';
 

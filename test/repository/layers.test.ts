@@ -47,7 +47,7 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['projection'],
     ['.'],
   ],
-  console: [['api'], ['ui'], ['views'], ['shell'], ['.']],
+  console: [['api', 'styles'], ['ui'], ['views'], ['shell'], ['.']],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
   formats: [['json'], ['arrow'], ['parquet']],
   tools: [['doctor', 'selftest', 'verify']],
@@ -175,8 +175,13 @@ test('folders import only the folders that they may', () => {
 test('the order inside folders names every subfolder', () => {
   assertNone(
     Object.entries(INNER_ORDER).flatMap(([folder, order]) => {
-      const inside = files.filter(({ path }) => path.startsWith(`${folder}/`));
-      const found = new Set(inside.map(({ path }) => subfolderOf(path)));
+      const entries = readdirSync(join(ROOT, lengthen(folder)), { withFileTypes: true });
+      const found = new Set(
+        entries.flatMap((entry) => {
+          if (entry.isDirectory()) return [entry.name];
+          return /\.tsx?$/.test(entry.name) ? ['.'] : [];
+        }),
+      );
       const named = order.flat();
       return [
         ...[...found].filter((name) => !named.includes(name)).map((name) => `${name} is missing`),
