@@ -1,6 +1,5 @@
-// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of two
-// threads. Results are checked before they are timed; grouped queries alternate with the same queries without
-// groups.
+// Facets, stats and grouped queries over a million rows of a collection in this process, with a pool of two threads.
+// Results are checked before they are timed; grouped queries alternate with the same queries without groups.
 //
 //   node dist/bench/aggregate.js              smoke parameters: a second, only checks the bench
 //   node dist/bench/aggregate.js --full       the parameters of docs/performance.md

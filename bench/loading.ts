@@ -41,10 +41,7 @@ const CHECKED_COUNT = 3;
 const TOP_K = 10;
 /** Rows sent again so that compaction has rows to remove: more than a segment, which is checkpointed. */
 const replacedCount = Math.max(10_000, rowCount / 10);
-/**
- * The rounds alternate so that both run under the same conditions. Under a limit the rows do not fit into
- * memory.
- */
+/** The rounds alternate so that both run under the same conditions. Under a limit the rows do not fit into memory. */
 const ROUNDS =
   args.prefix === undefined
     ? (['mapped', 'memory', 'memory', 'mapped'] as const)

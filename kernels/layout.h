@@ -8,10 +8,9 @@
 //   float square[16]     x·x
 //   uint8 code[steps][16][4]   c + 128; steps = ⌈D / 4⌉, missing dimensions have the code 128
 //
-// so that one 512-bit register holds four dimensions of all 16 rows, the shape that VPDPBUSD
-// multiplies with four broadcast dimensions of a query. Codes are unsigned because that instruction
-// takes one unsigned operand; Σ(c + 128)·q = Σc·q + 128·Σq, where the last term depends only on the
-// query.
+// so that one 512-bit register holds four dimensions of all 16 rows, the shape that VPDPBUSD multiplies with four
+// broadcast dimensions of a query. Codes are unsigned because that instruction takes one unsigned operand; Σ(c +
+// 128)·q = Σc·q + 128·Σq, where the last term depends only on the query.
 //
 // Coarse codes represent the same rows with two bits, and with four bits, per dimension, for searches
 // that are bound by the bytes they read. They are codes of rotated rows (search/rotation.h) and stored

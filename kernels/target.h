@@ -115,10 +115,7 @@ struct target {
   /** Packs codes in the order of `scan`: step_count · query_step_bytes bytes. */
   void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
   void (*scan)(const scan_task& task);
-  /**
-   * Computes the limits of the first `row_count` rows, at least one, of panels that are `stride` bytes
-   * apart.
-   */
+  /** Computes the limits of the first `row_count` rows, at least one, of panels that are `stride` bytes apart. */
   row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
    * Computes canonical q·x and x·x of rows (see canonical.h), bit for bit. `query` [dimension] is float64;

@@ -9,8 +9,7 @@ const USER_TICKS = 11;
 const SYSTEM_TICKS = 12;
 
 /**
- * Returns the milliseconds used by all threads of some processes since they started, or null if they cannot be
- * read.
+ * Returns the milliseconds used by all threads of some processes since they started, or null if they cannot be read.
  */
 export function cpuMsOf(pids: readonly number[]): number | null {
   try {

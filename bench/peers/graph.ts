@@ -9,10 +9,7 @@ export const RECALL_MIN = 0.95;
 const EF_MIN = 16;
 const EF_MAX = 4_096;
 
-/**
- * Finds the smallest ef with sufficient recall, increasing it by a third per attempt. `findAll` runs all
- * queries.
- */
+/** Finds the smallest ef with sufficient recall, increasing it by a third per attempt. `findAll` runs all queries. */
 export function chooseEf(
   { truth }: PeerCase,
   findAll: (ef: number) => readonly (readonly number[])[],

@@ -93,10 +93,7 @@ double read_rate(uint32_t thread_count, const sagitta::peak_functions& peaks,
   return most;
 }
 
-/**
- * Memory of ones in huge pages if the system has them; with small pages, the page tables would be the
- * limit.
- */
+/** Memory of ones in huge pages if the system has them; with small pages, the page tables would be the limit. */
 class huge_memory {
  public:
   explicit huge_memory(size_t bytes) {

@@ -236,8 +236,7 @@ std::vector<float> project_terms(const term_counts& counts, uint32_t dimension, 
   dense_matrix basis(counts.term_count, dimension);
   check::random_source random(1);
   for (float& value : basis.values) value = random.normal();
-  // Runs twice: after the first time, columns of very different lengths are not orthogonal to the last
-  // digits.
+  // Runs twice: after the first time, columns of very different lengths are not orthogonal to the last digits.
   const auto straighten = [&] {
     for (uint32_t i = 0; i < 2; i++) orthonormalize(basis, thread_count);
   };

@@ -6,10 +6,7 @@
 
 namespace sagitta::cuda {
 
-/**
- * Threads of a block that works on one list. The maximum is for few lists, each with a multiprocessor of
- * its own.
- */
+/** Threads of a block that works on one list. The maximum is for few lists, each with a multiprocessor of its own. */
 inline constexpr uint32_t select_threads_max = 1024;
 #if defined(SAGITTA_EMULATE_CUDA)
 /** Set by tests to a number of threads; 0 for the usual one. */
@@ -122,8 +119,7 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       Key key;
       if (!key_at(i, key)) continue;
-      // Skips keys with other prefixes. The first test is needed because a shift by the full width is
-      // undefined.
+      // Skips keys with other prefixes. The first test is needed because a shift by the full width is undefined.
       if (shift < 8 * static_cast<int>(sizeof(Key)) - 8 && (key ^ prefix) >> (shift + 8) != 0) continue;
       atomicAdd(&bin_of(bins, static_cast<uint32_t>(key >> shift & 0xff)), 1u);
     }

@@ -75,10 +75,9 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
                                             int has_values);
 
 /**
- * Appends rows until there are `to`; present rows stay. The values, codes and coarse codes of `rows` are
- * those of the first `to` rows; this call computes codes that are NULL; nothing else of `rows` is read.
- * They are in host memory, which the caller may free after the call. The call waits for free staging
- * memory, not for the end of the upload.
+ * Appends rows until there are `to`; present rows stay. The values, codes and coarse codes of `rows` are those of the
+ * first `to` rows; this call computes codes that are NULL; nothing else of `rows` is read. They are in host memory,
+ * which the caller may free after the call. The call waits for free staging memory, not for the end of the upload.
  */
 sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sagitta_block* rows,
                                            uint32_t to);
@@ -96,17 +95,15 @@ sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch
                                      sagitta_device_answer** answer);
 
 /**
- * The best rows of one query, as in kernels.h. Returns SAGITTA_NOT_DONE for a query that the device could
- * not decide because more rows have nearly the same score (mostly duplicates) than its lists hold: the CPU
- * has to search it.
+ * The best rows of one query, as in kernels.h. Returns SAGITTA_NOT_DONE for a query that the device could not decide
+ * because more rows have nearly the same score (mostly duplicates) than its lists hold: the CPU has to search it.
  */
 sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,
                                           sagitta_hits* hits);
 
 /**
- * Milliseconds of the phases on the device, measured by CUDA events, and on the host. For slices of few
- * queries, `scan_ms` covers all from the upload to the readback, since events between kernels would cost
- * time.
+ * Milliseconds of the phases on the device, measured by CUDA events, and on the host. For slices of few queries,
+ * `scan_ms` covers all from the upload to the readback, since events between kernels would cost time.
  */
 typedef struct sagitta_device_times {
   double upload_ms;

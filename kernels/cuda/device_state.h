@@ -18,10 +18,7 @@ namespace sagitta::cuda {
 struct tuning {
   /** The minimum number of rows in the first pass, unless k needs more. */
   uint32_t dense_rows = 2048;
-  /**
-   * The largest factor by which the number of rows seen grows from pass to pass, for few and for many
-   * queries.
-   */
+  /** The largest factor by which the number of rows seen grows from pass to pass, for few and for many queries. */
   uint32_t growth_of_few = 64;
   uint32_t growth_of_many = 8;
   /** Capacity of a candidate list: spare_rows + rows_per_k · k. */
@@ -30,9 +27,8 @@ struct tuning {
   /** Slices of up to this many queries count as having few. */
   uint32_t few = 128;
   /**
-   * If there are fewer lists than this many blocks per multiprocessor, thread blocks share them, provided
-   * that each block gets at least this many entries: one per thread. Registers limit a multiprocessor to
-   * one such block.
+   * If there are fewer lists than this many blocks per multiprocessor, thread blocks share them, provided that each
+   * block gets at least this many entries: one per thread. Registers limit a multiprocessor to one such block.
    */
   uint32_t list_blocks_per_multiprocessor = 1;
   uint32_t part_rows_min = 1024;
@@ -55,17 +51,13 @@ struct tuning {
    * six times the product of latency and bandwidth of an H200. The check of the kernels sets fewer.
    */
   uint32_t ring_stages_max = 8;
-  /**
-   * The maximum number of thread blocks of a scan; the check of rings sets one, which then takes many
-   * tiles.
-   */
+  /** The maximum number of thread blocks of a scan; the check of rings sets one, which then takes many tiles. */
   uint32_t scan_blocks_max = UINT32_MAX;
 };
 
 /**
- * The scan kernels to use: the best for each batch, or always the named ones. `best` does not include
- * rings, which have not been measured on a device, and where shared memory has no room for a ring, wgmma
- * does without.
+ * The scan kernels to use: the best for each batch, or always the named ones. `best` does not include rings, which
+ * have not been measured on a device, and where shared memory has no room for a ring, wgmma does without.
  */
 enum class scan_kind { best, mma, wgmma, wgmma_ring };
 
@@ -129,10 +121,7 @@ struct sagitta_device {
   /** The number of thread blocks that run at once, by scan kernel and bytes of dynamic shared memory. */
   std::map<std::pair<uintptr_t, size_t>, uint32_t> resident_blocks;
 
-  /**
-   * Uploads, each of a part of a block, alternate between these; an event tells when the last one has
-   * ended.
-   */
+  /** Uploads, each of a part of a block, alternate between these; an event tells when the last one has ended. */
   sagitta::cuda::pinned_memory staging[2];
   sagitta::cuda::event staged[2];
   uint64_t upload_count = 0;

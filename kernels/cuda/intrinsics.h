@@ -1,9 +1,8 @@
 // Instructions that CUDA C++ does not expose: loads with cache hints, the tensor cores, mbarriers and bulk
 // copies. On a device they are inline PTX; in tests the emulation implements them.
 //
-// The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
-// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Sums and rows must not be touched before
-// that.
+// The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence; wgmma_u8s8 …;
+// wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Sums and rows must not be touched before that.
 //
 // The order for bulk copies: one thread calls mbarrier_init and fence_mbarrier_init, then comes a barrier
 // of the block. For each phase: mbarrier_arrive_expect with all bytes, copy_to_shared …; threads that read
@@ -162,10 +161,9 @@ __device__ __forceinline__ void mma_u8s8(int32_t (&sums)[4], const uint32_t (&ro
         "r"(static_cast<uint32_t>(keep)))
 
 /**
- * sums [64, N] (+)= rows [64, 32] u8 · columns [32, N] s8, by the 128 threads of a warpgroup; without
- * `keep`, the sums are overwritten. Warp w holds rows 16w to 16w + 15, laid out as for mma_u8s8, and
- * sums[4j] to sums[4j + 3] belong to columns 8j to 8j + 7. Columns are in shared memory, see
- * wgmma_descriptor. Traps on devices without wgmma.
+ * sums [64, N] (+)= rows [64, 32] u8 · columns [32, N] s8, by the 128 threads of a warpgroup; without `keep`, the
+ * sums are overwritten. Warp w holds rows 16w to 16w + 15, laid out as for mma_u8s8, and sums[4j] to sums[4j + 3]
+ * belong to columns 8j to 8j + 7. Columns are in shared memory, see wgmma_descriptor. Traps on devices without wgmma.
  */
 template <int N>
 __device__ __forceinline__ void wgmma_u8s8(int32_t (&sums)[N / 2], const uint32_t (&rows)[4],

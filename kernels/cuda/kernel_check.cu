@@ -28,8 +28,7 @@ void require(sagitta_status status) {
 class check_data {
  public:
   /**
-   * Whole tiles and a remainder: the last pass, even without a sample, has more tiles than a thread block
-   * has warps.
+   * Whole tiles and a remainder: the last pass, even without a sample, has more tiles than a thread block has warps.
    */
   static constexpr uint32_t row_count = 970;
   static constexpr uint32_t query_count = 300;

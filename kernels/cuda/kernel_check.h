@@ -6,9 +6,8 @@
 namespace sagitta::cuda {
 
 /**
- * Allows the kernels their shared memory and checks their answers. Sets `has_wgmma` if the device has
- * wgmma, `device.kind` does not exclude it, and its answers are right. Throws `failure` when no kernel
- * answers correctly.
+ * Allows the kernels their shared memory and checks their answers. Sets `has_wgmma` if the device has wgmma,
+ * `device.kind` does not exclude it, and its answers are right. Throws `failure` when no kernel answers correctly.
  */
 void prepare_kernels(sagitta_device& device, bool may_wgmma);
 

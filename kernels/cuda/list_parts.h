@@ -44,10 +44,7 @@ __device__ inline list_entries own_part(const parted_list& list) {
   return {list.rows + first, list.scores + first, min(list.part_rows, list.count - first)};
 }
 
-/**
- * Whether an entry may be in the answer. The upper bound of excluded entries is NaN, which fails every
- * comparison.
- */
+/** Whether an entry may be in the answer. The upper bound of excluded entries is NaN, which fails every comparison. */
 __device__ inline bool may_match(const candidate_score& score) {
   return score.bounds.upper == score.bounds.upper;
 }
@@ -129,9 +126,8 @@ __device__ inline bool is_last_to_finish(shared_list& shared, uint32_t kept) {
 }
 
 /**
- * Moves the entries that the parts have left to the front of the list, except those for which
- * `is_kept(score)` is false. Returns how many entries there are. All threads of the last block must call
- * it.
+ * Moves the entries that the parts have left to the front of the list, except those for which `is_kept(score)` is
+ * false. Returns how many entries there are. All threads of the last block must call it.
  */
 template <class IsKept>
 __device__ uint32_t join_parts(const parted_list& list, const shared_list& shared, IsKept is_kept) {

@@ -14,10 +14,7 @@ namespace {
 /** The maximum number of queries per slice. More would not be faster: arithmetic is saturated long before. */
 constexpr uint32_t slice_queries_max = 4096;
 
-/**
- * Room in addition to k for rows that tie with the last one: for all queries of a slice together, and for
- * each.
- */
+/** Room in addition to k for rows that tie with the last one: for all queries of a slice together, and for each. */
 constexpr uint32_t ties_of_slice = 1u << 18;
 constexpr uint32_t ties_min = 64;
 constexpr uint32_t ties_max = 4096;
@@ -230,9 +227,8 @@ std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
 }
 
 /**
- * Makes a slice of the queries at..end, or of as many of the first of them as fit into the workspace.
- * Returns the index of the next query. A query that does not fit alone is skipped and therefore stays
- * undecided.
+ * Makes a slice of the queries at..end, or of as many of the first of them as fit into the workspace. Returns the
+ * index of the next query. A query that does not fit alone is skipped and therefore stays undecided.
  */
 size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_t end,
                         std::vector<slice>& slices) const {

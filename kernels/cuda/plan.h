@@ -23,10 +23,7 @@ struct planned_query {
   bool is_scannable;
   /** Whether all its blocks have their values on the device. */
   bool has_values;
-  /**
-   * Whether it is left to the CPU: two views search one block, or the rows of the batch need more than 32
-   * bits.
-   */
+  /** Whether it is left to the CPU: two views search one block, or the rows of the batch need more than 32 bits. */
   bool is_unsupported;
   /** The list capacity it needs; queries of one slice need the same. */
   uint32_t list_rows;
@@ -116,9 +113,8 @@ class batch_plan {
 };
 
 /**
- * Returns the passes over all tiles: the first one takes at most `dense_tiles` of them, and each later one
- * sees at most `growth_max`, at least 2, times what those before it have seen. There are as few passes as
- * possible.
+ * Returns the passes over all tiles: the first one takes at most `dense_tiles` of them, and each later one sees at
+ * most `growth_max`, at least 2, times what those before it have seen. There are as few passes as possible.
  */
 std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max);
 

@@ -1,8 +1,7 @@
 // The CUDA platform that every .cu file includes: CUDA itself or its emulation on the CPU.
 //
-// nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles the same
-// sources against testing/cuda_emulation/, for tests only: there, threads are fibers, and streams run as
-// late as CUDA allows.
+// nvcc compiles the sources for devices. A C++ compiler with -DSAGITTA_EMULATE_CUDA compiles the same sources against
+// testing/cuda_emulation/, for tests only: there, threads are fibers, and streams run as late as CUDA allows.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Prunes the candidate lists between passes. With few queries, several thread blocks share a list
-// (list_parts.h).
+// Prunes the candidate lists between passes. With few queries, several thread blocks share a list (list_parts.h).
 //
 // Idea: first the bounds of all entries of a part are computed; then the part is shortened by the best
 // threshold known. The k-th best lower bound of each part is such a threshold, since it is at most that of
@@ -16,8 +15,7 @@ namespace {
 
 /** Returns the bounds that an entry keeps. */
 __device__ candidate_score rounded_bounds(const device_query& query, const score_bounds& exact) {
-  // Only rows that certainly come after the position prove anything about the k-th best. Rows below
-  // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
+  // Only rows that certainly come after the position are a proof; see query_state::add_candidate.
   const bool is_proof = !query.has_after || exact.upper < query.after_score;
   candidate_score score;
   score.bounds = {is_proof ? round_down(exact.lower) : -__builtin_huge_valf(),

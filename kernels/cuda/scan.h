@@ -110,10 +110,7 @@ struct scan_parameters {
   scan_pass pass;
   /** [group_count]: the number of tiles taken beyond the first of each warp, initially 0. */
   uint32_t* tile_counters;
-  /**
-   * Whether this is the first pass: every row has a fixed index in the lists, with `no_row` if it is not
-   * searched.
-   */
+  /** Whether this is the first pass: every row has a fixed index in the lists, with `no_row` if it is not searched. */
   bool is_dense;
   candidate_lists lists;
   /** Bytes of the coarse codes of a row, for scan_coarse. */

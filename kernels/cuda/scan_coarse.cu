@@ -52,10 +52,7 @@ __device__ inline uint32_t word_of(const uint4& chunk) {
   return chunk.w;
 }
 
-/**
- * Returns twice the codes of four dimensions, one per byte: a code c stands for 2c − 3, and sums start at
- * −3·Σq.
- */
+/** Returns twice the codes of four dimensions, one per byte: a code c stands for 2c − 3, and sums start at −3·Σq. */
 __device__ inline uint32_t plane_of(uint32_t word, uint32_t plane) {
   return (plane == 0 ? word << 1 : word >> (2 * plane - 1)) & 0x06060606u;
 }

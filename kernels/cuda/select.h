@@ -62,10 +62,7 @@ struct rescore_parameters {
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
                     launch_order order);
 
-/**
- * Loads the kernels and allows rescoring the shared memory for a query of any dimension; called once per
- * device.
- */
+/** Loads the kernels and allows rescoring the shared memory for a query of any dimension; called once per device. */
 cudaError_t prepare_rescoring();
 /** Loads the other kernels; called once per device. */
 cudaError_t preload_pruning();

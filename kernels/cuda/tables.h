@@ -103,10 +103,7 @@ struct found_row {
 struct query_outcome {
   uint32_t found_count;
   uint32_t rescored_count;
-  /**
-   * Not 0 if more rows are too close together than a list has room for. The rows found must then be
-   * ignored.
-   */
+  /** Not 0 if more rows are too close together than a list has room for. The rows found must then be ignored. */
   uint32_t is_undecided;
   /** Not 0 if coarse codes have chosen its candidates. */
   uint32_t is_coarse;

@@ -184,9 +184,8 @@ SAGITTA_HOST_DEVICE constexpr size_t bytes_beside_codes(uint32_t group, uint32_t
 }
 
 /**
- * Lays out shared memory (codes, tests, masks, survivor buffers) and loads the data of the group; called by
- * the scan_threads threads that scan. The caller must synchronise the threads of the block before they read
- * it.
+ * Lays out shared memory (codes, tests, masks, survivor buffers) and loads the data of the group; called by the
+ * scan_threads threads that scan. The caller must synchronise the threads of the block before they read it.
  */
 __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* shared,
                                           size_t query_bytes, warp_share share,

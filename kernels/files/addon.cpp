@@ -31,10 +31,7 @@ void set(Isolate* isolate, Local<v8::Object> object, const char* name, Local<Val
   object->Set(isolate->GetCurrentContext(), text(isolate, name), value).Check();
 }
 
-/**
- * map(path, byteLength): returns {buffer, index}, where flags()[index] tells whether the mapping is
- * damaged.
- */
+/** map(path, byteLength): returns {buffer, index}, where flags()[index] tells whether the mapping is damaged. */
 void map(const FunctionCallbackInfo<Value>& info) {
   Isolate* const isolate = info.GetIsolate();
   if (!info[0]->IsString() || !info[1]->IsNumber()) {

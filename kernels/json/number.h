@@ -31,18 +31,14 @@ inline bool is_digit(char character) { return character >= '0' && character <= '
 
 /** Returns how many of eight bytes, from the lowest on, are digits before the first one that is not. */
 inline int count_digits(uint64_t bytes) {
-  // A digit leaves 3, and still 3 when 6 is added. A carry changes only what follows a byte that is no
-  // digit.
+  // A digit leaves 3, and still 3 when 6 is added. A carry changes only what follows a byte that is no digit.
   const uint64_t high_halves = 0xf0f0f0f0f0f0f0f0;
   const uint64_t halves =
       (bytes & high_halves) | (((bytes + 0x0606060606060606) & high_halves) >> 4);
   return std::countr_zero(halves ^ 0x3333333333333333) / 8;
 }
 
-/**
- * Returns the number spelled by eight digits, the first of which is in the lowest byte. A zero byte counts
- * as 0.
- */
+/** Returns the number spelled by eight digits, the first of which is in the lowest byte. A zero byte counts as 0. */
 inline uint64_t eight_digits(uint64_t bytes) {
   // Neighbours are joined three times: into pairs, into fours, and into the whole.
   bytes &= 0x0f0f0f0f0f0f0f0f;
@@ -82,10 +78,7 @@ inline const char* read_exponent(const char* at, const char* end, int64_t& expon
   return at == first ? nullptr : at;
 }
 
-/**
- * The text is a JSON number. Returns false if the library has no correct conversion or the number
- * overflows.
- */
+/** The text is a JSON number. Returns false if the library has no correct conversion or the number overflows. */
 inline bool round_twice(const char* start, const char* end, float& value) {
 #ifdef __cpp_lib_to_chars
   double wide = 0;

@@ -102,10 +102,7 @@ Napi::Value get_codes_version(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), codes_version);
 }
 
-/**
- * codeByteLengths(rowCount, dimension): bytes of each array; 0 for an array that the dimension does not
- * have.
- */
+/** codeByteLengths(rowCount, dimension): bytes of each array; 0 for an array that the dimension does not have. */
 Napi::Value code_byte_lengths(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const uint32_t row_count = argument(info, 0);

@@ -172,10 +172,7 @@ row_limits limit_rows(const uint8_t* panels, size_t stride, uint32_t row_count) 
   return limits;
 }
 
-/**
- * Multiplies values[first..first + count) by the normalised Hadamard matrix, whose factor `unit` is applied
- * here.
- */
+/** Multiplies values[first..first + count) by the normalised Hadamard matrix, whose factor `unit` is applied here. */
 void multiply_hadamard(float* values, uint32_t count, float unit) {
   for (uint32_t i = 0; i < count; i++) values[i] *= unit;
   for (uint32_t half = count / 2; half > 0; half /= 2) {

@@ -137,9 +137,8 @@ SAGITTA_HOST_DEVICE inline row_facts facts_of(const panel_facts& facts, uint32_t
 }
 
 /**
- * Returns the bounds of a row's score from the sum of the products of its codes with those of the query.
- * The sum is an integer unless the query has codes of two steps. The bounds of rows that are not scanned
- * are infinite.
+ * Returns the bounds of a row's score from the sum of the products of its codes with those of the query. The sum is
+ * an integer unless the query has codes of two steps. The bounds of rows that are not scanned are infinite.
  */
 SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, double sum,
                                                   const row_facts& facts) {

@@ -153,8 +153,7 @@ class query_state {
   void prove(double lower);
   void flush_proven();
   /**
-   * Offers a row; returns whether it comes after the position and reaches the threshold, and so may be in
-   * the answer.
+   * Offers a row; returns whether it comes after the position and reaches the threshold, and so may be in the answer.
    */
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);

@@ -35,8 +35,7 @@ void store_bytes(uint8_t* to, const wide_integers& values) {
 }
 
 /**
- * One stage within registers: each value and the one `distance` lanes away are replaced by their sum and
- * difference.
+ * One stage within registers: each value and the one `distance` lanes away are replaced by their sum and difference.
  */
 template <uint32_t distance>
 wide_floats butterfly(const wide_floats& values) {
@@ -132,10 +131,7 @@ struct fitted {
   float residual;
 };
 
-/**
- * Finds the scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y; see
- * search/bounds.h.
- */
+/** Finds the scale s with the least ‖y − s·c‖, and that residual, from y·c, c·c and y·y; see search/bounds.h. */
 inline fitted fit_scale(double product, double square, double yy) {
   const auto scale = static_cast<float>(product / square);
   const auto s = static_cast<double>(scale);

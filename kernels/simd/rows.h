@@ -119,10 +119,7 @@ void products_of(const double* query, uint32_t dimension, const float* const* ro
   }
 }
 
-/**
- * Processes `together` rows at a time, so that no addition waits for the previous one and no register
- * spills.
- */
+/** Processes `together` rows at a time, so that no addition waits for the previous one and no register spills. */
 template <uint32_t together, bool has_squares>
 void products_of_rows(const double* query, uint32_t dimension, const float* const* rows,
                       uint32_t count, double* products, double* squares) {

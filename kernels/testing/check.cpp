@@ -100,10 +100,7 @@ void fill_row(random_source& random, kind kind, uint32_t row, uint32_t row_count
   }
 }
 
-/**
- * Returns null for 0 bytes. The memory is filled with NaN: lanes past the last row must never be in an
- * answer.
- */
+/** Returns null for 0 bytes. The memory is filled with NaN: lanes past the last row must never be in an answer. */
 uint8_t* allocate(std::vector<uint8_t>& storage, size_t bytes) {
   if (bytes == 0) return nullptr;
   storage.assign(bytes + SAGITTA_CODES_ALIGNMENT, 0xff);

@@ -1,5 +1,4 @@
-// Helpers of the tests: seeded data of many kinds, brute force by the formulas, and failures that name the
-// case.
+// Helpers of the tests: seeded data of many kinds, brute force by the formulas, and failures that name the case.
 #pragma once
 
 #include <cstdint>
@@ -94,10 +93,7 @@ std::vector<hit> brute_force(const sagitta_batch& batch, uint32_t query);
 void require_true(const sagitta_batch& batch, uint32_t query, const sagitta_hits& hits,
                   const std::string& what);
 
-/**
- * Runs the search on `thread_count` threads and requires every hit to equal that of brute force, to the
- * bit.
- */
+/** Runs the search on `thread_count` threads and requires every hit to equal that of brute force, to the bit. */
 void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std::string& what);
 
 /** See test_rows.cpp. */

@@ -31,10 +31,7 @@ using namespace sagitta::cuda;
 
 constexpr deadlines patient{120'000, 60'000, 1e3, 1e3};
 
-/**
- * A process that serves a device, either an open one or (null) one it opens, and the service's end of its
- * channel.
- */
+/** A process that serves a device, either an open one or (null) one it opens, and the service's end of its channel. */
 class served {
  public:
   /** The process calls `prepare` before it serves the device. */

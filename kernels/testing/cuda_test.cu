@@ -350,10 +350,7 @@ void test_gathering(sagitta_device* device, random_source& random) {
   require(seen.undecided == 0, "gathering: queries undecided");
 }
 
-/**
- * The warps of one thread block take all tiles, several each, even if some queries do not search all of
- * them.
- */
+/** The warps of one thread block take all tiles, several each, even if some queries do not search all of them. */
 void test_tiles(sagitta_device* device, random_source& random) {
   const sagitta::cuda::tuning usual = device->tuning;
   device->tuning = {};
@@ -678,8 +675,7 @@ void test_launch_counts(sagitta_device* device, random_source& random) {
   // Encoding, two passes with pruning after each, rescoring and selection.
   count("launches of a scan");
   require(launches_so_far() == 7, "a scan has " + std::to_string(launches_so_far()) + " launches");
-  // The device, two copies, four events, the wait for the answer, three times; the rows were waited for
-  // earlier.
+  // The device, two copies, four events, the wait for the answer, three times; the rows were waited for earlier.
   const uint64_t calls = calls_so_far();
   require(calls <= 7 + 1 + 2 + 4 + 1 + 3 - 1, "a scan has " + std::to_string(calls) + " calls");
   for (sagitta_block_view& view : batch.views) view.rows = batch.bitmaps.front().data();
@@ -922,8 +918,7 @@ int main(int argument_count, char** arguments) {
     // With default tuning, and with passes and lists so small that little data runs through all of them.
     for (const bool is_small : {true, false}) {
 #if defined(SAGITTA_EMULATE_CUDA)
-      // The emulation is slow, and large passes differ from those of wgmma only in how codes get to the
-      // registers.
+      // The emulation is slow, and large passes differ from those of wgmma only in how codes get to the registers.
       const bool is_mma = std::strcmp(kernels, "mma") == 0;
       const bool is_ring = std::strcmp(kernels, "wgmma-ring") == 0;
       if (!is_small && (is_ring || (is_quick && !is_mma))) continue;
@@ -945,8 +940,7 @@ int main(int argument_count, char** arguments) {
       }
       bool with_coarse = is_small || !is_quick;
 #if defined(SAGITTA_EMULATE_CUDA)
-      // Only once, since the emulation is slow: the kernels of coarse codes and their tuning are the same
-      // each time.
+      // Only once, since the emulation is slow: the kernels of coarse codes and their tuning are the same each time.
       with_coarse = is_small && is_mma;
 #endif
       if (is_quick) {

@@ -454,8 +454,7 @@ int main(int argc, char** argv) {
   sagitta_device* device = nullptr;
   require_ok(sagitta_device_open(wanted.device, wanted.kernels, &device), "device");
   require_ok(sagitta_device_describe(device, &facts), "device");
-  // The peak of wgmma is left out where only mma is used: where wgmma faults, the rest can still be
-  // measured.
+  // The peak of wgmma is left out where only mma is used: where wgmma faults, the rest can still be measured.
   const bool uses_wgmma = std::strcmp(facts.kernels, "mma") != 0;
   const sagitta::cuda::device_peaks peaks = sagitta::cuda::measure_peaks(uses_wgmma);
   std::printf(wanted.as_json

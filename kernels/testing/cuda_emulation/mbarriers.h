@@ -1,12 +1,11 @@
 // mbarriers in dynamic shared memory and bulk copies that report to them, as in the PTX ISA.
 //
-// A copy lands at a random time between its call and the end of the phase, together with its bytes of that
-// phase. Until a thread has waited for the phase, AddressSanitizer reports accesses to the target of the
-// copy. In programs whose kernels are instrumented (races.h), this is checked for each thread, and so are
-// copies over memory that other threads may still read or write. Checked in every build: mbarriers without
-// the fence and the barrier of the block, arrivals beyond the count, more bytes than a phase expects, and
-// fewer; addresses and lengths; a second copy to the same place without any wait since the first one; and,
-// at the end, copies that no thread has waited for.
+// A copy lands at a random time between its call and the end of the phase, together with its bytes of that phase.
+// Until a thread has waited for the phase, AddressSanitizer reports accesses to the target of the copy. In programs
+// whose kernels are instrumented (races.h), this is checked for each thread, and so are copies over memory that other
+// threads may still read or write. Checked in every build: mbarriers without the fence and the barrier of the block,
+// arrivals beyond the count, more bytes than a phase expects, and fewer; addresses and lengths; a second copy to the
+// same place without any wait since the first one; and, at the end, copies that no thread has waited for.
 //
 // Two orders that CUDA leaves open are required, because then mistakes are certain to be noticed: the bytes
 // of copies are expected before they are copied, and a thread that waits for phases of an mbarrier waits

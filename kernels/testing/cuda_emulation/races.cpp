@@ -248,10 +248,7 @@ bool is_part_of(const unsigned char* address, const auto& object) {
   return static_cast<size_t>(address - start) < sizeof object;
 }
 
-/**
- * Whether threads share the memory, so that it belongs neither to one thread nor to the emulation or the
- * host.
- */
+/** Whether threads share the memory, so that it belongs neither to one thread nor to the emulation or the host. */
 bool is_shared_or_global(const unsigned char* address) {
   const fiber& own = block_in_use().fibers[threadIdx.x];
   if (memory_range{own.stack, own.stack_bytes}.contains(address)) return false;

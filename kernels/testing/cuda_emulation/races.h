@@ -52,10 +52,7 @@ void fence_async_writes();
 void check_async_access(const char* what, const unsigned char* at, size_t bytes,
                         const location& where);
 
-/**
- * Records that a wgmma of the running warp has read dynamic shared memory and is complete, as all its lanes
- * know.
- */
+/** Records that a wgmma of the running warp has read dynamic shared memory and is complete, as all its lanes know. */
 void record_async_read(const unsigned char* from, size_t bytes);
 
 /**

@@ -161,9 +161,8 @@ std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, con
 }
 
 /**
- * Detects data that was written without a fence before it is read, which may be stale on a device. Where
- * kernels are instrumented, each thread is checked; elsewhere, whether any thread has called the fence
- * before the last barrier.
+ * Detects data that was written without a fence before it is read, which may be stale on a device. Where kernels are
+ * instrumented, each thread is checked; elsewhere, whether any thread has called the fence before the last barrier.
  */
 void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const location& where) {
   visit_columns(descriptor, static_cast<uint32_t>(columns.size() / depth), where,

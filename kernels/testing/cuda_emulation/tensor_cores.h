@@ -1,11 +1,9 @@
-// The matrix multiplications of the tensor cores, with fragments, descriptors and swizzle as in the PTX
-// ISA.
+// The matrix multiplications of the tensor cores, with fragments, descriptors and swizzle as in the PTX ISA.
 //
-// wgmma is as asynchronous as allowed: sums are poisoned from the call until the wait, and shared memory is
-// read at one of the two, at random. Checked are fences before it and the barrier before it (for each
-// thread in programs whose kernels are instrumented, see races.h), no writes to sums in flight, equal calls
-// of the four warps, and a wait at the end. Changes of row registers before the wait are not checked; they
-// are read at the call.
+// wgmma is as asynchronous as allowed: sums are poisoned from the call until the wait, and shared memory is read at
+// one of the two, at random. Checked are fences before it and the barrier before it (for each thread in programs
+// whose kernels are instrumented, see races.h), no writes to sums in flight, equal calls of the four warps, and a
+// wait at the end. Changes of row registers before the wait are not checked; they are read at the call.
 #pragma once
 
 #include <cstdint>

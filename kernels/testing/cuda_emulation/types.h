@@ -15,8 +15,7 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /**
- * Variables of the OS thread, which lie together in memory: their values are exchanged when another block
- * continues.
+ * Variables of the OS thread, which lie together in memory: their values are exchanged when another block continues.
  */
 #define __shared__ static thread_local
 

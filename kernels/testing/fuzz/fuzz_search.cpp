@@ -1,6 +1,5 @@
-// Encodes and searches arbitrary values on every target of the processor and compares the hits with brute
-// force. The first bytes choose the shape and other random choices; the rest are row values, as the upper
-// halves of float32.
+// Encodes and searches arbitrary values on every target of the processor and compares the hits with brute force. The
+// first bytes choose the shape and other random choices; the rest are row values, as the upper halves of float32.
 
 #include <bit>
 #include <cmath>

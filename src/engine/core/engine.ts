@@ -60,8 +60,7 @@ export interface SearchOptions {
 export interface Engine {
   readonly name: EngineName;
   /**
-   * Creates the codes that the engine scans; null if it reads values. Blocks without codes are searched more
-   * slowly.
+   * Creates the codes that the engine scans; null if it reads values. Blocks without codes are searched more slowly.
    */
   readonly rowEncoder: RowEncoder | null;
   /**

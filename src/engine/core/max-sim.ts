@@ -222,9 +222,7 @@ function createMaxSim({ column, query: { metric }, vectors }: MaxSimRange): MaxS
   }
 }
 
-/**
- * q| of each vector, multiplied by the slack of the bound.
- */
+/** q| of each vector, multiplied by the slack of the bound. */
 function boundsOf(vectors: Float32Array, dimension: number): Float64Array {
   return Float64Array.from({ length: vectors.length / dimension }, (_, i) => {
     return Math.sqrt(sumOfSquares(vectors, i * dimension, dimension)) * BOUND_SLACK;

@@ -1,5 +1,4 @@
-// Helpers of searches that score rows in the worker pool, range by range, with the same result for every
-// engine.
+// Helpers of searches that score rows in the worker pool, range by range, with the same result for every engine.
 
 import { sharedFloat32 } from '../../common/shared-array.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';

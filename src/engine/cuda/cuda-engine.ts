@@ -80,10 +80,7 @@ export interface CudaEngine extends Engine {
   describe(): string;
 }
 
-/**
- * Rejects with `EngineUnavailable` if there is no addon or no device, and with another error if no device
- * opens.
- */
+/** Rejects with `EngineUnavailable` if there is no addon or no device, and with another error if no device opens. */
 export async function createCudaEngine(options: CudaEngineOptions): Promise<CudaEngine> {
   const { blockBytes, indexes } = await findCudaDevices(options);
   // Events of the start are reported only if at least one device opens.

@@ -1,7 +1,6 @@
 // The native addon of the cuda engine, loaded once per thread. Its functions are declared here and check their
-// arguments themselves; kernels/cuda/device.h and remote.h document them. Each device runs in a process of its
-// own, to which these functions talk. Devices and blocks are ticket numbers, valid in the thread that created
-// them.
+// arguments themselves; kernels/cuda/device.h and remote.h document them. Each device runs in a process of its own,
+// to which these functions talk. Devices and blocks are ticket numbers, valid in the thread that created them.
 
 import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelBlock, KernelHits } from '../core/kernel-batch.js';

@@ -336,8 +336,7 @@ export class ExactTopKSelector {
   }
 
   /**
-   * Drops candidates below the threshold. If most remain, their bounds are too close to decide, and they are
-   * scored.
+   * Drops candidates below the threshold. If most remain, their bounds are too close to decide, and they are scored.
    */
   #shrinkPending(): void {
     let kept = 0;

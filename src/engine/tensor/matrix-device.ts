@@ -74,10 +74,7 @@ export interface TopKeys {
   readonly keys: Float32Array;
 }
 
-/**
- * A device with its own memory, from which reading whole products would take too long: it returns the best
- * columns.
- */
+/** A device with its own memory, from which reading whole products would take too long: it returns the best columns. */
 export interface TopDevice extends Device {
   readonly kind: 'top';
   /**

@@ -218,10 +218,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
   }
 });
 
-/**
- * Returns the program of a service whose engine prints a line when it is open, and searches for each line it
- * reads.
- */
+/** Returns the program of a service whose engine prints a line when it is open, and searches for each line it reads. */
 function serviceScript(): string {
   const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   return `

@@ -1,5 +1,4 @@
-// A thread of the tensor engine that fails for blocks with certain keys and otherwise behaves like the real
-// one.
+// A thread of the tensor engine that fails for blocks with certain keys and otherwise behaves like the real one.
 
 import { parentPort } from 'node:worker_threads';
 import type { TensorRequest } from '../../../src/engine/tensor/tensor-worker.js';

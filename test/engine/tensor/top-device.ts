@@ -1,5 +1,4 @@
-// A fake device that returns the best columns of a product, a few rows at a time, and a program that runs on
-// it.
+// A fake device that returns the best columns of a product, a few rows at a time, and a program that runs on it.
 
 import { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
 import { createRandom, SEED } from '../blocks.js';

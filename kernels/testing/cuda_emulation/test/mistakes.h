@@ -15,10 +15,7 @@ struct mistake {
 
 inline constexpr size_t usual_shared_bytes = 8192;
 
-/**
- * An early launch follows a preloaded kernel; the launched kernel is preloaded, too, unless it is
- * unprepared.
- */
+/** An early launch follows a preloaded kernel; the launched kernel is preloaded, too, unless it is unprepared. */
 enum class launch_kind { ordinary, early, early_unprepared };
 
 /**

@@ -131,10 +131,7 @@ __host__ __device__ uint64_t published_descriptor(uint64_t address, uint64_t lea
          base_offset << 49 | swizzle_128_bytes << 62;
 }
 
-/**
- * Returns the address of shared memory as used in descriptors, counted from the start of the block's
- * memory.
- */
+/** Returns the address of shared memory as used in descriptors, counted from the start of the block's memory. */
 __device__ uint64_t shared_address(const void* shared) {
 #if defined(__CUDA_ARCH__)
   return static_cast<uint64_t>(__cvta_generic_to_shared(shared));

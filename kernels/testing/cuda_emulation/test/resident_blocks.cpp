@@ -14,10 +14,7 @@ constexpr uint32_t threads = 64;
 constexpr uint32_t blocks = 12;
 
 struct resident_parameters {
-  /**
-   * The number of blocks that have begun and not ended, its maximum, and the number of values not a block's
-   * own.
-   */
+  /** The number of blocks that have begun and not ended, its maximum, and the number of values not a block's own. */
   uint32_t* counters;
 };
 

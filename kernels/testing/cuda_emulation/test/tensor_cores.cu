@@ -16,10 +16,7 @@ std::vector<uint8_t> random_bytes(size_t count, uint64_t seed) {
   return bytes;
 }
 
-/**
- * Returns the product [row_count, column_count] of rows [row_count, depth] u8 and columns [column_count,
- * depth] s8.
- */
+/** Returns the product [row_count, column_count] of rows [row_count, depth] u8 and columns [column_count, depth] s8. */
 std::vector<int32_t> products(const std::vector<uint8_t>& rows, const std::vector<uint8_t>& columns,
                               uint32_t depth) {
   std::vector<int32_t> sums;
