@@ -1,14 +1,14 @@
-// A ring of stages in shared memory through which the codes of a warpgroup's tiles pass: a producer warp
-// fills stages by bulk copies, and the four warps of the warpgroup read them.
+// A ring of stages in shared memory through which the codes of a warpgroup's tiles pass: a producer warp fills
+// stages by bulk copies, and the four warps of the warpgroup read them.
 //
-// Shapes: a stage holds one chunk of dimensions of a tile, [panel][facts, codes]. The facts come with chunk
-// 0, whose codes they precede in memory; stages of other chunks leave their place unused. Only wanted
-// panels are copied, and only dimensions that exist: what a stage holds behind these is left over from
-// earlier tiles and multiplied by zeros. Protocol: each stage has two mbarriers. `full` expects one
-// arrival, which announces the bytes of the copies, and these bytes; `empty` expects the four warps, once
-// they have the stage in registers. Both ends go through the same sequence of tiles and chunks, so that
-// they need not tell each other which tile a stage belongs to. Every stage that is filled is read: no copy
-// is in flight when the block ends.
+// Shapes: a stage holds one chunk of dimensions of a tile, [panel][facts, codes]. The facts come with chunk 0,
+// whose codes they precede in memory; stages of other chunks leave their place unused. Only wanted panels are
+// copied, and only dimensions that exist: what a stage holds behind these is left over from earlier tiles and
+// multiplied by zeros.
+// Protocol: each stage has two mbarriers. `full` expects one arrival, which announces the bytes of the copies,
+// and these bytes; `empty` expects the four warps, once they have the stage in registers. Both ends go through
+// the same sequence of tiles and chunks, so that they need not tell each other which tile a stage belongs to.
+// Every stage that is filled is read: no copy is in flight when the block ends.
 #pragma once
 
 #include "tile_wgmma.h"

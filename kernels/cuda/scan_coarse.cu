@@ -1,11 +1,12 @@
 // The scan of coarse codes, for batches of up to 64 queries: a quarter of the bytes of an int8 scan.
 //
 // Shapes: panels of coarse codes as in layout.h, 16 bytes for 64 dimensions of a row; queries [query /
-// 8][quad][word][lane][4 words] (coarse.h). Idea: a lane loads a whole chunk of two rows, 16 bytes each,
-// and four lanes have four neighbouring chunks of the same rows. A word of a chunk has four planes of four
-// dimensions. Shifts and masks make an operand of mma.m16n8k32 of each plane, and queries are stored in the
-// resulting order of dimensions. So codes go from memory to the matrix unit through registers only, as in
-// scan_mma. Unpacking takes 8 operations for 16 dimensions of a row, whatever the number of queries.
+// 8][quad][word][lane][4 words] (coarse.h).
+// Idea: a lane loads a whole chunk of two rows, 16 bytes each, and four lanes have four neighbouring chunks of
+// the same rows. A word of a chunk has four planes of four dimensions. Shifts and masks make an operand of
+// mma.m16n8k32 of each plane, and queries are stored in the resulting order of dimensions. So codes go from
+// memory to the matrix unit through registers only, as in scan_mma. Unpacking takes 8 operations for 16
+// dimensions of a row, whatever the number of queries.
 
 #include "coarse.h"
 #include "scan_kernels.h"

@@ -1,12 +1,12 @@
-// The scan for every device from compute capability 8.0 on: rows stream from device memory into the
-// registers of the matrix instruction, queries stay in shared memory.
+// The scan for every device from compute capability 8.0 on: rows stream from device memory into the registers
+// of the matrix instruction, queries stay in shared memory.
 //
 // Shapes: panels as in layout.h, whose words of four dimensions are the operand of mma.m16n8k32 as they are
-// stored; queries [query / 8][pair of steps][lane][4 words] (encode.h). Idea: a warp takes a tile of 64
-// rows and multiplies it by 8, 16, 32 or 64 queries. A word of codes goes from memory to the matrix unit
-// without passing through shared memory, so the scan of a small batch, a stream over the codes, is bounded
-// only by the number of loads in flight. In large batches up to four neighbouring warps have the same rows,
-// which come from the L1 cache.
+// stored; queries [query / 8][pair of steps][lane][4 words] (encode.h).
+// Idea: a warp takes a tile of 64 rows and multiplies it by 8, 16, 32 or 64 queries. A word of codes goes from
+// memory to the matrix unit without passing through shared memory, so the scan of a small batch, a stream over
+// the codes, is bounded only by the number of loads in flight. In large batches up to four neighbouring warps
+// have the same rows, which come from the L1 cache.
 
 #include "scan_kernels.h"
 #include "tile.h"

@@ -1,4 +1,4 @@
-// Selects the rows of the answer from the candidate lists, as far as scores decide. The host has the ids:
+// Selects the rows of the answer from the candidate lists, as far as scores decide. The host holds the ids:
 // where they decide, it gets every row concerned.
 
 #include "block_select.h"

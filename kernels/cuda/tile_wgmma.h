@@ -1,10 +1,11 @@
-// The tiles of a warpgroup: their matrix products by wgmma, wherever the codes come from. Both scans of
-// large batches use it.
+// The tiles of a warpgroup: their matrix products by wgmma, wherever the codes come from. Both scans of large
+// batches use it.
 //
-// Shapes: panels as in layout.h; queries of a group in chunks of 128 dimensions, [chunk][query][128],
-// swizzled as the instruction requires (encode.h). Idea: a warpgroup takes a tile of 64 rows, one panel per
-// warp, and multiplies it by 64, 128 or 256 queries at once. The first operand is in registers: while one
-// chunk is multiplied, the words of the next one are loaded.
+// Shapes: panels as in layout.h; queries of a group in chunks of 128 dimensions, [chunk][query][128], swizzled
+// as the instruction requires (encode.h).
+// Idea: a warpgroup takes a tile of 64 rows, one panel per warp, and multiplies it by 64, 128 or 256 queries
+// at once. The first operand is in registers: while one chunk is multiplied, the words of the next one are
+// loaded.
 //
 // The codes are an object with two functions:
 //   begin(context, words, sums)   loads the words of chunk 0 of an open tile and starts its sums

@@ -1,5 +1,5 @@
 // Powers of two that scale vectors into the range in which float32 sums of products do not overflow
-// and lose only negligible amounts to underflow. exact-top-k-selector.ts has the proof.
+// and lose only negligible amounts to underflow. exact-top-k-selector.ts contains the proof.
 
 /** Rows whose x·x is between these need no scaling and can be copied unchanged. */
 export const PLAIN_SQUARE_MIN = 2 ** -40;
