@@ -86,16 +86,16 @@ sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search*
 }
 
 sagitta_status sagitta_search_create_count(const sagitta_batch* batch,
-                                           const sagitta_position* positions,
-                                           uint32_t position_count, sagitta_search** created) {
+                                           const sagitta_rank_key* rank_keys,
+                                           uint32_t rank_key_count, sagitta_search** created) {
   if (batch == nullptr || created == nullptr) return SAGITTA_INVALID_ARGUMENT;
   if (batch->worker_count == 0 || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;
-  if (batch->query_count != 1 || !are_valid(positions, position_count)) {
+  if (batch->query_count != 1 || !are_valid(rank_keys, rank_key_count)) {
     return SAGITTA_INVALID_ARGUMENT;
   }
   try {
     *created = new sagitta_search{
-        nullptr, std::make_unique<count_before>(*batch, positions, position_count)};
+        nullptr, std::make_unique<count_before>(*batch, rank_keys, rank_key_count)};
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

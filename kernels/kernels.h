@@ -130,7 +130,7 @@ typedef struct sagitta_query {
   const float* vector;
   /** The minimum score, in the units of the hits; -INFINITY for no minimum. */
   double floor;
-  /** The position: only rows that come after (after_score, after_id) are searched, if after_id is not NULL. */
+  /** The rank key: only rows that come after (after_score, after_id) are searched, if after_id is not NULL. */
   double after_score;
   const uint8_t* after_id;
   uint32_t after_id_bytes;
@@ -200,27 +200,27 @@ typedef struct sagitta_hits {
 sagitta_status sagitta_search_hits(const sagitta_search* search, uint32_t query,
                                    sagitta_hits* hits);
 
-/* ── counts of rows before positions ─────────────────────────────────────────────────────── */
+/* ── counts of rows before rank keys ─────────────────────────────────────────────────────── */
 
-/** A position in the order (score descending, id bytes ascending). */
-typedef struct sagitta_position {
+/** A rank key: a place in the order (score descending, id bytes ascending), of a row or between rows. */
+typedef struct sagitta_rank_key {
   /** In the units of the hits; never NaN. */
   double score;
   const uint8_t* id;
   uint32_t id_bytes;
-} sagitta_position;
+} sagitta_rank_key;
 
 /**
  * Creates a search that counts, for the only query of the batch, the rows of its views that come strictly
- * before each position. It is worked on, cancelled and destroyed like other searches, and has no hits. The
- * query's k, floor and position are not read. The positions are copied.
+ * before each rank key. It is worked on, cancelled and destroyed like other searches, and has no hits. The
+ * query's k, floor and rank key are not read. The rank keys are copied.
  */
 sagitta_status sagitta_search_create_count(const sagitta_batch* batch,
-                                           const sagitta_position* positions,
-                                           uint32_t position_count, sagitta_search** search);
+                                           const sagitta_rank_key* rank_keys,
+                                           uint32_t rank_key_count, sagitta_search** search);
 
 /**
- * Returns one count per position [count], in the order in which the positions were given; the search owns
+ * Returns one count per rank key [count], in the order in which the rank keys were given; the search owns
  * them. Returns SAGITTA_NOT_DONE until the search is complete.
  */
 sagitta_status sagitta_search_counts(const sagitta_search* search, const uint64_t** counts,

@@ -16,7 +16,7 @@ namespace sagitta {
  *   t − upper_residual·residual + lower_norm·norm + lower_square·square <= lower_max.
  *
  * search/bounds.h computes the weights such that no row of the answer is lost. The second line is the
- * test of the position.
+ * test of the rank key.
  */
 struct scan_weights {
   float upper_residual;
@@ -33,7 +33,7 @@ struct scan_query : scan_weights {
   const uint8_t* packed;
   /** The start of the integer sum: −128·Σq. */
   int32_t offset;
-  /** Whether the query has a position; if not, the second line of the test is skipped. */
+  /** Whether the query has a rank key; if not, the second line of the test is skipped. */
   bool has_lower;
 };
 

@@ -87,12 +87,12 @@ export function createQueries(benchCase: Case, data: DataSet, truth: Truth): Sea
             ...view,
             rows: createRandomBitmap(random, view.rowCount, passShare),
           }));
-    const after = page > 1 ? positionBefore(truth, index, benchCase) : null;
+    const after = page > 1 ? rankKeyBefore(truth, index, benchCase) : null;
     return { vector, metric, k, views, after, scoreMin: null };
   });
 }
 
-function positionBefore(truth: Truth, index: number, { metric, k, page }: Case) {
+function rankKeyBefore(truth: Truth, index: number, { metric, k, page }: Case) {
   const { row, score } = truth.matchAt(index, metric, (page - 1) * k - 1);
   return { score, id: new Uint8Array(Buffer.from(idOf(row))) };
 }

@@ -32,7 +32,7 @@ struct scored_rows {
 __device__ void take_best_estimates(const device_query& query, const candidate* rows,
                                     const candidate_score* scores, uint32_t count,
                                     scored_rows& best) {
-  // Rows that are probably before the position would not raise the threshold.
+  // Rows that are probably before the rank key would not raise the threshold.
   const auto key_at = [&](uint32_t i, uint32_t& key) {
     const float middle = scores[i].estimate.middle;
     key = ordered(middle);
@@ -76,7 +76,7 @@ __device__ double score_best(const raise_parameters& p, uint32_t number, scored_
     if (threadIdx.x % lanes_per_row == 0 && i < count) best.scores[i] = score;
   }
   __syncthreads();
-  // Only rows that certainly come after the position prove anything about the k-th best.
+  // Only rows that certainly come after the rank key prove anything about the k-th best.
   const auto key_at = [&](uint32_t i, uint64_t& key) {
     key = ordered(best.scores[i]);
     return !query.has_after || best.scores[i] < query.after_score;

@@ -42,7 +42,7 @@ struct encode_parameters {
   uint32_t query_count;
   /** The layout of the codes. */
   scan_shape shape;
-  /** The host has set metric, k, floor, position, square and length; encoding sets the rest. */
+  /** The host has set metric, k, floor, rank key, square and length; encoding sets the rest. */
   device_query* queries;
   /** Codes in the layout above, as uint32 words, followed by −128·Σq, the test and the floor of each query. */
   uint32_t* packed;

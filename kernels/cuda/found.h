@@ -50,7 +50,7 @@ struct batch_found {
 
 /**
  * Turns the rows that a device has found into hits: computes missing scores, breaks ties by id, and applies
- * positions and score limits. Throws `failure` when a row is not one that its query searches.
+ * rank keys and score limits. Throws `failure` when a row is not one that its query searches.
  */
 std::unique_ptr<sagitta_device_answer> finish(const sagitta_batch& batch, const batch_found& found);
 

@@ -15,7 +15,7 @@ namespace {
 
 /** Returns the bounds that an entry keeps. */
 __device__ candidate_score rounded_bounds(const device_query& query, const score_bounds& exact) {
-  // Only rows that certainly come after the position are a proof; see query_state::add_candidate.
+  // Only rows that certainly come after the rank key are a proof; see query_state::add_survivor.
   const bool is_proof = !query.has_after || exact.upper < query.after_score;
   candidate_score score;
   score.bounds = {is_proof ? round_down(exact.lower) : -__builtin_huge_valf(),

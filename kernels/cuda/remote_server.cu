@@ -142,7 +142,7 @@ class device_server {
       query.vector = vectors + size_t{q} * head.dimension;
       query.floor = packed.floor;
       query.after_score = packed.after_score;
-      // Only the service compares ids; here it matters only whether there is a position.
+      // Only the service compares ids; here it matters only whether there is a rank key.
       query.after_id = packed.has_after != 0 ? from : nullptr;
       query.metric = static_cast<sagitta_metric>(packed.metric);
       query.k = packed.k;

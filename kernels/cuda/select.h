@@ -76,7 +76,7 @@ struct select_parameters {
 };
 
 /**
- * Takes the k best of each list, and the rows that tie with the last of them or with the query's position,
+ * Takes the k best of each list, and the rows that tie with the last of them or with the query's rank key,
  * which ids have to decide. They are sorted, best first, if there are at most `sorted_max`.
  */
 cudaError_t select_found(const select_parameters& parameters, launch_order order);

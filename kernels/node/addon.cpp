@@ -207,17 +207,17 @@ Napi::Value create_count(const Napi::CallbackInfo& info) {
   const auto ids = array_from<Napi::Uint8Array>(info[3], "ids");
   require(env, offsets.ElementLength() == scores.ElementLength() + 1,
           "createCount: scores and ids have different counts");
-  std::vector<sagitta_position> positions(scores.ElementLength());
-  for (size_t i = 0; i < positions.size(); i++) {
+  std::vector<sagitta_rank_key> rank_keys(scores.ElementLength());
+  for (size_t i = 0; i < rank_keys.size(); i++) {
     const uint32_t* const id = offsets.Data() + i;
     require(env, id[0] <= id[1] && id[1] <= ids.ElementLength(), "createCount: ids are out of bounds");
-    positions[i] = {scores.Data()[i], ids.Data() + id[0], id[1] - id[0]};
+    rank_keys[i] = {scores.Data()[i], ids.Data() + id[0], id[1] - id[0]};
   }
   const sagitta_batch batch = tables.view();
   sagitta_search* search = nullptr;
   require_ok(env,
-             sagitta_search_create_count(&batch, positions.data(),
-                                         static_cast<uint32_t>(positions.size()), &search),
+             sagitta_search_create_count(&batch, rank_keys.data(),
+                                         static_cast<uint32_t>(rank_keys.size()), &search),
              "createCount");
   return Napi::Number::New(env, searches().add(search));
 }
@@ -269,7 +269,7 @@ Napi::Value take_hits(const Napi::CallbackInfo& info) {
   return columns_of(env, all);
 }
 
-/** takeCounts(ticket): one count per position. */
+/** takeCounts(ticket): one count per rank key. */
 Napi::Value take_counts(const Napi::CallbackInfo& info) {
   const search_pointer search = require_search(info);
   const uint64_t* found = nullptr;

@@ -91,8 +91,8 @@ std::vector<sagitta_block_view> read_views(const Napi::Object& batch) {
 
 /**
  * Reads columns with one value per query: `vectors` [n, dimension], `metrics`, `ks`, `floors`,
- * `afterScores`, `viewRanges` [n, 2] of first views and numbers of views, and ids of positions as
- * `afterOffsets` [n + 1] into `afterIds`, where an empty id means no position.
+ * `afterScores`, `viewRanges` [n, 2] of first views and numbers of views, and ids of rank keys as
+ * `afterOffsets` [n + 1] into `afterIds`, where an empty id means no rank key.
  */
 std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dimension) {
   const Napi::Env env = batch.Env();
@@ -115,7 +115,7 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
   for (size_t i = 0; i < count; i++) {
     sagitta_query& query = queries[i];
     const uint32_t* const id = after_offsets.Data() + i;
-    require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of positions are out of bounds");
+    require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of rank keys are out of bounds");
     require(env, metrics.Data()[i] <= SAGITTA_JACCARD, "queries: unknown metric");
     query.vector = vectors.Data() + i * dimension;
     query.metric = static_cast<sagitta_metric>(metrics.Data()[i]);

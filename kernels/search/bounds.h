@@ -218,7 +218,7 @@ SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double thres
   }
 }
 
-/** Creates the initial test of a query: the weights that never change, and the test of its position. */
+/** Creates the initial test of a query: the weights that never change, and the test of its rank key. */
 SAGITTA_HOST_DEVICE inline scan_weights create_weights(const bounded_query& query) {
   scan_weights scan{};
   scan.upper_residual = round_up(query.code_length);

@@ -27,35 +27,35 @@ constexpr scan_weights all_pass = {0, 0, 0, -__builtin_huge_valf(), 0, 0, 0};
 
 }  // namespace
 
-count_before::count_before(const sagitta_batch& batch, const sagitta_position* positions,
-                           uint32_t position_count)
+count_before::count_before(const sagitta_batch& batch, const sagitta_rank_key* rank_keys,
+                           uint32_t rank_key_count)
     : functions_(&selected_target()),
       dimension_(batch.dimension),
       blocks_(batch.blocks, batch.blocks + batch.block_count),
       views_(batch.views + batch.queries->first_view,
              batch.views + batch.queries->first_view + batch.queries->view_count),
       workers_(batch.worker_count) {
-  sort_positions(positions, position_count);
+  sort_rank_keys(rank_keys, rank_key_count);
   prepare_query(*batch.queries);
   cut_ranges();
 }
 
-void count_before::sort_positions(const sagitta_position* positions, uint32_t count) {
+void count_before::sort_rank_keys(const sagitta_rank_key* rank_keys, uint32_t count) {
   const auto id_of = [&](uint32_t i) {
-    return std::string(reinterpret_cast<const char*>(positions[i].id), positions[i].id_bytes);
+    return std::string(reinterpret_cast<const char*>(rank_keys[i].id), rank_keys[i].id_bytes);
   };
   origins_.resize(count);
   std::iota(origins_.begin(), origins_.end(), 0u);
   std::sort(origins_.begin(), origins_.end(), [&](uint32_t left, uint32_t right) {
-    const double left_score = positions[left].score;
-    const double right_score = positions[right].score;
+    const double left_score = rank_keys[left].score;
+    const double right_score = rank_keys[right].score;
     return left_score != right_score ? left_score > right_score : id_of(left) < id_of(right);
   });
   for (const uint32_t origin : origins_) {
-    scores_.push_back(positions[origin].score);
+    scores_.push_back(rank_keys[origin].score);
     ids_.push_back(id_of(origin));
   }
-  // One extra element, so that the binary search ends at the last position or behind it.
+  // One extra element, so that the binary search ends at the last rank key or behind it.
   size_t padded = 1;
   while (padded < size_t{count} + 1) padded *= 2;
   scores_.resize(padded, -infinity);
@@ -204,14 +204,14 @@ void count_before::place_panel(worker& self, const view_range& range, uint32_t p
     const score_bounds bounds = bounds_of(bounds_, first[lane] + second_scale_ * second[lane],
                                           facts_of(facts, lane));
     const uint32_t above = count_above(bounds.upper);
-    // The next position's score is not above the upper bound.
+    // The next rank key's score is not above the upper bound.
     const bool is_placed = above == origins_.size() || scores_[above] < bounds.lower;
     if (is_placed) self.counts[above]++;
     else self.rows.push_back(first_row + lane);
   }
 }
 
-/** Branch-free, because where rows fall among the positions cannot be predicted. */
+/** Branch-free, because where rows fall among the rank keys cannot be predicted. */
 uint32_t count_before::count_above(double score) const {
   size_t count = 0;
   for (size_t half = scores_.size() / 2; half > 0; half /= 2) {
@@ -252,7 +252,7 @@ void count_before::add_counts(const worker& self) {
   for (size_t i = 0; i < counts_.size(); i++) counts_[i] += self.counts[i];
 }
 
-/** A row comes before the position at its place and before all later ones. */
+/** A row comes before the rank key at its place and before all later ones. */
 void count_before::finish() {
   std::vector<uint64_t> counts(counts_.size());
   uint64_t sum = 0;

@@ -1,9 +1,9 @@
-// Counts the rows that come before positions in the order (score descending, id bytes ascending), for one
+// Counts the rows that come before rank keys in the order (score descending, id bytes ascending), for one
 // query. Threads take ranges of rows:
 //
 //   scan    the query is encoded in two steps, with 16 bits per value, so that only the rows' residuals are
-//           left in the bounds; rows that certainly come after all positions are skipped from then on
-//   place   the bounds of a row tell how many positions it comes before, unless one of them lies between
+//           left in the bounds; rows that certainly come after all rank keys are skipped from then on
+//   place   the bounds of a row tell how many rank keys it comes before, unless one of them lies between
 //   score   rows that their bounds do not place are scored canonically
 #pragma once
 
@@ -20,21 +20,21 @@ namespace sagitta {
 
 class count_before : public shared_work {
  public:
-  /** The batch has one query, whose k, floor and position are not read. */
-  count_before(const sagitta_batch& batch, const sagitta_position* positions,
-               uint32_t position_count);
+  /** The batch has one query, whose k, floor and rank key are not read. */
+  count_before(const sagitta_batch& batch, const sagitta_rank_key* rank_keys,
+               uint32_t rank_key_count);
 
   bool work() override;
-  /** The number of rows before each position, in the order in which the positions were given. */
+  /** The number of rows before each rank key, in the order in which the rank keys were given. */
   const std::vector<uint64_t>& counts() const { return counts_; }
 
  private:
   struct worker {
-    /** For each place, the number of rows whose first later position is there; see `place_of`. */
+    /** For each place, the number of rows whose first later rank key is there; see `place_of`. */
     std::vector<uint64_t> counts;
     /** The sums of both steps of the query's codes, [rows of a range]. */
     std::vector<int32_t> sums[2];
-    /** For each panel of a range, the rows that may be before the last position. */
+    /** For each panel of a range, the rows that may be before the last rank key. */
     std::vector<uint32_t> survivors;
     /** Rows to score, and their scores. */
     std::vector<uint32_t> rows;
@@ -47,7 +47,7 @@ class count_before : public shared_work {
     uint32_t to;
   };
 
-  void sort_positions(const sagitta_position* positions, uint32_t count);
+  void sort_rank_keys(const sagitta_rank_key* rank_keys, uint32_t count);
   void prepare_query(const sagitta_query& query);
   /** Encodes and packs one step of the query. Its test then lets all rows pass. */
   encoded_vector encode_step(uint32_t step, const float* vector, std::vector<int8_t>& codes);
@@ -61,9 +61,9 @@ class count_before : public shared_work {
   void place_panel(worker& self, const view_range& range, uint32_t panel,
                    const panel_facts& facts) const;
   void score_unplaced(worker& self, uint32_t view) const;
-  /** Returns the number of positions with a higher score. */
+  /** Returns the number of rank keys with a higher score. */
   uint32_t count_above(double score) const;
-  /** Returns the number of positions that the row does not come before. */
+  /** Returns the number of rank keys that the row does not come before. */
   uint32_t place_of(const scored_row& row) const;
   void add_counts(const worker& self);
   void finish();
@@ -72,7 +72,7 @@ class count_before : public shared_work {
   uint32_t dimension_;
   std::vector<sagitta_block> blocks_;
   std::vector<sagitta_block_view> views_;
-  /** Scores of the positions, best first, followed by −Infinity up to a power of two. */
+  /** Scores of the rank keys, best first, followed by −Infinity up to a power of two. */
   std::vector<double> scores_;
   std::vector<std::string> ids_;
   std::vector<uint32_t> origins_;

@@ -145,7 +145,7 @@ void query_state::add_packed_survivors(uint32_t view, const uint32_t* rows, uint
 void query_state::add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds) {
   if (is_excluded(bounds)) return;
   add_candidate({round_up(bounds.upper), view, row});
-  // Only rows that certainly come after the position prove anything about the k-th best. Rows below
+  // Only rows that certainly come after the rank key prove anything about the k-th best. Rows below
   // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
   if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
 }
@@ -179,7 +179,7 @@ void query_state::score_best_estimates(bool is_provisional) {
   }
 }
 
-/** The remaining rows keep their order. Rows before the position would not raise the threshold. */
+/** The remaining rows keep their order. Rows before the rank key would not raise the threshold. */
 std::vector<coarse_row> query_state::take_best_estimates(size_t count) {
   const auto may_raise = [this](const coarse_row& row) {
     const auto center = static_cast<double>(row.center);

@@ -146,14 +146,14 @@ class query_state {
   bool is_refinement_slower() const;
   void score_coarse_rows();
   void refine_coarse_rows();
-  /** Whether a row with these bounds is below the threshold or before the position. */
+  /** Whether a row with these bounds is below the threshold or before the rank key. */
   bool is_excluded(const score_bounds& bounds) const;
   void raise(double threshold);
-  /** Adds a lower bound of a row's score, once per row that comes after the position. */
+  /** Adds a lower bound of a row's score, once per row that comes after the rank key. */
   void prove(double lower);
   void flush_proven();
   /**
-   * Offers a row; returns whether it comes after the position and reaches the threshold, and so may be in the answer.
+   * Offers a row; returns whether it comes after the rank key and reaches the threshold, and so may be in the answer.
    */
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);

@@ -24,9 +24,9 @@ struct row_order {
 
   /** Whether `left` comes after `right`. A total order: rows with the same id are ordered by view and row. */
   bool is_worse(const scored_row& left, const scored_row& right) const;
-  /** Whether the row comes after the position (score, id). */
+  /** Whether the row comes after the rank key (score, id). */
   bool is_after(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
-  /** Whether the row comes before the position. */
+  /** Whether the row comes before the rank key. */
   bool is_before(const scored_row& row, double score, const uint8_t* id, uint32_t id_bytes) const;
 };
 

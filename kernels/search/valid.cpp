@@ -49,11 +49,11 @@ bool is_valid(const sagitta_batch& batch) {
   return true;
 }
 
-bool are_valid(const sagitta_position* positions, uint32_t count) {
-  if (count > 0 && positions == nullptr) return false;
+bool are_valid(const sagitta_rank_key* rank_keys, uint32_t count) {
+  if (count > 0 && rank_keys == nullptr) return false;
   for (uint32_t i = 0; i < count; i++) {
-    if (std::isnan(positions[i].score)) return false;
-    if (positions[i].id == nullptr && positions[i].id_bytes > 0) return false;
+    if (std::isnan(rank_keys[i].score)) return false;
+    if (rank_keys[i].id == nullptr && rank_keys[i].id_bytes > 0) return false;
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// Compares searches on a device with brute force, to the bit: adversarial rows, bitmaps, positions and
+// Compares searches on a device with brute force, to the bit: adversarial rows, bitmaps, rank keys and
 // score limits over several blocks, lists that overflow, rows whose values stay on the host, growing
 // blocks, missing memory. Runs on a GPU or on its emulation.
 //
@@ -151,7 +151,7 @@ uint64_t count_scannable(const test_batch& batch) {
 }
 
 /**
- * Small batches over coarse codes: data of every kind, several blocks, filters, positions and score limits.
+ * Small batches over coarse codes: data of every kind, several blocks, filters, rank keys and score limits.
  * Coarse codes answer all queries, or none if they are used only when they leave few rows.
  */
 void test_coarse(sagitta_device* device, random_source& random) {
@@ -277,7 +277,7 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
-/** Adds queries of every k, some with a filter, a position or a score limit. */
+/** Adds queries of every k, some with a filter, a rank key or a score limit. */
 void add_varied_queries(random_source& random, test_batch& batch, const rows& data, uint32_t count) {
   constexpr uint32_t ks[] = {1, 10, 100};
   batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.3));

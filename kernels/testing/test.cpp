@@ -1,5 +1,5 @@
 // Tests of reading JSON, and of every target of this processor: encoding, canonical products, and searches
-// over adversarial rows, bitmaps, positions and score limits, on one and several threads. Exits with 1 at
+// over adversarial rows, bitmaps, rank keys and score limits, on one and several threads. Exits with 1 at
 // the first answer that differs from brute force by a bit.
 //
 //   test [--seed N] [--quick]      --quick: few kinds of rows

@@ -64,7 +64,7 @@ bool test_batch::share_view(random_source& random, uint32_t block) {
   return true;
 }
 
-/** Sets a position or a score limit at a row, as pages and thresholds do. */
+/** Sets a rank key or a score limit at a row, as pages and thresholds do. */
 void test_batch::restrict_last(random_source& random) {
   sagitta_query& query = queries.back();
   const sagitta_block_view& view = views[query.first_view];

@@ -27,7 +27,7 @@ struct test_batch {
   /** Adds a view to the last query. The bitmap may be one of `bitmaps`. */
   void add_view(uint32_t block, uint32_t row_count, const std::vector<uint32_t>* bitmap = nullptr);
   /**
-   * Adds a query with any metric and k, most blocks, and bitmaps of all densities; half have a position or
+   * Adds a query with any metric and k, most blocks, and bitmaps of all densities; half have a rank key or
    * score limit.
    */
   void add_random_query(random_source& random);

@@ -1,4 +1,4 @@
-// Compares scores of chosen rows, to the bit, and counts of rows before positions with brute force.
+// Compares scores of chosen rows, to the bit, and counts of rows before rank keys with brute force.
 
 #include <algorithm>
 #include <cmath>
@@ -71,8 +71,8 @@ void check_arguments() {
   require(sagitta_score_rows(&scoring, &score) == SAGITTA_INVALID_ARGUMENT, "no such metric");
 }
 
-/** Returns the position of a row, or one with its score, or nearly its score, and the id of another row. */
-sagitta_position random_position(random_source& random, const test_batch& batch) {
+/** Returns the rank key of a row, or one with its score, or nearly its score, and the id of another row. */
+sagitta_rank_key random_rank_key(random_source& random, const test_batch& batch) {
   const sagitta_query& query = batch.queries.front();
   const rows& rows = *batch.blocks[random.below(static_cast<uint32_t>(batch.blocks.size()))];
   const uint32_t row = random.below(rows.row_count);
@@ -96,10 +96,10 @@ std::vector<hit> order_rows(const test_batch& batch) {
 }
 
 uint64_t count_by_brute_force(const test_batch& batch, const std::vector<hit>& ordered,
-                        const sagitta_position& position) {
-  const std::string id(reinterpret_cast<const char*>(position.id), position.id_bytes);
+                        const sagitta_rank_key& rank_key) {
+  const std::string id(reinterpret_cast<const char*>(rank_key.id), rank_key.id_bytes);
   const auto is_before = [&](const hit& found) {
-    if (found.score != position.score) return found.score > position.score;
+    if (found.score != rank_key.score) return found.score > rank_key.score;
     const rows& rows = *batch.blocks[batch.views[found.view].block];
     const std::string its(rows.id_bytes.begin() + rows.id_offsets[found.row],
                           rows.id_bytes.begin() + rows.id_offsets[found.row + 1]);
@@ -109,11 +109,11 @@ uint64_t count_by_brute_force(const test_batch& batch, const std::vector<hit>& o
 }
 
 std::vector<uint64_t> count_on_threads(const sagitta_batch& batch,
-                                       const std::vector<sagitta_position>& positions,
+                                       const std::vector<sagitta_rank_key>& rank_keys,
                                        uint32_t thread_count) {
   sagitta_search* search = nullptr;
-  require(sagitta_search_create_count(&batch, positions.data(),
-                                      static_cast<uint32_t>(positions.size()),
+  require(sagitta_search_create_count(&batch, rank_keys.data(),
+                                      static_cast<uint32_t>(rank_keys.size()),
                                       &search) == SAGITTA_OK,
           "create a count");
   const uint64_t* counts = nullptr;
@@ -147,18 +147,18 @@ void check_counts(random_source& random, kind kind, uint32_t dimension, uint32_t
   batch.add_block(second, random.below(4) != 0);
   batch.add_random_query(random);
   batch.queries.front().floor = -std::numeric_limits<double>::infinity();
-  std::vector<sagitta_position> positions(random.below(3) == 0 ? 90 : random.below(5));
-  for (sagitta_position& position : positions) position = random_position(random, batch);
+  std::vector<sagitta_rank_key> rank_keys(random.below(3) == 0 ? 90 : random.below(5));
+  for (sagitta_rank_key& rank_key : rank_keys) rank_key = random_rank_key(random, batch);
   const uint32_t threads = 1 + random.below(3);
   const std::vector<uint64_t> counts =
-      count_on_threads(batch.view(1 + random.below(3)), positions, threads);
+      count_on_threads(batch.view(1 + random.below(3)), rank_keys, threads);
   const std::string what = std::string("counts over ") + name_of(kind) + ", dimension " +
                            std::to_string(dimension) + ", rows " + std::to_string(row_count);
-  require(counts.size() == positions.size(), what);
+  require(counts.size() == rank_keys.size(), what);
   const std::vector<hit> ordered = order_rows(batch);
-  for (size_t i = 0; i < positions.size(); i++) {
-    const uint64_t expected = count_by_brute_force(batch, ordered, positions[i]);
-    require(counts[i] == expected, what + ", position " + std::to_string(i) + ": " +
+  for (size_t i = 0; i < rank_keys.size(); i++) {
+    const uint64_t expected = count_by_brute_force(batch, ordered, rank_keys[i]);
+    require(counts[i] == expected, what + ", rank key " + std::to_string(i) + ": " +
                                        std::to_string(counts[i]) + " for " +
                                        std::to_string(expected));
   }
@@ -178,9 +178,9 @@ void check_count_arguments() {
   batch.queries = &query;
   batch.query_count = 1;
   require(sagitta_search_create_count(&batch, nullptr, 1, &search) == SAGITTA_INVALID_ARGUMENT,
-          "no positions");
-  const sagitta_position position = {std::nan(""), nullptr, 0};
-  require(sagitta_search_create_count(&batch, &position, 1, &search) == SAGITTA_INVALID_ARGUMENT,
+          "no rank keys");
+  const sagitta_rank_key rank_key = {std::nan(""), nullptr, 0};
+  require(sagitta_search_create_count(&batch, &rank_key, 1, &search) == SAGITTA_INVALID_ARGUMENT,
           "a score that is not a number");
   require(sagitta_search_create(&batch, &search) == SAGITTA_OK, "a search");
   const uint64_t* counts = nullptr;
