@@ -2,6 +2,12 @@
 // description, the operator menu of the console and the documentation derive from it; `src/filter/operators.ts`
 // evaluates them.
 
+/** The path of the vector's id in filters. It is no metadata path, because names that begin with "$" are rejected. */
+export const ID_PATH = '$id';
+
+/** The path of the indexed text of a vector in filters. */
+export const TEXT_PATH = '$text';
+
 /** The kinds of operands. `parseOperand` reads them, and `FilterOperators` of the client types them. */
 export type OperandKind =
   | 'value'

@@ -9,11 +9,12 @@ import {
   setBit,
 } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
+import { ID_PATH } from '../common/filter-operators.js';
 import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
 import { EMPTY_COLUMN, type IsStopped, type NarrowByElements, unsetFrom } from './column-plans.js';
 import { findString } from './dictionary.js';
-import { type FilterTest, ID_PATH, type TestOperator } from './filter-node.js';
+import type { FilterTest, TestOperator } from './filter-node.js';
 import {
   answerExactly,
   BY_VALUE,

@@ -2,13 +2,13 @@
 // how many tasks. Overestimating costs a message to a worker; underestimating blocks requests.
 
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
+import { ID_PATH } from '../common/filter-operators.js';
 import type { Utf8Column } from '../common/types.js';
 import { readsJson } from './evaluate.js';
 import {
   type FilterNode,
   type FilterTest,
   filterTests,
-  ID_PATH,
   isGeoTest,
   type TestOperator,
 } from './filter-node.js';

@@ -3,11 +3,12 @@
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
+import { ID_PATH } from '../common/filter-operators.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { countCells } from './cost.js';
 import { evaluateFilter, readsJson } from './evaluate.js';
-import { type FilterNode, filterPaths, filterTests, ID_PATH } from './filter-node.js';
+import { type FilterNode, filterPaths, filterTests } from './filter-node.js';
 
 /** The input of one task: a filter and what it reads from some views. */
 export interface FilterInput {

@@ -12,6 +12,7 @@ import {
 } from '../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../common/columns.js';
 import { parseExactJson } from '../common/exact-json.js';
+import { ID_PATH } from '../common/filter-operators.js';
 import type { JsonObject } from '../common/types.js';
 import { EMPTY_COLUMN, type IsStopped, narrowToKind } from './column-plans.js';
 import {
@@ -27,7 +28,6 @@ import {
   type FilterNode,
   type FilterTest,
   filterTests,
-  ID_PATH,
   isGeoTest,
   testPaths,
 } from './filter-node.js';

@@ -2,7 +2,13 @@
 // validates it.
 
 import { stringifyExactJson } from '../common/exact-json.js';
-import type { FILTER_OPERATORS, FilterOperatorName, KindOf } from '../common/filter-operators.js';
+import {
+  type FILTER_OPERATORS,
+  type FilterOperatorName,
+  ID_PATH,
+  type KindOf,
+  TEXT_PATH,
+} from '../common/filter-operators.js';
 import type { JsonNumber } from '../common/types.js';
 import { type Box, type Circle, type GeoOperator, isGeoOperator, type Polygon } from './geo.js';
 import type { Instant } from './instant.js';
@@ -83,18 +89,12 @@ export function allOf(children: readonly FilterNode[]): FilterNode {
   return children.length === 1 ? children[0]! : { kind: 'and', children };
 }
 
-/** The path of the vector's id. It is no metadata path, because names that begin with "$" are rejected. */
-export const ID_PATH = '$id';
-
-/** The name of the indexed text of a vector in filters. */
-export const TEXT_NAME = '$text';
-
 /**
  * Returns the path of a condition on words. The caller of the evaluation adds a column of true and missing values
  * at this path, computed with its text index. It is no metadata path.
  */
 export function wordsPath(words: string): string {
-  return `${TEXT_NAME}:${words}`;
+  return `${TEXT_PATH}:${words}`;
 }
 
 /** Whether the filter has a condition on words. */

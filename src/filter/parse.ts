@@ -6,7 +6,9 @@ import {
   FILTER_OPERATORS,
   type FilterOperatorEntry,
   type FilterOperatorName,
+  ID_PATH,
   operatorNames,
+  TEXT_PATH,
 } from '../common/filter-operators.js';
 import { foldCase } from '../common/fold-case.js';
 import type { Limits } from '../common/limits.js';
@@ -18,8 +20,6 @@ import {
   type ElementFilter,
   type FilterNode,
   type FilterTest,
-  ID_PATH,
-  TEXT_NAME,
   type TestOperator,
   wordsPath,
 } from './filter-node.js';
@@ -53,7 +53,7 @@ export function parseFilter(
 }
 
 /** The names that may appear beside fields: conditions on id and text, and operators that combine filters. */
-const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH, TEXT_NAME];
+const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH, TEXT_PATH];
 
 /** Operators for ids, which are strings. */
 const ID_OPERATORS: readonly string[] = operatorNames(
@@ -87,7 +87,7 @@ class Parser implements OperandContext {
     return entries.flatMap(([name, value]) => {
       if (!this.#isNameShort(name, location)) return [];
       const inside = within(location, name);
-      if (name === TEXT_NAME && this.#elementDepth === 0) return this.#parseText(value, inside);
+      if (name === TEXT_PATH && this.#elementDepth === 0) return this.#parseText(value, inside);
       const isField = !name.startsWith('$') || (name === ID_PATH && this.#elementDepth === 0);
       return isField
         ? this.#parseField(name, value, inside)
@@ -141,7 +141,7 @@ class Parser implements OperandContext {
   /** Parses the conditions on the indexed text. */
   #parseText(value: Json, location: Location): FilterNode[] {
     if (!this.#hasText) {
-      const detail = `${TEXT_NAME} needs a text index, which the collection lacks. Name the fields to search in "text" when you create a collection.`;
+      const detail = `${TEXT_PATH} needs a text index, which the collection lacks. Name the fields to search in "text" when you create a collection.`;
       this.issues.add(location, { code: 'invalid_filter', detail });
       return [];
     }
@@ -236,8 +236,8 @@ class Parser implements OperandContext {
     this.#countNode(location);
     if (path === ID_PATH && !this.#isIdTest(operator, value, location)) return [];
     if (operator === '$match') {
-      const detail = `$match belongs in ${TEXT_NAME}, as in {"${TEXT_NAME}": {"$match": "words"}}.`;
-      this.#reportOperator(operator, detail, [TEXT_NAME], location);
+      const detail = `$match belongs in ${TEXT_PATH}, as in {"${TEXT_PATH}": {"$match": "words"}}.`;
+      this.#reportOperator(operator, detail, [TEXT_PATH], location);
       return [];
     }
     const operand = parseOperand(FILTER_OPERATORS[operator].takes, value, location, this);
@@ -331,7 +331,7 @@ function foldOperand(operand: FilterTest['operand']): unknown {
 
 function explainMisplaced(name: string): string {
   if (name === ID_PATH) return `${ID_PATH} is the id of the vector, not part of an element.`;
-  if (name === TEXT_NAME) return `${TEXT_NAME} is the text of the vector, not part of an element.`;
+  if (name === TEXT_PATH) return `${TEXT_PATH} is the text of the vector, not part of an element.`;
   return FIELD_OPERATORS.includes(name)
     ? `${name} belongs inside a field, as in {"field": {"${name}": …}}.`
     : `There is no operator ${name}.`;

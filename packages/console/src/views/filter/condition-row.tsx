@@ -2,13 +2,14 @@
 
 import type { CollectionRecord } from '@sagitta/client';
 import { CaseSensitive, Trash2 } from 'lucide-react';
+import { TEXT_PATH } from '../../../../../src/common/filter-operators.js';
 import { useFoundPaths } from '../../api/queries.js';
 import { IconButton } from '../../ui/button.js';
 import { Select } from '../../ui/field.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import styles from './filter-editor.module.css';
 import type { FilterCondition } from './filter-model.js';
-import { type OperatorName, operatorOf, operatorsFor, TEXT_PATH } from './filter-operators.js';
+import { type OperatorName, operatorOf, operatorsFor } from './filter-operators.js';
 import { OperandInput } from './operand-input.js';
 import { usePathSuggestions } from './use-suggestions.js';
 

@@ -1,16 +1,9 @@
 // A filter as the editor shows it: conditions in groups. Every filter can be read; what the editor has
 // no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
 
-import { operatorNames } from '../../../../../src/common/filter-operators.js';
-import { isJsonObject } from '../../../../../src/common/metadata-path.js';
+import { ID_PATH, operatorNames, TEXT_PATH } from '../../../../../src/common/filter-operators.js';
 import type { Json, JsonObject } from '../../../../../src/common/types.js';
-import {
-  ID_PATH,
-  OPERATOR_NAMES,
-  type OperatorName,
-  operatorOf,
-  TEXT_PATH,
-} from './filter-operators.js';
+import { OPERATOR_NAMES, type OperatorName, operatorOf } from './filter-operators.js';
 
 export interface FilterCondition {
   readonly kind: 'condition';

@@ -6,13 +6,11 @@ import {
   FILTER_OPERATORS,
   type FilterOperatorEntry,
   type FilterOperatorName,
+  ID_PATH,
   type OperandKind,
   type OperatorFit,
+  TEXT_PATH,
 } from '../../../../../src/common/filter-operators.js';
-
-/** The paths that stand for the vector's id and for its indexed text. */
-export const ID_PATH = '$id';
-export const TEXT_PATH = '$text';
 
 /** What the editor has an input for; a `fixed` operand is implied by what the menu says. */
 type InputKind = 'scalar' | 'list' | 'string' | 'date' | 'count' | 'type' | 'json' | 'fixed';

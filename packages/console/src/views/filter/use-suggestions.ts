@@ -2,11 +2,12 @@
 
 import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
 import { useMemo } from 'react';
+import { ID_PATH, TEXT_PATH } from '../../../../../src/common/filter-operators.js';
 import { useApi, useFoundPaths } from '../../api/queries.js';
 import { formatCount } from '../../ui/format.js';
 import type { Suggestion } from '../../ui/suggest-input.js';
 import { useDebounced } from '../../ui/use-debounced.js';
-import { hasOnlyStrings, ID_PATH, TEXT_PATH, typesAt } from './filter-operators.js';
+import { hasOnlyStrings, typesAt } from './filter-operators.js';
 import { formatScalar } from './filter-values.js';
 
 const TYPING_MS = 150;
