@@ -14,6 +14,6 @@ export function checksumOf(parts: readonly Uint8Array[]): string {
 export function verifyChecksum(bytes: Uint8Array, expected: string): void {
   const found = checksumOf([bytes]);
   if (found !== expected) {
-    throw corrupt(`the checksum ${found} over ${bytes.length} bytes, expected ${expected}`);
+    throw corrupt(`the checksum ${found} over ${bytes.length} bytes`, { expected });
   }
 }

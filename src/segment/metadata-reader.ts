@@ -89,7 +89,7 @@ function pathAndRole(
   const expected = isForItems ? `list<${type}>` : type;
   const found = describeType(field);
   if (found !== expected) {
-    throw corrupt(`the type ${found} of metadata field ${index}, expected ${expected}`);
+    throw corrupt(`the type ${found} of metadata field ${index}`, { expected });
   }
   return { path, role: role as Role, isForItems };
 }

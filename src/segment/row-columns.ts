@@ -50,7 +50,7 @@ export class RowColumns {
     const isKnown = (spec: Partial<Named<ColumnSpec>>): spec is Named<ColumnSpec> =>
       typeof spec.name === 'string' && isSpec(spec);
     if (Array.isArray(specs) && specs.every(isKnown)) return new RowColumns(specs, options);
-    throw corrupt(`the vectors ${text}, expected names, kinds and dimensions`);
+    throw corrupt(`the vectors ${text}`, { expected: 'names, kinds and dimensions' });
   }
 
   constructor(vectors: readonly Named<ColumnSpec>[], { hasSequences }: RowColumnsOptions) {

@@ -37,13 +37,15 @@ export function decodeSealedStream(bytes: Uint8Array): StoredBatch {
   const length = bytes.length - TRAILER_BYTES;
   const format = Buffer.from(bytes.subarray(Math.max(0, length), length + FORMAT.length));
   if (length < 0 || !format.equals(FORMAT)) {
-    throw corrupt(`the ending ${JSON.stringify(format.toString('latin1'))}, expected ${FORMAT}`);
+    throw corrupt(`the ending ${JSON.stringify(format.toString('latin1'))}`, {
+      expected: `${FORMAT}`,
+    });
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const expected = view.getUint32(length + FORMAT.length, true);
   const found = crcOf(bytes.subarray(0, length + FORMAT.length));
   if (found !== expected) {
-    throw corrupt(`the checksum ${found} over ${bytes.length} bytes, expected ${expected}`);
+    throw corrupt(`the checksum ${found} over ${bytes.length} bytes`, { expected });
   }
   const isAligned = bytes.byteOffset % 8 === 0;
   return decodeArrowStream(

@@ -130,7 +130,7 @@ function decodeData(bytes: Uint8Array, { key, number }: SegmentIdentity): Segmen
   const file = decodeArrowFile(bytes);
   const { schema, rowCount, columns } = file;
   const format = schema.metadata.get(FORMAT_KEY) ?? 'of another program';
-  if (format !== FORMAT) throw corrupt(`the format ${format}, expected ${FORMAT}`);
+  if (format !== FORMAT) throw corrupt(`the format ${format}`, { expected: FORMAT });
   const declaredRowCount = schema.metadata.get(ROW_COUNT_KEY);
   if (String(rowCount) !== declaredRowCount) {
     throw corrupt(`${rowCount} rows in a file of ${declaredRowCount}`);
@@ -179,7 +179,9 @@ function readCodes({ schema, attachments }: StoredFile, vectorCount: number): (R
   const text = schema.metadata.get(CODES_KEY);
   const described = JSON.parse(text ?? 'null') as readonly (CodesDescription | null)[] | null;
   if (described?.length !== vectorCount || !described.every(isDescription)) {
-    throw corrupt(`the codes ${text}, expected encodings and lengths for ${vectorCount} vectors`);
+    throw corrupt(`the codes ${text}`, {
+      expected: `encodings and lengths for ${vectorCount} vectors`,
+    });
   }
   const arrays = attachments(described.flatMap((codes) => codes?.byteLengths ?? []));
   const orNull = (bytes: Uint8Array) => (bytes.length === 0 ? null : bytes);

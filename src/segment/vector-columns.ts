@@ -35,7 +35,8 @@ const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
     const vectors = column!.children[0]!;
     const starts = readOffsets(column!, false, vectors.length);
     const vectorCount = starts.at(-1)!;
-    if (starts[0] !== 0) throw corrupt(`vectors of "${name}" from ${starts[0]} on, expected 0`);
+    if (starts[0] !== 0)
+      throw corrupt(`vectors of "${name}" from ${starts[0]} on`, { expected: 'vectors from 0 on' });
     const values = vectors.children[0]!.buffer(0, Float32Array, vectorCount * dimension);
     return { kind: 'multi', dimension, starts, values };
   },
@@ -45,9 +46,9 @@ const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
     ) as [Int32Array, Int32Array];
     const row = starts.findIndex((start, i) => start !== valueStarts[i]);
     if (row >= 0) {
-      throw corrupt(
-        `values of "${name}" from ${valueStarts[row]} on in row ${row}, expected ${starts[row]}`,
-      );
+      throw corrupt(`values of "${name}" from ${valueStarts[row]} on in row ${row}`, {
+        expected: `values from ${starts[row]} on`,
+      });
     }
     const [indices, values] = columns.map(({ children }) => children[0]!) as [Column, Column];
     const itemCount = starts.at(-1)!;

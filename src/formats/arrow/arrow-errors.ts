@@ -6,14 +6,34 @@ import { SagittaError } from '../../common/errors.js';
 /** Messages are cut because names in invalid data may contain any characters and be of any length. */
 const FOUND_CHARACTERS_MAX = 300;
 
-/** @param found what follows "Found", without the full stop. */
-export function invalidArrow(found: string, cause?: unknown): SagittaError {
-  return new SagittaError('invalid_arrow', `Found ${printable(found)}.`, { cause });
+interface Finding {
+  /** What was expected, as a noun phrase. */
+  readonly expected?: string | number;
+  /** A sentence that says what to do. */
+  readonly advice?: string;
+  readonly cause?: unknown;
 }
 
-/** @param found what was found and, where it helps, what was expected; as for `invalidArrow`. */
-export function corrupt(found: string, cause?: unknown): SagittaError {
-  return new SagittaError('data_corrupt', `Found ${printable(found)}.`, { cause });
+/** @param found what was found, as a noun phrase. */
+export function invalidArrow(found: string, finding: Finding = {}): SagittaError {
+  return errorOf('invalid_arrow', found, finding);
+}
+
+/** @param found what was found, as a noun phrase. */
+export function corrupt(found: string, finding: Finding = {}): SagittaError {
+  return errorOf('data_corrupt', found, finding);
+}
+
+function errorOf(
+  code: 'invalid_arrow' | 'data_corrupt',
+  found: string,
+  { expected, advice, cause }: Finding,
+): SagittaError {
+  const detail =
+    expected === undefined
+      ? `Found ${printable(found)}.`
+      : `Expected ${printable(String(expected))}; found ${printable(found)}.`;
+  return new SagittaError(code, advice === undefined ? detail : `${detail} ${advice}`, { cause });
 }
 
 /** Runs `work` and prefixes errors in data with `place`. */
@@ -36,7 +56,8 @@ export function readingStored<Result>(what: string, read: () => Result): Result 
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof SagittaError)) throw corrupt(`${what} that cannot be read`, error);
+    if (!(error instanceof SagittaError))
+      throw corrupt(`${what} that cannot be read`, { cause: error });
     if (error.code !== 'invalid_arrow') throw error;
     throw new SagittaError('data_corrupt', error.message, { cause: error });
   }

@@ -93,10 +93,9 @@ class BodyReader {
     const columns = fields.map((field) => this.#column(field, rowCount, true));
     const { nodes } = this.#body.shape;
     if (this.#nodeIndex !== nodes.length / 2 || this.#regionIndex !== this.#lengths.length) {
-      throw invalidArrow(
-        `${nodes.length / 2} columns with ${this.#lengths.length} buffers, ` +
-          `expected ${this.#nodeIndex} with ${this.#regionIndex}`,
-      );
+      throw invalidArrow(`${nodes.length / 2} columns with ${this.#lengths.length} buffers`, {
+        expected: `${this.#nodeIndex} columns with ${this.#regionIndex} buffers`,
+      });
     }
     return columns;
   }
@@ -108,7 +107,9 @@ class BodyReader {
     const nullCount = nodes[node * 2 + 1];
     if (length === undefined || length < lengthMin || (isExact && length !== lengthMin)) {
       const found = length === undefined ? 'no' : length;
-      throw invalidArrow(`${found} values in column ${quoted(field.name)}, expected ${lengthMin}`);
+      throw invalidArrow(`${found} values in column ${quoted(field.name)}`, {
+        expected: lengthMin,
+      });
     }
     const { type, dictionary } = field;
     const hasDictionary = dictionary !== null;
@@ -123,7 +124,9 @@ class BodyReader {
     if (!hasDictionary && type.kind === 'union' && type.isDense) bufferCount++;
     const first = this.#regionIndex;
     if (first + bufferCount > this.#lengths.length) {
-      throw invalidArrow(`${this.#lengths.length} buffers, expected more (${describeType(field)})`);
+      throw invalidArrow(`${this.#lengths.length} buffers`, {
+        expected: `more buffers for ${describeType(field)}`,
+      });
     }
     this.#regionIndex += bufferCount;
     const children = hasDictionary ? [] : this.#children(field, length);
@@ -161,7 +164,9 @@ class BodyReader {
   #validity(field: ArrowField, length: number, nullCount: number): Uint8Array | null {
     const index = this.#regionIndex++;
     if (index >= this.#lengths.length) {
-      throw invalidArrow(`${this.#lengths.length} buffers, expected more (${describeType(field)})`);
+      throw invalidArrow(`${this.#lengths.length} buffers`, {
+        expected: `more buffers for ${describeType(field)}`,
+      });
     }
     if (nullCount === 0) return null;
     return this.#view(index, Uint8Array, Math.ceil(length / 8), field);
@@ -171,9 +176,9 @@ class BodyReader {
     const needed = length * ArrayType.BYTES_PER_ELEMENT;
     const found = this.#lengths[index]!;
     if (found < needed) {
-      throw invalidArrow(
-        `${found} bytes in a buffer of column ${quoted(field.name)}, expected at least ${needed}`,
-      );
+      throw invalidArrow(`${found} bytes in a buffer of column ${quoted(field.name)}`, {
+        expected: `at least ${needed} bytes`,
+      });
     }
     if (length === 0) return new ArrayType(new ArrayBuffer(0), 0, 0);
     const bytes = this.#bytes(index);

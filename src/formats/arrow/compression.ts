@@ -27,9 +27,10 @@ export function uncompressedLengths({ shape, bytes }: EncodedBody, bytesMax: num
     total += lengths[i]!;
   }
   if (total > bytesMax) {
-    throw invalidArrow(
-      `a body of ${total} bytes when decompressed, expected at most ${bytesMax}; send smaller batches`,
-    );
+    throw invalidArrow(`a body of ${total} bytes when decompressed`, {
+      expected: `at most ${bytesMax} bytes`,
+      advice: 'Send smaller batches.',
+    });
   }
   return lengths;
 }
@@ -37,7 +38,9 @@ export function uncompressedLengths({ shape, bytes }: EncodedBody, bytesMax: num
 function lengthOf(bytes: Uint8Array, offset: number, length: number, index: number): number {
   if (length === 0) return 0;
   if (length < LENGTH_BYTES) {
-    throw invalidArrow(`${length} bytes of compressed buffer ${index}, expected 8 and a frame`);
+    throw invalidArrow(`${length} bytes of compressed buffer ${index}`, {
+      expected: 'at least 8 bytes and a frame',
+    });
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset + offset, LENGTH_BYTES);
   const uncompressed = view.getInt32(4, true) * 2 ** 32 + view.getUint32(0, true);
@@ -68,7 +71,9 @@ export function decompressInto(body: EncodedBody, index: number, target: Uint8Ar
       codec === 'zstd' ? decodeZstd(body.zstd!, frame, target) : decodeLz4Frame(frame, target);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw invalidArrow(`buffer ${index}, whose ${codec} frame is damaged (${reason})`, error);
+    throw invalidArrow(`buffer ${index}, whose ${codec} frame is damaged (${reason})`, {
+      cause: error,
+    });
   }
   if (byteCount !== target.length) {
     throw invalidArrow(

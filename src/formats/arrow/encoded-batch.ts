@@ -74,9 +74,9 @@ export class Dictionaries {
     this.byteCount += body.bytes.length;
     if (!isDelta) for (const { bytes } of before) this.byteCount -= bytes.length;
     if (this.byteCount > this.#bytesMax) {
-      throw invalidArrow(
-        `dictionaries of ${this.byteCount} bytes, expected at most ${this.#bytesMax}`,
-      );
+      throw invalidArrow(`dictionaries of ${this.byteCount} bytes`, {
+        expected: `at most ${this.#bytesMax} bytes`,
+      });
     }
     if (this.#bodyCount > BODIES_MAX)
       throw invalidArrow(`more than ${BODIES_MAX} dictionaries and deltas`);

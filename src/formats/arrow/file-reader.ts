@@ -49,7 +49,7 @@ export class ArrowFileReader {
   static async open(source: RandomAccess, batchBytesMax: number): Promise<ArrowFileReader> {
     const { byteLength } = source;
     if (byteLength < FILE_HEAD_BYTES + FILE_TAIL_BYTES) {
-      throw invalidArrow(`${byteLength} bytes, expected an Arrow file`);
+      throw invalidArrow(`${byteLength} bytes`, { expected: 'an Arrow file' });
     }
     const head = await readAt(source, 0, FILE_HEAD_BYTES);
     const tail = await readAt(source, byteLength - FILE_TAIL_BYTES, FILE_TAIL_BYTES);
@@ -73,7 +73,8 @@ export class ArrowFileReader {
     dictionaries.setFields(fields);
     for (const [index, block] of this.#footer.dictionaries.entries()) {
       const { message, body } = await this.#readMessage(block, `dictionary batch ${index}`);
-      if (message.kind !== 'dictionary') throw invalidArrow(`a ${message.kind} as a dictionary`);
+      if (message.kind !== 'dictionary')
+        throw invalidArrow(`a ${message.kind}`, { expected: 'a dictionary' });
       const dictionary = await encodedBody(message.shape, body);
       located(`dictionary batch ${index}`, () => {
         dictionaries.expect(message.id);
@@ -88,7 +89,8 @@ export class ArrowFileReader {
     let firstRow = 0;
     for (const [index, block] of this.#footer.batches.entries()) {
       const { message, body: bytes } = await this.#readMessage(block, `record batch ${index}`);
-      if (message.kind !== 'batch') throw invalidArrow(`a ${message.kind} as a record batch`);
+      if (message.kind !== 'batch')
+        throw invalidArrow(`a ${message.kind}`, { expected: 'a record batch' });
       const { shape } = message;
       const { rowCount } = shape;
       const body = await encodedBody(shape, bytes);
@@ -113,7 +115,9 @@ export class ArrowFileReader {
     const { offset, metadataBytes, bodyBytes } = block;
     try {
       if (bodyBytes > this.#batchBytesMax) {
-        throw invalidArrow(`a body of ${bodyBytes} bytes, expected at most ${this.#batchBytesMax}`);
+        throw invalidArrow(`a body of ${bodyBytes} bytes`, {
+          expected: `at most ${this.#batchBytesMax} bytes`,
+        });
       }
       const message = readBlock(block, await readAt(this.#source, offset, metadataBytes));
       return { message, body: await readAt(this.#source, offset + metadataBytes, bodyBytes) };
@@ -136,7 +140,9 @@ export interface Footer {
  */
 export function footerStart(head: Uint8Array, tail: Uint8Array, fileBytes: number): number {
   if (!hasMagic(head, 0) || !hasMagic(tail, 4)) {
-    throw invalidArrow('no Arrow file: it would begin and end with ARROW1');
+    throw invalidArrow('another format', {
+      expected: 'an Arrow file, which begins and ends with ARROW1',
+    });
   }
   const footerBytes = new DataView(tail.buffer, tail.byteOffset).getInt32(0, true);
   const start = fileBytes - FILE_TAIL_BYTES - footerBytes;
@@ -172,7 +178,9 @@ export function readBlock({ bodyBytes }: Block, prefixed: Uint8Array): ArrowMess
   const isMarked = new DataView(prefixed.buffer, prefixed.byteOffset).getInt32(0, true) === -1;
   const head = readMessageHead(prefixed.subarray(isMarked ? 8 : 4));
   if (head.bodyLength !== bodyBytes) {
-    throw invalidArrow(`a body of ${head.bodyLength} bytes, where the footer says ${bodyBytes}`);
+    throw invalidArrow(`a body of ${head.bodyLength} bytes`, {
+      expected: `${bodyBytes}, as in the footer`,
+    });
   }
   return head.read();
 }
@@ -191,7 +199,8 @@ function readBlocks(footer: FlatTable, index: number, end: number): Block[] {
       offset >= FILE_HEAD_BYTES && bodyBytes >= 0 && offset + metadataBytes + bodyBytes <= end;
     if (!isInside || metadataBytes < 8 || metadataBytes > METADATA_BYTES_MAX) {
       throw invalidArrow(
-        `block ${i} at byte ${offset} with ${metadataBytes} bytes of metadata and ${bodyBytes} of body, expected to end before byte ${end}`,
+        `block ${i} at byte ${offset} with ${metadataBytes} bytes of metadata and ${bodyBytes} of body`,
+        { expected: `a block that ends before byte ${end}` },
       );
     }
     return block;

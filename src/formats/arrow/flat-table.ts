@@ -89,7 +89,7 @@ export class FlatTable {
       // The bytes are copied because TextDecoder does not accept shared memory.
       return decoder.decode(new Uint8Array(buffer, byteOffset + at + 4, length).slice());
     } catch (error) {
-      throw invalidArrow('a name that is not UTF-8', error);
+      throw invalidArrow('a name that is not UTF-8', { cause: error });
     }
   }
 

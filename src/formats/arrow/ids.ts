@@ -34,9 +34,9 @@ export function readIds(
 ): Utf8Column {
   const { field, length } = column;
   if (!isIdField(field)) {
-    throw invalidArrow(
-      `a column of ${describeType(field)}, expected ids as text, integers or UUIDs`,
-    );
+    throw invalidArrow(`a column of ${describeType(field)}`, {
+      expected: 'ids as text, integers or UUIDs',
+    });
   }
   const { text, validity } = readTexts(column, bytesMax);
   for (let row = 0; row < length && !issues.isFull; row++) {

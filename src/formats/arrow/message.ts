@@ -46,7 +46,7 @@ export function readMessageHead(metadata: Uint8Array): MessageHead {
   const message = FlatTable.root(metadata);
   const version = message.int16(0);
   if (!VERSIONS.includes(version)) {
-    throw invalidArrow(`metadata of version ${version + 1}, expected 4 or 5`);
+    throw invalidArrow(`metadata of version ${version + 1}`, { expected: 'version 4 or 5' });
   }
   const bodyLength = message.int64(3);
   if (!(Number.isSafeInteger(bodyLength) && bodyLength >= 0)) {
@@ -68,7 +68,7 @@ function readHeader(message: FlatTable, bodyLength: number, isVersion4: boolean)
       if (bodyLength !== 0) throw invalidArrow(`a schema with a body of ${bodyLength} bytes`);
       const schema = parseSchema(header);
       if (isVersion4 && schema.fields.some(hasUnion)) {
-        throw invalidArrow('a union in metadata of version 4, expected version 5');
+        throw invalidArrow('a union in metadata of version 4', { expected: 'version 5' });
       }
       return { kind: 'schema', schema };
     }
@@ -82,7 +82,7 @@ function readHeader(message: FlatTable, bodyLength: number, isVersion4: boolean)
       return { kind: 'batch', shape: readShape(header, bodyLength) };
     case 4:
     case 5:
-      throw invalidArrow('a tensor, expected record batches');
+      throw invalidArrow('a tensor', { expected: 'record batches' });
     default:
       throw invalidArrow(`a message of type ${type}`);
   }
@@ -144,9 +144,9 @@ function readCodec(table: FlatTable): Codec | null {
   if (compression === null) return null;
   const codec = CODECS[compression.uint8(0)];
   if (codec === undefined || compression.uint8(1) !== 0) {
-    throw invalidArrow(
-      `compression ${compression.uint8(0)}, expected lz4_frame or zstd, buffer by buffer`,
-    );
+    throw invalidArrow(`compression ${compression.uint8(0)}`, {
+      expected: 'lz4_frame or zstd, applied to each buffer',
+    });
   }
   return codec;
 }

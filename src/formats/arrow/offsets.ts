@@ -102,7 +102,7 @@ export function readIndexes(column: Column, count: number): Int32Array {
 }
 
 function wrongOffset(column: Column, index: number, found: number, expected: string): Error {
-  return invalidArrow(
-    `offset ${found} at ${index} of column ${quoted(column.field.name)}, expected ${expected}`,
-  );
+  return invalidArrow(`offset ${found} at index ${index} of column ${quoted(column.field.name)}`, {
+    expected,
+  });
 }

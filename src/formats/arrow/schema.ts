@@ -98,7 +98,8 @@ const CHILD_COUNTS: { readonly [kind in TypeKind]?: number } = {
 
 /** Throws `invalid_arrow`. */
 export function parseSchema(table: FlatTable): ArrowSchema {
-  if (table.int16(0) !== 0) throw invalidArrow('a big-endian schema, expected little-endian');
+  if (table.int16(0) !== 0)
+    throw invalidArrow('a big-endian schema', { expected: 'a little-endian schema' });
   const count = { left: FIELDS_MAX };
   const fieldMetadata: ReadonlyMap<string, string>[] = [];
   const fields = readFields(table, 1, 1, count, fieldMetadata);
@@ -135,9 +136,9 @@ function readField(
   const expected = CHILD_COUNTS[type.kind] ?? 0;
   const isFree = type.kind === 'struct' || type.kind === 'union';
   if (!isFree && children.length !== expected) {
-    throw invalidArrow(
-      `${children.length} children of ${quoted(name)} (${type.kind}), expected ${expected}`,
-    );
+    throw invalidArrow(`${children.length} children of ${quoted(name)} (${type.kind})`, {
+      expected,
+    });
   }
   if (type.kind === 'map') {
     const entries = children[0]!;
@@ -247,7 +248,7 @@ function oneOf<Value extends number>(
 ): Value {
   const value = allowed.find((candidate) => candidate === found);
   if (value === undefined) {
-    throw invalidArrow(`${found} ${what}, expected one of ${allowed.join(', ')}`);
+    throw invalidArrow(`${found} ${what}`, { expected: `one of ${allowed.join(', ')}` });
   }
   return value;
 }
@@ -255,7 +256,7 @@ function oneOf<Value extends number>(
 function entry<Value>(table: readonly Value[], index: number, what: string): Value {
   const value = table[index];
   if (value === undefined)
-    throw invalidArrow(`${what} ${index}, expected 0 to ${table.length - 1}`);
+    throw invalidArrow(`${what} ${index}`, { expected: `0 to ${table.length - 1}` });
   return value;
 }
 

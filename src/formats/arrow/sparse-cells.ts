@@ -61,7 +61,9 @@ function readElements(column: Column, bytesMax: number): (row: number) => (numbe
     if (isValid(column.validity, row)) elementCount += ends[row]! - starts[row]!;
   }
   if (elementCount * Float32Array.BYTES_PER_ELEMENT > bytesMax) {
-    throw invalidArrow(`${elementCount} elements of sparse vectors; send smaller batches`);
+    throw invalidArrow(`${elementCount} elements of sparse vectors`, {
+      advice: 'Send smaller batches.',
+    });
   }
   return (row) => {
     if (!isValid(column.validity, row)) return [];

@@ -42,20 +42,23 @@ export interface StoredFile extends StoredBatch {
 export function decodeArrowFile(bytes: Uint8Array): StoredFile {
   return readingStored('an Arrow file', () => {
     if (bytes.length < FILE_HEAD_BYTES + FILE_TAIL_BYTES) {
-      throw corrupt(`${bytes.length} bytes, expected an Arrow file`);
+      throw corrupt(`${bytes.length} bytes`, { expected: 'an Arrow file' });
     }
     const start = footerStart(bytes, bytes.subarray(-FILE_TAIL_BYTES), bytes.length);
     const footer = readFooter(bytes.subarray(start, bytes.length - FILE_TAIL_BYTES), start);
     const { schema, batches } = footer;
-    if (batches.length !== 1) throw corrupt(`${batches.length} record batches, expected 1`);
+    if (batches.length !== 1)
+      throw corrupt(`${batches.length} record batches`, { expected: '1 record batch' });
     const dictionaries = new Map<number, readonly EncodedBody[]>();
     for (const block of footer.dictionaries) {
       const message = readBlockAt(bytes, block);
-      if (message.kind !== 'dictionary') throw corrupt(`a ${message.kind} as a dictionary`);
+      if (message.kind !== 'dictionary')
+        throw corrupt(`a ${message.kind}`, { expected: 'a dictionary' });
       dictionaries.set(message.id, [plainBody(message.shape, bodyAt(bytes, block))]);
     }
     const message = readBlockAt(bytes, batches[0]!);
-    if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
+    if (message.kind !== 'batch')
+      throw corrupt(`a ${message.kind}`, { expected: 'a record batch' });
     const { rowCount } = message.shape;
     const body = plainBody(message.shape, bodyAt(bytes, batches[0]!));
     const { fields } = schema;
@@ -99,7 +102,8 @@ export function decodeArrowStream(bytes: Uint8Array): StoredBatch {
     const bodyStart = metadataEnd(bytes, schemaEnd);
     const head = readMessageHead(bytes.subarray(schemaEnd + PREFIX_BYTES, bodyStart));
     const message = head.read();
-    if (message.kind !== 'batch') throw corrupt(`a ${message.kind} as a record batch`);
+    if (message.kind !== 'batch')
+      throw corrupt(`a ${message.kind}`, { expected: 'a record batch' });
     const bodyEnd = bodyStart + head.bodyLength;
     if (bodyEnd > bytes.length) {
       throw corrupt(`a body of ${head.bodyLength} bytes at byte ${bodyStart} of ${bytes.length}`);
@@ -121,7 +125,7 @@ export function expectFields(
   const foundText = found.map((field) => `${field.name}: ${describeType(field)}`).join(', ');
   const expectedText = expected.map(({ name, type }) => `${name}: ${typeText(type)}`).join(', ');
   if (foundText !== expectedText) {
-    throw corrupt(`the fields ${foundText}, expected ${expectedText}`);
+    throw corrupt(`the fields ${foundText}`, { expected: `the fields ${expectedText}` });
   }
 }
 
@@ -146,7 +150,8 @@ function cachedSchema(bytes: Uint8Array): ArrowSchema {
   let schema = knownSchemas.get(key);
   if (schema === undefined) {
     const message = readMessageHead(bytes.subarray(PREFIX_BYTES)).read();
-    if (message.kind !== 'schema') throw corrupt(`a ${message.kind} first, expected a schema`);
+    if (message.kind !== 'schema')
+      throw corrupt(`a ${message.kind} first`, { expected: 'a schema' });
     ({ schema } = message);
     if (knownSchemas.size >= KNOWN_SCHEMAS_MAX) knownSchemas.clear();
     knownSchemas.set(key, schema);
@@ -163,14 +168,16 @@ function metadataEnd(bytes: Uint8Array, start: number): number {
   const length = view.getInt32(4, true);
   const end = start + PREFIX_BYTES + length;
   if (view.getUint32(0, true) !== CONTINUATION || length <= 0 || end > bytes.length) {
-    throw corrupt(`no Arrow message at byte ${start} of ${bytes.length}`);
+    throw corrupt(`other bytes at byte ${start} of ${bytes.length}`, {
+      expected: 'an Arrow message',
+    });
   }
   return end;
 }
 
 /** Our writers do not compress. Without this check, a damaged length could demand any amount of memory. */
 function plainBody(shape: BodyShape, bytes: Uint8Array): EncodedBody {
-  if (shape.codec !== null) throw corrupt('a compressed body, expected a plain one');
+  if (shape.codec !== null) throw corrupt('a compressed body', { expected: 'a plain one' });
   return { shape, bytes };
 }
 

@@ -48,9 +48,10 @@ export class ArrowStreamReader {
     if (this.#schema !== null) return this.#schema;
     try {
       const next = await this.#nextMessage();
-      if (next === null) throw invalidArrow('nothing, expected an Arrow stream with a schema');
+      if (next === null)
+        throw invalidArrow('nothing', { expected: 'an Arrow stream with a schema' });
       if (next.message.kind !== 'schema') {
-        throw invalidArrow(`a ${next.message.kind} message first, expected a schema`);
+        throw invalidArrow(`a ${next.message.kind} message first`, { expected: 'a schema' });
       }
       this.#schema = next.message.schema;
       this.#dictionaries.setFields(this.#schema.fields);
@@ -121,9 +122,10 @@ export class ArrowStreamReader {
     const head = readMessageHead(metadata);
     const { batchBytesMax } = this.#options;
     if (head.bodyLength > batchBytesMax) {
-      throw invalidArrow(
-        `a body of ${head.bodyLength} bytes, expected at most ${batchBytesMax}; send smaller batches`,
-      );
+      throw invalidArrow(`a body of ${head.bodyLength} bytes`, {
+        expected: `at most ${batchBytesMax} bytes`,
+        advice: 'Send smaller batches.',
+      });
     }
     const message = head.read();
     this.#source.release(metadataBytes);
@@ -147,11 +149,12 @@ export class ArrowStreamReader {
       if (byteCount > 0) throw invalidArrow('bytes after the end-of-stream mark');
       return 0;
     }
-    if (first === FILE_START) throw invalidArrow('an Arrow file, expected an Arrow stream');
+    if (first === FILE_START) throw invalidArrow('an Arrow file', { expected: 'an Arrow stream' });
     if (length! > METADATA_BYTES_MAX) {
-      throw invalidArrow(
-        `metadata of ${length} bytes, expected at most ${METADATA_BYTES_MAX}; this is probably not an Arrow stream`,
-      );
+      throw invalidArrow(`metadata of ${length} bytes`, {
+        expected: `at most ${METADATA_BYTES_MAX} bytes`,
+        advice: 'This is probably not an Arrow stream.',
+      });
     }
     return length!;
   }

@@ -38,7 +38,7 @@ function readPlain(column: Column, bytesMax: number): Strings {
   const { kind } = column.field.type;
   if (kind === 'utf8_view') return gatherViews(column, bytesMax);
   if (kind !== 'utf8' && kind !== 'large_utf8') {
-    throw invalidArrow(`a column of ${describeType(column.field)}, expected text`);
+    throw invalidArrow(`a column of ${describeType(column.field)}`, { expected: 'text' });
   }
   return { text: readUtf8(column), validity: column.validity };
 }
@@ -207,7 +207,7 @@ function wrongView(column: Column, row: number): Error {
 }
 
 function tooMuchText({ field }: Column, bytesMax: number): Error {
-  return invalidArrow(
-    `more than ${bytesMax} bytes of text in column ${quoted(field.name)}; send smaller batches`,
-  );
+  return invalidArrow(`more than ${bytesMax} bytes of text in column ${quoted(field.name)}`, {
+    advice: 'Send smaller batches.',
+  });
 }

@@ -39,9 +39,9 @@ export class Utf8Builder extends JsonWriter {
   protected override grow(byteCount: number): void {
     const needed = this.end + byteCount;
     if (needed > this.#bytesMax) {
-      throw invalidArrow(
-        `more than ${this.#bytesMax} bytes of text in a batch; send smaller batches`,
-      );
+      throw invalidArrow(`more than ${this.#bytesMax} bytes of text in a batch`, {
+        advice: 'Send smaller batches.',
+      });
     }
     const rowStart = this.#offsets[this.#rows]!;
     if (needed - rowStart > this.#rowBytesMax) throw new RowTooLong();

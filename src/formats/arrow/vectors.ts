@@ -72,13 +72,17 @@ export interface DenseToRead {
 export function readVectors(column: Column, toRead: DenseToRead): Float32Array {
   const { dimension, bytesMax, issues } = toRead;
   if (!isVectorField(column.field)) {
-    throw invalidArrow(`a column of ${describeType(column.field)}, expected lists of numbers`);
+    throw invalidArrow(`a column of ${describeType(column.field)}`, {
+      expected: 'lists of numbers',
+    });
   }
   const { length } = column;
   const starts = length === 0 ? null : readStarts(column, toRead);
   if (starts === null) return new Float32Array(0);
   if (length * dimension * 4 > bytesMax) {
-    throw invalidArrow(`${length} vectors of ${dimension} elements; send smaller batches`);
+    throw invalidArrow(`${length} vectors of ${dimension} elements`, {
+      advice: 'Send smaller batches.',
+    });
   }
   const elements = column.children[0]!;
   checkElements(elements, starts, toRead);

@@ -51,10 +51,10 @@ describe('a stored batch', () => {
     const short = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Uint8Array(15))));
     assert.throws(() => short.columns[0]!.buffer(0, Float64Array, 2), /found 15 bytes/i);
     const cases: [RegExp, BodyWriter][] = [
-      [/3 values in column "n", expected 2/, bodyOf(3, new Uint8Array(24))],
-      [/1 buffers, expected more/, bodyOf(2)],
+      [/Expected 2; found 3 values in column "n"/, bodyOf(3, new Uint8Array(24))],
+      [/Expected more buffers for float64; found 1 buffers/, bodyOf(2)],
       [
-        /1 columns with 3 buffers, expected 1 with 2/,
+        /Expected 1 columns with 2 buffers; found 1 columns with 3 buffers/,
         bodyOf(2, new Uint8Array(16), new Uint8Array(8)),
       ],
     ];
@@ -73,16 +73,19 @@ describe('a stored batch', () => {
       return readUtf8(decodeArrowStream(streamOf(TEXTS, rowCount, body)).columns[0]!);
     };
     assert.deepEqual([...read([0, 1, 3], 3).offsets], [0, 1, 3]);
-    assert.throws(() => read([0, 1, 4], 3), /offset 4 at 2 of column "t", expected at most 3/);
-    assert.throws(() => read([0, 2, 1], 3), /offset 1 at 2 of column "t", expected at least 2/);
-    assert.throws(() => read([-1, 2, 3], 3), /offset -1 at 0 of column "t", expected at least 0/);
+    assert.throws(() => read([0, 1, 4], 3), /at most 3; found offset 4 at index 2 of column "t"/);
+    assert.throws(() => read([0, 2, 1], 3), /at least 2; found offset 1 at index 2 of column "t"/);
+    assert.throws(
+      () => read([-1, 2, 3], 3),
+      /at least 0; found offset -1 at index 0 of column "t"/,
+    );
   });
 
   it('is rejected when its fields are not the expected ones', () => {
     const { schema } = decodeArrowStream(streamOf(NUMBERS, 2, bodyOf(2, new Float64Array(2))));
     assert.throws(() => expectFields(schema.fields, TEXTS), {
       code: 'data_corrupt',
-      message: 'Found the fields n: float64, expected t: utf8.',
+      message: 'Expected the fields t: utf8; found the fields n: float64.',
     });
   });
 });

@@ -165,7 +165,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
         const bytes = (await data.store.readBlob(data.segmentName(2)))!;
         await data.store.writeBlob(data.segmentName(2), [new Uint8Array(bytes.byteLength)]);
       },
-      /\/2\.arrow: found the checksum crc32:\w+ over \d+ bytes, expected crc32/,
+      /\/2\.arrow: expected crc32:\w+; found the checksum crc32/,
     ],
     'a wrong row count': [
       (data) =>
@@ -238,7 +238,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
             value: text('nothing'),
           },
         ]),
-      /deletions of segment 1 through 5: found the ending/,
+      /deletions of segment 1 through 5: expected SGT1; found the ending/,
     ],
     'a wrong count of partial rows': [
       (data) => data.putManifest({ partialRowCount: 1 }),
@@ -265,7 +265,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a record that cannot be read': [
       (data) => data.appendRecord(100, text('nothing')),
-      /log: record 100: found the ending/,
+      /log: record 100: expected SGT1; found the ending/,
     ],
     'a record of another dimension': [
       (data) => data.appendWrite(batchOf([{ id: 'a', values: [1, 2], metadata: '{}' }])),
