@@ -82,7 +82,7 @@ export function holdsScopeEverywhere({ grants }: Principal, scope: Scope): boole
 }
 
 /** Whether the principal may know that the collection exists, that is, has any scope for it. */
-export function seesCollection({ grants }: Principal, collectionId: string): boolean {
+export function maySeeCollection({ grants }: Principal, collectionId: string): boolean {
   return grants.some(
     ({ scope, collections }) =>
       !SERVICE_SCOPES.includes(scope) && matchesGlob(collections, collectionId),

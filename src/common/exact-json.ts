@@ -9,8 +9,8 @@ const INTEGER_MIN = -(2n ** 63n);
 const INTEGER_MAX = 2n ** 64n - 1n;
 
 /**
- * Matches every int64 or uint64 integer that float64 cannot represent, the smallest of which is 9007199254740993, among
- * others. Does not match digits of decimals.
+ * Matches any text with an int64 or uint64 integer that float64 cannot represent, the smallest of which is
+ * 9007199254740993. Digits of decimals do not match.
  */
 const LONG_INTEGER = /(?:^|[^\d.])\d{16,20}(?![\d.eE])/;
 

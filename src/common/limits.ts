@@ -154,7 +154,7 @@ export const LIMITS = {
     max: 1_024,
     help: 'The maximum number of examples in a query.',
   },
-  /** Each part of a fusion is a search of its own. */
+  /** Each part of a fusion is a separate search. */
   fusionPartsMax: {
     default: 8,
     unit: 'parts',

@@ -89,7 +89,7 @@ export function loadConfig({
   const env = Object.fromEntries(
     Object.entries(found).filter(([name]) => !ignoredVariables.includes(name)),
   );
-  const problems = unknownNames(env, overrides);
+  const problems = findUnknownNames(env, overrides);
   const values = readSettings(env, overrides, problems);
   values.cluster = readNatsServers(values, problems);
   const memory = (values.memory as number | null) ?? memoryBytes;
@@ -112,7 +112,7 @@ export function loadConfig({
   // Unreadable settings are compared by their defaults, so contradictions that involve them are ignored.
   const unread = new Set(problems.flatMap(({ names }) => names));
   const isRead = ({ names }: Problem) => !names.some((name) => unread.has(name));
-  problems.push(...contradictions(config).filter(isRead));
+  problems.push(...findContradictions(config).filter(isRead));
   if (problems.length > 0) throw invalid(problems.map(({ detail }) => detail));
   return config;
 }
@@ -361,7 +361,7 @@ function splitAtEquals(text: string): [string, string] {
 }
 
 /** Unknown names are rejected, because a typo would silently leave the intended setting at its default. */
-function unknownNames(env: Environment, overrides: Overrides): Problem[] {
+function findUnknownNames(env: Environment, overrides: Overrides): Problem[] {
   const variables = Object.keys(env)
     .filter((variable) => variable.startsWith(PREFIX) && !variable.startsWith(TEST_PREFIX))
     .filter((variable) => !KNOWN_VARIABLES.has(variable))
@@ -381,17 +381,17 @@ function suggestionFor(variable: string): string {
     : `did you mean ${PREFIX}${nearest}? See sagitta serve --help.`;
 }
 
-function contradictions(config: Config): Problem[] {
+function findContradictions(config: Config): Problem[] {
   const { host, insecure, limits } = config;
   const problems = [
-    ...missingBeside(config, ['tlsCert', 'tlsKey']),
-    ...missingBeside(config, ['tlsClientCa', 'tlsPrincipals']),
-    ...missingBeside(config, ['jwks', 'jwtIssuer', 'jwtAudience']),
-    ...missingBeside(config, ['cluster', 'blobs']),
-    ...(config.cluster === null ? missingBeside(config, ['clusterMonitors', 'cluster']) : []),
-    ...missingBeside(config, ['clusterUser', 'clusterPassword']),
-    ...missingBeside(config, ['clusterTlsCert', 'clusterTlsKey']),
-    ...openCluster(config),
+    ...checkSetTogether(config, ['tlsCert', 'tlsKey']),
+    ...checkSetTogether(config, ['tlsClientCa', 'tlsPrincipals']),
+    ...checkSetTogether(config, ['jwks', 'jwtIssuer', 'jwtAudience']),
+    ...checkSetTogether(config, ['cluster', 'blobs']),
+    ...(config.cluster === null ? checkSetTogether(config, ['clusterMonitors', 'cluster']) : []),
+    ...checkSetTogether(config, ['clusterUser', 'clusterPassword']),
+    ...checkSetTogether(config, ['clusterTlsCert', 'clusterTlsKey']),
+    ...checkClusterSecret(config),
   ];
   const logins = LOGIN_NAMES.filter((name) => name !== 'clusterPassword' && config[name] !== null);
   if (logins.length > 1) {
@@ -428,7 +428,7 @@ function contradictions(config: Config): Problem[] {
 }
 
 /** Reports a cluster whose nodes share no secret although other machines could impersonate a node. */
-function openCluster({ cluster, clusterSecret, clusterUrl, host }: Config): Problem[] {
+function checkClusterSecret({ cluster, clusterSecret, clusterUrl, host }: Config): Problem[] {
   if (cluster === null || clusterSecret !== null) return [];
   const reached = [
     ...cluster.map((url) => ['cluster', url] as const),
@@ -445,7 +445,7 @@ function openCluster({ cluster, clusterSecret, clusterUrl, host }: Config): Prob
 }
 
 /** Reports settings that must be set together if only some of them are. */
-function missingBeside(config: Config, names: readonly (keyof Config)[]): Problem[] {
+function checkSetTogether(config: Config, names: readonly (keyof Config)[]): Problem[] {
   const missing = names.filter((name) => config[name] === null);
   if (missing.length === 0 || missing.length === names.length) return [];
   const set = names.filter((name) => config[name] !== null);

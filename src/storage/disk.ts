@@ -103,7 +103,7 @@ export async function writeParts(
     const some = count === 0 ? [first] : left.slice(0, count);
     const { bytesWritten } = await writev(descriptor, some, position);
     position += bytesWritten;
-    left = without(left, bytesWritten);
+    left = skipBytes(left, bytesWritten);
   }
 }
 
@@ -118,7 +118,7 @@ function countWithin(parts: readonly Uint8Array[], byteCount: number): number {
   return count;
 }
 
-function without(parts: readonly Uint8Array[], byteCount: number): Uint8Array[] {
+function skipBytes(parts: readonly Uint8Array[], byteCount: number): Uint8Array[] {
   let first = 0;
   while (first < parts.length && byteCount >= parts[first]!.byteLength) {
     byteCount -= parts[first++]!.byteLength;

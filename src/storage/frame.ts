@@ -19,7 +19,7 @@ export const HEADER_BYTES = 48;
 /** Longer values become bodies. */
 const INLINE_BYTES_MAX = 256;
 /** Shorter bodies are copied into one part, so that a write has few parts. */
-const GATHERED_BYTES_MAX = 64 * 1024;
+const SHORT_BYTES_MAX = 64 * 1024;
 
 /** The last frame that was read or written. */
 export interface Head {
@@ -116,7 +116,7 @@ export class FrameBuilder {
     bytes.writeDoubleLE(this.#bodyBytes, 24);
     bytes.set(previous.digest, 32);
     bytes.writeUInt32LE(crcOf(bytes.subarray(8, HEADER_BYTES), seed), 4);
-    return { parts: gathered([bytes, ...this.#bodies]), frame: frameOf(bytes, offset) };
+    return { parts: mergeShortParts([bytes, ...this.#bodies]), frame: frameOf(bytes, offset) };
   }
 
   #write(layout: Layout, value: string & number & Buffer & Content): void {
@@ -189,7 +189,7 @@ export class FrameBuilder {
 }
 
 /** Merges adjacent short parts into one. */
-function gathered(parts: readonly Uint8Array[]): Uint8Array[] {
+function mergeShortParts(parts: readonly Uint8Array[]): Uint8Array[] {
   const result: Uint8Array[] = [];
   let short: Uint8Array[] = [];
   const endShort = () => {
@@ -197,7 +197,7 @@ function gathered(parts: readonly Uint8Array[]): Uint8Array[] {
     short = [];
   };
   for (const part of parts) {
-    if (part.byteLength > GATHERED_BYTES_MAX) {
+    if (part.byteLength > SHORT_BYTES_MAX) {
       endShort();
       result.push(part);
     } else if (part.byteLength > 0) short.push(part);

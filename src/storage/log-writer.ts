@@ -1,5 +1,5 @@
-// Appends frames to the last log of a journal, each of which is on disk once appended. Zeros are written ahead of them, so
-// that a frame does not change the length of the file, and part of these is reserved for removals on a full disk.
+// Appends frames to the last log of a journal; a frame is on disk once it is appended. Zeros are written ahead, so that
+// appending does not change the length of the file, and some of them are reserved for removals on a full disk.
 
 import { fdatasync as fdatasyncWithCallback, ftruncateSync } from 'node:fs';
 import { promisify } from 'node:util';

@@ -1,7 +1,7 @@
 // The file beside the journal with the number and digest of the last commit. A journal that was truncated or replaced
 // by an older copy looks like one whose last write was torn; the mark reveals that commits are missing. It is never
-// ahead of the journal and lags only milliseconds behind: it is written shortly after a commit, once for all commits
-// meanwhile, and synced when no more follow. Besides, each frame of the journal implies that its predecessors were
+// ahead of the journal and lags only milliseconds behind: it is written shortly after a commit, once for all commits in
+// that time, and synced when no more follow. Each frame of the journal also implies that its predecessors were
 // acknowledged.
 
 import { constants } from 'node:fs';

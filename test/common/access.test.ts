@@ -14,7 +14,7 @@ import {
   type Principal,
   parseGrant,
   SCOPES,
-  seesCollection,
+  maySeeCollection,
 } from '../../src/common/access.js';
 
 const principal = (...scopes: string[]): Principal => ({
@@ -141,7 +141,7 @@ test('admin includes every scope, and no other scope includes another', () => {
   }
 });
 
-test('a glob limits a scope to its collections, also the scope admin', () => {
+test('a glob limits a scope to its collections, even the scope admin', () => {
   for (const scope of ['vectors:read', 'admin']) {
     const limited = principal(`${scope}:catalog-*`);
     assert.ok(holdsScope(limited, 'vectors:read'));
@@ -149,14 +149,14 @@ test('a glob limits a scope to its collections, also the scope admin', () => {
     assert.ok(!holdsScopeOn(limited, 'vectors:read', 'orders'));
     assert.ok(!holdsScopeEverywhere(limited, 'vectors:read'));
     assert.ok(!holdsScopeEverywhere(limited, 'admin'));
-    assert.ok(seesCollection(limited, 'catalog-1'));
-    assert.ok(!seesCollection(limited, 'orders'));
+    assert.ok(maySeeCollection(limited, 'catalog-1'));
+    assert.ok(!maySeeCollection(limited, 'orders'));
   }
 });
 
 test('a scope of the service makes no collection visible, and the anonymous principal has no scope', () => {
-  assert.ok(!seesCollection(principal('metrics:read'), 'c'));
-  assert.ok(!seesCollection(NOBODY, 'c'));
+  assert.ok(!maySeeCollection(principal('metrics:read'), 'c'));
+  assert.ok(!maySeeCollection(NOBODY, 'c'));
   for (const scope of SCOPES) {
     assert.ok(!holdsScope(NOBODY, scope));
     assert.ok(holdsScopeEverywhere(EVERYBODY, scope));

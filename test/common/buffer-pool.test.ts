@@ -8,7 +8,7 @@ const createPool = (options: { countMax: number; bytesMax?: number }) =>
   new BufferPool((byteCount) => new ArrayBuffer(byteCount), options);
 
 describe('a pool of buffers', () => {
-  it('gives the shortest buffer that is long enough', () => {
+  it('returns the shortest buffer that is long enough', () => {
     const pool = createPool({ countMax: 3 });
     const [long, short] = [pool.acquire(900 * KILOBYTE), pool.acquire(300 * KILOBYTE)];
     pool.release(short);
@@ -18,7 +18,7 @@ describe('a pool of buffers', () => {
     assert.notEqual(pool.acquire(290 * KILOBYTE).buffer, long.buffer);
   });
 
-  it('keeps so many buffers and bytes, and drops the oldest', () => {
+  it('keeps a limited number of buffers and bytes, and drops the oldest', () => {
     const pool = createPool({ countMax: 2, bytesMax: 1_500 * KILOBYTE });
     const taken = [300, 300, 300, 900, 900].map((count) => pool.acquire(count * KILOBYTE));
     const dropped = taken.map((bytes) => pool.release(bytes));

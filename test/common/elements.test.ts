@@ -27,7 +27,7 @@ function halves(): number[] {
 }
 
 describe('types of elements', () => {
-  it('have every float16 value, and no other', () => {
+  it('include every float16 value and no others', () => {
     const table = float16Table();
     for (let half = 0; half < table.length; half++) {
       const value = table[half]!;
@@ -53,7 +53,7 @@ describe('types of elements', () => {
     }
   });
 
-  it('refuse what float16 and bfloat16 have no value for', () => {
+  it('refuse numbers beyond float16 and bfloat16', () => {
     assert.equal(ELEMENTS.float16.nearest(65_519), 65_504);
     assert.ok(Number.isNaN(ELEMENTS.float16.nearest(65_520)));
     assert.ok(Number.isNaN(ELEMENTS.float16.nearest(-1e30)));
@@ -83,7 +83,7 @@ describe('types of elements', () => {
     }
   });
 
-  it('keep integers and bits, and tell which element is none', () => {
+  it('keep integers and bits, and report the first element that is neither', () => {
     for (let value = -128; value <= 127; value++) {
       assert.equal(storedAndRead('int8', Float32Array.of(value))[0], value);
     }
@@ -95,7 +95,7 @@ describe('types of elements', () => {
     assert.equal(roundElements('bit', Float32Array.of(1, 0, 2), 0, 3), 2);
   });
 
-  it('are read in place where they are float32', () => {
+  it('are read in place if they are float32', () => {
     const values = Float32Array.of(1, 2);
     assert.equal(storedAndRead('float32', values), values);
     assert.deepEqual(Object.keys(ELEMENTS), [...ELEMENT_TYPES]);

@@ -24,7 +24,7 @@ function rounded(value: Json): Json {
 }
 
 describe('exact JSON', () => {
-  it('reads an integer as a bigint only where float64 does not have it', () => {
+  it('reads an integer as a bigint only if float64 cannot represent it', () => {
     const read = (text: string) => parseExactJson(text);
     assert.equal(read('9007199254740993'), LONG);
     assert.equal(read('-9007199254740993'), -LONG);
@@ -46,7 +46,7 @@ describe('exact JSON', () => {
     }
   });
 
-  it('reads what JSON.parse reads, but for the digits that float64 lacks', () => {
+  it('reads what JSON.parse reads, except for the digits that float64 lacks', () => {
     fc.assert(
       fc.property(
         fc.json({ stringUnit: 'binary', noUnicodeString: false }),
@@ -68,7 +68,7 @@ describe('exact JSON', () => {
     assert.equal(Object.getPrototypeOf(read), Object.prototype);
   });
 
-  it('reads integers wherever they stand, and none in strings, decimals and exponents', () => {
+  it('reads integers anywhere except in strings, decimals and exponents', () => {
     const text = `[${LONG},${LONG} ,\n${LONG}\t,[-${LONG}],{"${LONG}": ${LONG},"a":"[${LONG}]"},"\\\\",${LONG}]`;
     assert.deepEqual(parseExactJson(text), [
       LONG,
@@ -94,7 +94,7 @@ describe('exact JSON', () => {
     assert.equal(stringifyExactJson({ a: 1 }, undefined, 2), '{\n  "a": 1\n}');
   });
 
-  it('throws what JSON.parse throws', () => {
+  it('throws the errors of JSON.parse', () => {
     for (const text of [
       '',
       '{',
@@ -108,7 +108,7 @@ describe('exact JSON', () => {
     }
   });
 
-  it('is exact only within the members that are named', () => {
+  it('is exact only within the named members', () => {
     const text = `{"filter":{"a":[${LONG}]},"k":${LONG},"parts":[{"filter":${LONG},"b":${LONG}}]}`;
     const members = { within: new Set(['filter']), except: new Set(['vectors']) };
     assert.deepEqual(parseExactJson(text, members), {
@@ -151,7 +151,7 @@ describe('exact JSON', () => {
     assert.equal(numberText(2 ** 60), '1152921504606846976');
   });
 
-  it('rounds no integer of int64 or uint64, and others to the nearest float64', () => {
+  it('never rounds int64 and uint64 integers, and rounds others to the nearest float64', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }), (integer) => {
         const number = numberOf(integer);

@@ -13,7 +13,7 @@ const CHARACTERS = Array.from({ length: 0x110000 }, (_, point) => point)
 const anyCase = (character: string, flags: string) =>
   new RegExp(`\\u{${character.codePointAt(0)!.toString(16)}}`, flags);
 
-test('every character folds to one that differs in case at most', () => {
+test('every character folds to one that differs at most in case', () => {
   const wrong = CHARACTERS.filter((character) => {
     const folded = foldCase(character);
     return folded !== character && !anyCase(character, 'iu').test(folded);
@@ -21,7 +21,7 @@ test('every character folds to one that differs in case at most', () => {
   assert.deepEqual(wrong, []);
 });
 
-test('characters that differ in case only fold to the same one', () => {
+test('characters that differ only in case fold to the same one', () => {
   const cased = CHARACTERS.filter((one) => one.toUpperCase() !== one || one.toLowerCase() !== one);
   const folded = [...new Set(cased.map(foldCase))];
   const all = folded.join('');
@@ -30,7 +30,7 @@ test('characters that differ in case only fold to the same one', () => {
   assert.ok(cased.length > 2_000 && folded.length < cased.length);
 });
 
-test('the strings of a column fold like single ones, in place of each other', () => {
+test('the strings of a column fold like single strings, in the same order', () => {
   const strings = ['', 'ABC', 'xÉy', 'ȺȺȺȺ', 'a\u212a', '😀Z', 'STRASSE', 'straße', 'abc'];
   const { offsets, bytes } = foldStrings(utf8Of(strings), strings.length);
   const folded = strings.map((_, i) =>

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { LogLimiter } from '../../src/common/log-limiter.js';
 
 describe('a limit of log lines', () => {
-  it('lets so many through in an interval, and tells how many events the next one is about', () => {
+  it('allows a number of lines per interval, and counts the events of the next one', () => {
     let nowMs = 5;
     const limiter = new LogLimiter({ intervalMs: 10, linesMax: 2, nowMs: () => nowMs });
     assert.deepEqual(

@@ -132,7 +132,7 @@ describe('columns of vectors', () => {
     }
   });
 
-  it('are made of vectors, and of none', () => {
+  it('are built from vectors, including missing ones', () => {
     assertRows(columnOfVectors(dense(2), [Float32Array.of(1, 2), null]), dense(2), [
       [1, 2],
       undefined,
@@ -143,7 +143,7 @@ describe('columns of vectors', () => {
     }
   });
 
-  it('are the same where kinds and dimensions are', () => {
+  it('are the same if their kinds and dimensions are', () => {
     for (const [i, left] of SPECS.entries()) {
       for (const [j, right] of SPECS.entries()) assert.equal(isSameSpec(left, right), i === j);
       assert.ok(isSpec(left));
@@ -162,7 +162,7 @@ describe('columns of vectors', () => {
 });
 
 describe('gathered bits', () => {
-  it('are those of the parts, whatever words they are in', () => {
+  it('are those of the parts, at any alignment', () => {
     for (const shift of [0, 1, 31, 32, 33]) {
       for (const count of [1, 31, 32, 33, 64, 65]) {
         const rows = Array.from({ length: shift + count + 40 }, (_, i) =>

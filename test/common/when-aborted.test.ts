@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { withoutListenerWarnings } from '../support/warnings.js';
 
-it('runs every function that still waits, once and in order', () => {
+it('runs every registered function once and in order', () => {
   const controller = new AbortController();
   const ran: number[] = [];
   const cancels = [0, 1, 2, 3].map((i) => whenAborted(controller.signal, () => ran.push(i)));
@@ -15,7 +15,7 @@ it('runs every function that still waits, once and in order', () => {
   assert.deepEqual(ran, [0, 2, 3]);
 });
 
-it('a function that runs may take back another one', () => {
+it('a running function may cancel another one', () => {
   const controller = new AbortController();
   const ran: string[] = [];
   const cancels: (() => void)[] = [];
@@ -28,7 +28,7 @@ it('a function that runs may take back another one', () => {
   assert.deepEqual(ran, ['first']);
 });
 
-it('a function that waits twice is taken back once', () => {
+it('a function registered twice is cancelled once', () => {
   const controller = new AbortController();
   let count = 0;
   const add = () => count++;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { withoutPaths } from '../../src/common/without-paths.js';
 
-it('a message for clients has the names of files, and not where they are', () => {
+it('a message for clients contains the names of files but not their folders', () => {
   for (const [text, expected] of [
     ['the kernels are not built', 'the kernels are not built'],
     ['The file /srv/data/store.mark is damaged', 'The file store.mark is damaged'],

@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import { testSeed } from '../database/harness.js';
 import { fuzzDecoders } from './decoders/fuzz-decoders.js';
 
-it('damaged inputs are refused with a message, or read like by a second reader', async () => {
+it('damaged inputs are refused with a message, or read as by a second reader', async () => {
   const seed = testSeed();
   const reports = await fuzzDecoders({ seed, durationMs: 16_000 });
   assert.deepEqual(

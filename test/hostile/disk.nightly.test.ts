@@ -24,7 +24,7 @@ const skip = 'reason' in compiled && compiled.reason;
 const library = 'library' in compiled ? compiled.library : '';
 
 describe('a faulty disk', { skip }, () => {
-  it('costs the store no acknowledged commit, whichever call fails', async (t) => {
+  it('loses no acknowledged commit of the store, whichever call fails', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const { rows, violations } = await runStorePlan(library, {
@@ -40,7 +40,7 @@ describe('a faulty disk', { skip }, () => {
     assert.equal(rows['random short writes']!.fired, RANDOM_ROUNDS);
   });
 
-  it('is told from a commit that is lost', async () => {
+  it('is distinguished from a lost commit', async () => {
     const { violations } = await runStorePlan(library, {
       calls: [],
       faults: [],
@@ -53,7 +53,7 @@ describe('a faulty disk', { skip }, () => {
     assert.match(violations[0]!, /planted: \d+ entries, expected \d+/);
   });
 
-  it('costs a server nothing: it goes on, or ends with a message', async (t) => {
+  it('does no harm to a server: it continues, or exits with a message', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const random = createRandom(seed);

@@ -51,20 +51,20 @@ const complaints = (request: WireRequest, given: WireReply) =>
   check.check(request, given).complaints;
 
 describe('the check of replies', () => {
-  it('accepts what is described', () => {
+  it('accepts documented replies', () => {
     assert.deepEqual(complaints(COUNT, reply(200, 'application/json', { count: 1 })), []);
     assert.deepEqual(complaints(COUNT, problem(404, 'collection_not_found')), []);
     assert.deepEqual(complaints(EXPORT, reply(200, 'application/x-ndjson', '{"id":"a"}\n')), []);
   });
 
-  it('reports failures of the service, also those that are described', () => {
+  it('reports failures of the service, even documented ones', () => {
     assert.match(
       complaints(COUNT, problem(500, 'internal', { retryable: true }))[0]!,
       /status is 500/,
     );
   });
 
-  it('reports statuses, types, codes and members that are not described', () => {
+  it('reports undocumented statuses, types, codes and members', () => {
     for (const [given, expected] of [
       [problem(418, 'invalid_request'), /does not describe the status 418/],
       [reply(200, 'text/plain', 'x'), /does not describe text\/plain/],

@@ -29,7 +29,7 @@ function refuse(sources: ConfigSources): string {
 const LARGE_MEMORY = 64 * 1024 ** 3;
 
 describe('the configuration', () => {
-  it('derives what no setting says by itself', () => {
+  it('derives values from several settings', () => {
     const { memory, isConsoleServed, blobStore, embedding, tracesUrl, ignoredVariables, limits } =
       loadConfig({ env: {}, memoryBytes: LARGE_MEMORY });
     assert.deepEqual(
@@ -108,7 +108,7 @@ describe('the configuration', () => {
     loadConfig({ env: { SAGITTA_TEST_SEED: '1' } });
   });
 
-  it('names everything that is wrong at once', () => {
+  it('lists everything that is wrong at once', () => {
     const message = refuse({
       env: {
         SAGITTA_PROT: '1',
@@ -256,7 +256,7 @@ describe('the configuration', () => {
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
   });
 
-  it('reads where the nodes of a cluster share files', () => {
+  it('reads the shared file store of a cluster', () => {
     const cluster = {
       SAGITTA_CLUSTER: 'nats://a:4222, nats://b:4222',
       SAGITTA_CLUSTER_SECRET: 's'.repeat(32),
@@ -316,7 +316,7 @@ describe('the configuration', () => {
       assert.deepEqual([token.cluster, token.clusterToken], [['nats://[::1]:4222'], 'token']);
     });
 
-    it('are not shown when a URL is not valid, and are then no further problem', () => {
+    it('are not shown if a URL is not valid, and cause no further problem', () => {
       const read = (url: string) => refuse({ env: { ...usual, SAGITTA_CLUSTER: url } });
       for (const [url, shown] of [
         ['nats://me:hidden', 'nats://me:***'],
@@ -373,7 +373,7 @@ describe('the configuration', () => {
       );
     });
 
-    it('are in no message', () => {
+    it('never appear in messages', () => {
       const hidden = 'hidden-hidden-hidden';
       for (const env of [
         { SAGITTA_CLUSTER_SECRET: hidden },
@@ -399,7 +399,7 @@ describe('the configuration', () => {
       }
     });
 
-    it('must be those of one user', () => {
+    it('must belong to one user', () => {
       for (const [env, problem] of [
         [{ SAGITTA_CLUSTER_USER: 'me' }, /CLUSTER_USER requires SAGITTA_CLUSTER_PASSWORD/],
         [
@@ -416,7 +416,7 @@ describe('the configuration', () => {
       }
     });
 
-    it('are required of nodes unless everything is on loopback', () => {
+    it('are required unless everything is on loopback', () => {
       const { SAGITTA_CLUSTER_SECRET: _, ...open } = usual;
       const local = { ...open, SAGITTA_CLUSTER: 'nats://127.0.0.1:4222,nats://[::1]:4222' };
       assert.equal(loadConfig({ env: local }).clusterSecret, null);
@@ -433,7 +433,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('refuses replicas that one server less would leave without most of them', () => {
+  it('refuses two replicas, which tolerate no failure', () => {
     for (const count of [1, 3, 4, 5]) {
       const { clusterReplicas } = loadConfig({ env: { SAGITTA_CLUSTER_REPLICAS: `${count}` } });
       assert.equal(clusterReplicas, count);
@@ -444,7 +444,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('takes an empty zone for one that is not known, as Kubernetes passes it on', () => {
+  it('treats an empty zone, as Kubernetes passes it, as unknown', () => {
     const zoneOf = (zone: string) =>
       loadConfig({ env: { SAGITTA_CLUSTER_ZONE: zone } }).clusterZone;
     assert.equal(zoneOf(''), null);
@@ -452,7 +452,7 @@ describe('the configuration', () => {
     assert.match(refuse({ env: { SAGITTA_CLUSTER_ZONE: 'a b' } }), /is "a b"; expected letters/);
   });
 
-  it('takes origins in the form in which browsers send them', () => {
+  it('accepts origins in the form that browsers send', () => {
     const given = 'https://app.example.org, http://localhost:5173,capacitor://localhost';
     assert.deepEqual(loadConfig({ env: { SAGITTA_CORS_ORIGINS: given } }).corsOrigins, [
       'https://app.example.org',
@@ -508,7 +508,7 @@ describe('the configuration', () => {
     assert.deepEqual([...ENGINE_CHOICES].sort(), ['auto', ...ENGINE_NAMES].sort());
   });
 
-  it('lowers what requests may hold together to shares of the memory', () => {
+  it('lowers the total size of requests to shares of the memory', () => {
     const limitsOf = (env: Record<string, string>) =>
       loadConfig({ env, memoryBytes: 2 ** 30 }).limits;
     const { bodyBytesMax, bodyBytesInFlightMax, replyBytesInFlightMax, filterCacheBytesMax } =

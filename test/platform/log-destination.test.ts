@@ -27,7 +27,7 @@ function runWith(program: string, stderr: 'pipe' | number) {
 }
 
 describe('the log destination', () => {
-  it('writes every line in order, also if the process exits at once', async () => {
+  it('writes every line in order, even if the process exits at once', async () => {
     const program = `for (let i = 0; i < 5000; i++) log.write('line ' + i + '\\n'); process.exit(3);`;
     const path = join(await makeDirectory(), 'log');
     const file = await open(path, 'w');
@@ -40,7 +40,7 @@ describe('the log destination', () => {
     assert.equal(toPipe.stderr, expected);
   });
 
-  it('writes lines in the format that it was given, and its own with them', async () => {
+  it('writes all lines, including its own, in the given format', async () => {
     const path = join(await makeDirectory(), 'log');
     const file = await open(path, 'w');
     const log = new LogDestination(file.fd, (line) => line.toUpperCase());
@@ -61,7 +61,7 @@ describe('the log destination', () => {
     assert.ok(performance.now() - startedAt < 60_000);
   });
 
-  it('reports the number of dropped lines when there is room again', async (t) => {
+  it('reports the number of dropped lines when there is space again', async (t) => {
     const isDone = await onSmallDisk(1, async (disk) => {
       const path = join(disk, 'log');
       const file = await open(path, 'a');

@@ -16,7 +16,7 @@ function textsOf(log: (logger: pino.Logger) => void): string {
 }
 
 describe('log lines as text', () => {
-  it('have the time in UTC, the name of the level, the message and the members', () => {
+  it('contain the time in UTC, the level, the message and the members', () => {
     const text = textsOf((logger) => {
       logger.info({ url: 'http://127.0.0.1:8484', milliseconds: 12 }, 'listening');
       logger.warn({ reason: 'no driver', list: ['a', 1] }, 'not available');
@@ -42,7 +42,7 @@ describe('log lines as text', () => {
     );
   });
 
-  it('cannot be forged or control the terminal by what clients send', () => {
+  it('keep clients from forging lines or controlling the terminal', () => {
     const sent = 'a\n2026 info b\u001b[2J\u202e\u2028"=';
     const text = textsOf((logger) => logger.info({ principal: sent }, `by ${sent}`));
     assert.equal(text.split('\n').length, 2);

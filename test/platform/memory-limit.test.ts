@@ -18,7 +18,7 @@ describe('the memory of the process', () => {
     assert.ok(memoryOfProcess() > 0 && memoryOfProcess() <= totalmem());
   });
 
-  it('in use grows with buffers that are written', () => {
+  it('grows when buffers are written', () => {
     const options = ['--input-type=module', '--eval', PROGRAM];
     const printed = execFileSync(process.execPath, options, { encoding: 'utf8' });
     const [before, after] = JSON.parse(printed) as [number, number];

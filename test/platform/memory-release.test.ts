@@ -19,7 +19,7 @@ function recordingPool(names: string[], threadCount: number): WorkerPool {
 
 const RELEASE = [...Array(3).fill('platform.collectGarbage'), 'platform.trimMemory'];
 
-it('drops what is kept, collects the garbage of every thread, then trims, once for many calls', async () => {
+it('drops kept buffers, collects the garbage of every thread, then trims, once for many calls', async () => {
   const names: string[] = [];
   const memory = new MemoryRelease(recordingPool(names, 3), { quietMs: 1 });
   let dropCount = 0;
@@ -33,7 +33,7 @@ it('drops what is kept, collects the garbage of every thread, then trims, once f
   assert.equal(dropCount, 2);
 });
 
-it('frees shared memory that nothing refers to', async () => {
+it('frees unreferenced shared memory', async () => {
   const memory = new MemoryRelease(recordingPool([], 1), { quietMs: 1 });
   let kept: SharedArrayBuffer | null = new SharedArrayBuffer(1_000_000);
   const held = new WeakRef(kept);

@@ -7,7 +7,7 @@ import { createThreadPool } from '../../src/platform/pool.js';
 import { withoutListenerWarnings } from '../support/warnings.js';
 
 describe('the thread pool', () => {
-  it('runs many tasks with one signal without a warning, and ends those that wait when it aborts', async () => {
+  it('runs many tasks with one signal without a warning, and cancels waiting ones when it aborts', async () => {
     const pool = createThreadPool({
       threadCount: 1,
     });

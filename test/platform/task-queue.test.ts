@@ -20,7 +20,7 @@ function takeAll(queue: TaskQueue): string[] {
 }
 
 describe('waiting tasks', () => {
-  it('are taken in the order of arrival, those of writers first, then searches', () => {
+  it('run in order of arrival, those of writers first, then searches', () => {
     const queue = new TaskQueue();
     queue.push(taskOf('other 1'));
     queue.push(taskOf('search 1', 'search'));
@@ -34,7 +34,7 @@ describe('waiting tasks', () => {
     assert.equal(queue.size, 0);
   });
 
-  it('are taken from time to time while searches arrive', () => {
+  it('run from time to time while searches arrive', () => {
     const queue = new TaskQueue();
     for (let i = 0; i < 3; i++) queue.push(taskOf(`other ${i}`));
     for (let i = 0; i < 40; i++) queue.push(taskOf('search', 'search'));

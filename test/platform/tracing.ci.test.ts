@@ -19,7 +19,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
 
 describe('traces', () => {
-  it('have a span per request below that of the caller, spans of its phases, and no user data', async () => {
+  it('contain a span per request below that of the caller, spans for its phases, and no user data', async () => {
     const collector = await startCollector();
     const server = await startTestServer({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     const call = (method: string, path: string, body?: object, headers = {}) =>

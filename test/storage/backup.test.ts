@@ -12,7 +12,7 @@ import { bytes, choose, nameBlobs, openDisk, text } from './backup-store.js';
 import { makeDirectory } from './directories.js';
 
 describe('a backup of a store', () => {
-  it('has the state of one moment and only the blobs that were chosen, and is not opened as it is', async () => {
+  it('contains the state of one moment and only the chosen blobs, and cannot be opened directly', async () => {
     const store = await openDisk(await makeDirectory());
     await store.writeBlob('c/1', [bytes('one')]);
     await store.writeBlob('c/stray', [bytes('stray')]);

@@ -61,7 +61,7 @@ describe('an embedded store and its bases', () => {
     await store.close();
   });
 
-  it('keeps files that are in use mostly, however old they are', async () => {
+  it('keeps files that are mostly in use, however old they are', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory, LOG_BYTES_MAX);
     const kept: number[] = [];
@@ -76,7 +76,7 @@ describe('an embedded store and its bases', () => {
     await again.close();
   });
 
-  it('reads on in a log whose files are replaced and removed meanwhile', async () => {
+  it('continues reading a log whose files are replaced and removed meanwhile', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory, LOG_BYTES_MAX);
     const wanted: number[] = [];

@@ -281,7 +281,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('trims one log only, also after it is reopened', () =>
+    it('trims only one log, even after it is reopened', () =>
       withStore(async (store) => {
         await store.commit([1, 2, 3, 4].map((sequence) => append('l', sequence)));
         await store.commit([append('k', 3), append('m', 3)]);
@@ -342,7 +342,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
-    it('erases a log, whose name can be used again from the first sequence on', () =>
+    it('erases a log, whose name can then be reused from the first sequence on', () =>
       withStore(async (store) => {
         await store.commit([append('other', 1), append('l', 7)]);
         for (let i = 0; i < 1_200; i += 100) {
@@ -416,7 +416,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return undefined;
       }));
 
-    it('keeps records of several megabytes, also from shared memory', () =>
+    it('keeps records of several megabytes, even from shared memory', () =>
       withStore(async (store) => {
         const record = new Uint8Array(new SharedArrayBuffer((IS_NIGHTLY ? 24 : 6) * 1024 * 1024));
         for (let i = 0; i < record.length; i += 4_096) record[i] = i / 4_096;

@@ -36,7 +36,7 @@ describe('the lock of a directory between processes', () => {
     await lock.release();
   });
 
-  it('stays with an owner that is stopped and cannot answer', async () => {
+  it('stays with an owner that is paused and cannot reply', async () => {
     const directory = await makeDirectory();
     const child = startCommitter(directory, { mode: 'idle' });
     assert.ok(await child.isReady(), child.errors());

@@ -138,7 +138,7 @@ describe('an embedded store and the space on its disk', () => {
     return undefined;
   });
 
-  it('has room for records of every size when logs are dropped on a full disk', async (t) => {
+  it('has space for records of every size after logs are dropped on a full disk', async (t) => {
     const isDone = await onSmallDisk(48, async (directory) => {
       let store = await openIn(directory);
       // Records of three logs are interleaved, so that no file contains records of only one.
@@ -180,7 +180,7 @@ describe('an embedded store and the space on its disk', () => {
     if (!isDone) t.skip(SKIPPED);
   });
 
-  it('drops a log on a full disk although large records wait beside it', async (t) => {
+  it('drops a log on a full disk while large records are waiting', async (t) => {
     const isDone = await onSmallDisk(16, async (directory) => {
       const store = await openIn(directory);
       const count = await fill(store);
@@ -215,7 +215,7 @@ describe('an embedded store and the space on its disk', () => {
     if (!isDone) t.skip(SKIPPED);
   });
 
-  it('removes, drops and trims on a disk that others have filled, also after the next start', async (t) => {
+  it('removes, drops and trims on a disk that others have filled, even after a restart', async (t) => {
     const isDone = await onSmallDisk(32, async (directory) => {
       const data = join(directory, 'data');
       let store = await openIn(data);
@@ -274,7 +274,7 @@ describe('an embedded store and the space on its disk', () => {
     if (!isDone) t.skip(SKIPPED);
   });
 
-  it('gives the space of a dropped log back at once', async (t) => {
+  it('frees the space of a dropped log at once', async (t) => {
     const isDone = await onSmallDisk(64, async (directory) => {
       const data = join(directory, 'data');
       const store = await openIn(data);
@@ -300,7 +300,7 @@ describe('an embedded store and the space on its disk', () => {
     if (!isDone) t.skip(SKIPPED);
   });
 
-  it('writes a base again that had no room', async (t) => {
+  it('retries a base for which there was no space', async (t) => {
     const isDone = await onSmallDisk(64, async (directory) => {
       const data = join(directory, 'data');
       const warnings: string[] = [];

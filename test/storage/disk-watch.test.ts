@@ -33,7 +33,7 @@ it('each threshold of a disk that fills up is reported once per crossing', () =>
   watch.close();
 });
 
-it('a disk that cannot be asked is no failure', () => {
+it('a failed check of the disk is ignored', () => {
   const read = () => {
     throw new Error('EIO');
   };

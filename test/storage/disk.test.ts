@@ -12,7 +12,7 @@ function codeOf(members: { code?: unknown; errno?: number; message?: string }): 
   return translated instanceof SagittaError ? translated.code : 'unchanged';
 }
 
-it('a full disk and a quota that is used up are storage_full', () => {
+it('a full disk and an exceeded quota are storage_full', () => {
   const { EDQUOT } = constants.errno;
   assert.equal(codeOf({ code: 'ENOSPC' }), 'storage_full');
   // Node has no name for this error.

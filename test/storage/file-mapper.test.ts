@@ -31,7 +31,7 @@ if (typeof native === 'string') {
       return path;
     }
 
-    it('are those from 1 MiB on by default, all if asked for, and none in memory', () => {
+    it('are those of at least 1 MiB by default, all if requested, and none in memory', () => {
       const small = createFile(1000);
       const large = createFile(1024 * 1024);
       const auto = FileMapper.create('auto', folder)!;
@@ -41,7 +41,7 @@ if (typeof native === 'string') {
       assert.equal(FileMapper.create('memory', folder), null);
     });
 
-    it('are not files of another length, folders, empty or missing files', () => {
+    it('are never files of a different length, folders, empty or missing files', () => {
       const mapper = FileMapper.create('mapped', folder)!;
       const path = createFile(1000);
       assert.equal(mapper.map(path, 999), null);
@@ -62,7 +62,7 @@ if (typeof native === 'string') {
       assert.equal(mapping.isDamaged, false);
     });
 
-    it('are damaged when they are cut, and read as zeros from there on', () => {
+    it('are damaged when they are truncated, and read as zeros from there on', () => {
       const mapper = FileMapper.create('mapped', folder)!;
       // Truncates within the last page, at its start, within the first page, and to nothing.
       for (const length of [5 * PAGE_BYTES - 1, 4 * PAGE_BYTES, 10, 0]) {
@@ -80,7 +80,7 @@ if (typeof native === 'string') {
       }
     });
 
-    it('are damaged for all threads when one of them meets the cut', async () => {
+    it('are damaged for all threads when one of them reads beyond the new end', async () => {
       const path = createFile(PAGE_BYTES * 100);
       const mapping = FileMapper.create('mapped', folder)!.map(path, PAGE_BYTES * 100)!;
       truncateSync(path, PAGE_BYTES);

@@ -18,7 +18,7 @@ describe('an embedded store whose process is killed', () => {
     await surviveKills(await makeDirectory(), ROUNDS, SHORT_LOG_BYTES);
   });
 
-  it(`keeps them through ${ROUNDS} kills while it makes room on a disk that is nearly full`, async (t) => {
+  it(`keeps them through ${ROUNDS} kills while it frees space on a disk that is nearly full`, async (t) => {
     const isDone = await onSmallDisk(14, (directory) => surviveKills(directory, ROUNDS));
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });

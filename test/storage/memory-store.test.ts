@@ -30,7 +30,7 @@ storeContract('memory', {
 describe('memory store', () => {
   const put = { kind: 'put', key: ['k'], value: new Uint8Array([1]) } as const;
 
-  it('writes nothing for a commit that its hook fails, and accepts the next one', async () => {
+  it('writes nothing if the hook of a commit fails, and accepts the next commit', async () => {
     let isBroken = true;
     const store = createMemoryStore({
       beforeCommit: async () => {
@@ -44,7 +44,7 @@ describe('memory store', () => {
     assert.deepEqual([...store.get(['k'])!], [1]);
   });
 
-  it('delays a commit and those after it while its hook waits', async () => {
+  it('delays a commit and later ones while its hook waits', async () => {
     const { promise: held, resolve: letGo } = withResolvers();
     const seen: number[] = [];
     const store = createMemoryStore({

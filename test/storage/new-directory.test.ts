@@ -12,7 +12,7 @@ async function entriesOf(directory: string): Promise<string[]> {
 }
 
 describe('a new data directory whose first use failed', () => {
-  it('is removed if it was made, and emptied if it was empty', async () => {
+  it('is removed if it was created, and emptied if it was empty', async () => {
     const parent = await makeDirectory();
     await mkdir(join(parent, 'empty'));
     for (const name of ['missing', 'empty']) {
@@ -35,7 +35,7 @@ describe('a new data directory whose first use failed', () => {
     assert.deepEqual(await entriesOf(directory), before);
   });
 
-  it('keeps what others put into it while it was open', async () => {
+  it('keeps what others add while it is open', async () => {
     const directory = join(await makeDirectory(), 'data');
     const store = await openStore({ directory });
     await mkdir(join(directory, 'segments', 'photos'));
@@ -48,7 +48,7 @@ describe('a new data directory whose first use failed', () => {
     ]);
   });
 
-  it('is left as it was where opening fails because of files that others left', async () => {
+  it('is left unchanged if opening fails because of files from others', async () => {
     const directory = await makeDirectory();
     const folder = join(directory, 'segments', 'c');
     await mkdir(folder, { recursive: true });

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { OrderedMap } from '../../src/storage/ordered-map.js';
 import { testSeed } from './random-history.js';
 
-it('has the entries of a plain map in the order of their keys', () => {
+it('contains the entries of a plain map in key order', () => {
   const key = fc.integer({ min: 0, max: 3_000 }).map((value) => `k${value}`);
   const operation = fc.record({ key, isRemoval: fc.boolean() });
   fc.assert(
@@ -33,7 +33,7 @@ it('has the entries of a plain map in the order of their keys', () => {
   );
 });
 
-it('goes on behind the last entry that was read when it is changed meanwhile', () => {
+it('continues after the last entry read if it changes during an iteration', () => {
   const map = new OrderedMap<number>();
   const keyOf = (i: number) => String(i).padStart(5, '0');
   for (let i = 0; i < 4_000; i += 2) map.set(keyOf(i), i);

@@ -222,7 +222,7 @@ describe('rot in the journal', () => {
     assert.match(await errorsIn(directory), message);
   });
 
-  it('does not allow a new journal in the place of a lost one', async () => {
+  it('does not allow a new journal to replace a lost one', async () => {
     const directory = await copyToDamage();
     await rm(join(directory, 'journal'), { recursive: true });
     await assert.rejects(openStore({ directory }), {

@@ -82,7 +82,7 @@ describe('a write that was torn', () => {
     );
   });
 
-  it('is reported by verify as nothing that is lost, and is written over', async () => {
+  it('is reported by verify as no loss, and is overwritten', async () => {
     const { directory, bytes, frame, before } = await makeTornDirectory();
     for (const length of [frame.at + 4, frame.directoryAt, frame.bodiesAt, frame.end - 1]) {
       const copy = await copyOf(directory);
@@ -109,7 +109,7 @@ describe('a write that was torn', () => {
     }
   });
 
-  it('is damage where the mark says that it was acknowledged', async () => {
+  it('counts as damage if the mark says that it was acknowledged', async () => {
     const { directory, bytes, frame } = await makeTornDirectory();
     await (await openIn(directory)).close();
     const lengths = Array.from({ length: frame.end - frame.at }, (_, i) => frame.at + i);
@@ -124,7 +124,7 @@ describe('a write that was torn', () => {
     );
   });
 
-  it('is one whose log had just been begun', async () => {
+  it('may be the first write of a new log', async () => {
     const directory = await copyToDamage();
     const before = await readDirectly(directory);
     const mark = await readFile(join(directory, MARK_FILE));
@@ -147,7 +147,7 @@ describe('a write that was torn', () => {
     assert.equal((await readContent(directory)).content, before);
   });
 
-  it('is none of those that were acknowledged when the process ended', async () => {
+  it('is never one that was acknowledged when the process ended', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     for (let i = 1; i <= 10; i++) {

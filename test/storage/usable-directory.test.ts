@@ -16,7 +16,7 @@ async function warningsAbout(directory: string): Promise<string[]> {
 }
 
 describe('a data directory', () => {
-  it('that is a file, or below one, is named as such', async () => {
+  it('is rejected with the reason if it is a file, or below one', async () => {
     const file = join(await makeDirectory(), 'file');
     await writeFile(file, 'mine');
     for (const [directory, message] of [
@@ -30,7 +30,7 @@ describe('a data directory', () => {
     }
   });
 
-  it('of another user is named with its owner, and nothing is changed', async (t) => {
+  it('of another user is rejected with its owner and not changed', async (t) => {
     if (process.geteuid?.() !== 0) return t.skip('not run as root');
     const directory = join(await makeDirectory(), 'data');
     await (await openStore({ directory })).close();
@@ -50,7 +50,7 @@ describe('a data directory', () => {
     return undefined;
   });
 
-  it('has files that only its owner can read, also if it was there before', async () => {
+  it('contains only files that its owner alone can read, even if it existed before', async () => {
     const directory = join(await makeDirectory(), 'mounted');
     await mkdir(directory);
     await chmod(directory, 0o755);
@@ -74,7 +74,7 @@ describe('a data directory', () => {
     assert.deepEqual(await warningsAbout(directory), []);
   });
 
-  it('that is new although it has other files is suspicious, once', async () => {
+  it('causes a warning, once, if it is new but contains other files', async () => {
     const directory = await makeDirectory();
     await mkdir(join(directory, 'lost+found'));
     await writeFile(join(directory, 'thesis.tex'), '');

@@ -6,10 +6,10 @@ import {
   holdsScope,
   holdsScopeEverywhere,
   holdsScopeOn,
+  maySeeCollection,
   NOBODY,
   type Principal,
   type Scope,
-  seesCollection,
 } from '../../common/access.js';
 import { collectionNotFound, SagittaError } from '../../common/errors.js';
 
@@ -60,7 +60,7 @@ export function authorizeCollection(
   { id, name }: NamedCollection,
 ): void {
   if (holdsScopeOn(principal, scope, id)) return;
-  throw seesCollection(principal, id) ? lacks(scope, id) : collectionNotFound(name);
+  throw maySeeCollection(principal, id) ? lacks(scope, id) : collectionNotFound(name);
 }
 
 /** For a collection to be created, whose existence is not a secret. Throws `insufficient_scope`. */

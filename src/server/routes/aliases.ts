@@ -2,7 +2,7 @@
 // authorized for the collection behind it; setting an alias also requires the scope on its name.
 
 import { z } from 'zod';
-import { holdsScopeOn, seesCollection } from '../../common/access.js';
+import { holdsScopeOn, maySeeCollection } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { AliasChange, AliasRecord } from '../../database/api/database-api.js';
 import type { RequestContext } from '../requests/request-context.js';
@@ -138,7 +138,7 @@ function deleteAlias(services: RouteServices): Route {
 function requireAlias({ database }: RouteServices, request: RequestContext<unknown>): AliasRecord {
   const name = request.params.name!;
   const alias = database.alias(name);
-  if (alias === undefined || !seesCollection(request.principal, alias.collection)) {
+  if (alias === undefined || !maySeeCollection(request.principal, alias.collection)) {
     throw new SagittaError('alias_not_found', `There is no alias "${name}".`);
   }
   request.authorize(alias.collection);

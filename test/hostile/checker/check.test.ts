@@ -147,7 +147,7 @@ describe('the checker accepts', () => {
     assert.deepEqual(story.faults(), []);
   });
 
-  it('a read beside a write, which it sees or not', () => {
+  it('a concurrent read and write, whether or not the read sees the write', () => {
     const story = new Story();
     story.upsert(['a']);
     const before = story.copy();
@@ -443,7 +443,7 @@ describe('the checker reports', () => {
     assertFault(story, 'wrong reply', /^w2: acknowledged with .* expected .*"inserted_count":0/);
   });
 
-  it('a delete by filter that found too few', () => {
+  it('a delete by filter that found too few rows', () => {
     const story = new Story();
     story.upsert(['a', 'b']);
     const change = { kind: 'deleteWhere', filter: FILTER } as const;
@@ -467,7 +467,7 @@ describe('the checker reports', () => {
     assertFault(story, 'unexplained read', /^delete: not the state at its sequence 1/);
   });
 
-  it('a refusal that is wrong, or made of a write that never was', () => {
+  it('a refusal that is wrong or caused by a write that never happened', () => {
     const story = new Story();
     story.upsert(['a']);
     const rows = [{ ...rowOf('a', 'w'), ifSequence: 1 }];
@@ -480,7 +480,7 @@ describe('the checker reports', () => {
     assertFault(story, 'unexplained read', /^insert b: .*nothing is in the way/);
   });
 
-  it('a patch that was merged into another state than the one before it', () => {
+  it('a patch that was merged into a state other than the previous one', () => {
     const story = new Story();
     story.upsert(['a']);
     story.write({ kind: 'patch', id: 'a', patch: { w: 'w2', tag: 'blue' } });
@@ -491,7 +491,7 @@ describe('the checker reports', () => {
     assertFault(story, 'lost write', /"a" is .*"tag":"red".* expected .*"tag":"blue"/);
   });
 
-  it('a part of a stream that is missing, and counts that are not those of its parts', () => {
+  it('a missing part of a stream, and counts that are not the sum of its parts', () => {
     const story = new Story();
     const first = story.upsert(['a'], { outcome: { kind: 'done' }, hasEffect: false });
     const second = story.upsert(['b'], { outcome: { kind: 'done' } });

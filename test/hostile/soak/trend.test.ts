@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import type { Sample } from './samples.js';
 import { trendsOf } from './trend.js';
 
-it('the trend of samples finds what grows within a process, or over all of them', () => {
+it('the trend of samples reveals growth within a process or across processes', () => {
   const samples = Array.from({ length: 90 }, (_, i) => sampleAt(i, {}));
   const growing = (change: (i: number) => Partial<Sample>) =>
     trendsOf(

@@ -94,7 +94,7 @@ describe('verify', () => {
     assert.equal(counts.rows, 100);
   });
 
-  it('finds nothing in collections of which vectors were dropped, or that have text only', async () => {
+  it('finds nothing in collections with dropped vectors or with only text', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     const database = await openDatabase({ store });
@@ -189,7 +189,7 @@ describe('verify', () => {
     }
   }
 
-  it('reports all that is damaged, with a bounded number of findings per place', async () => {
+  it('reports all damage, with a bounded number of findings per subject', async () => {
     const directory = await copyOf(sound);
     const store = (await openIn(directory)) as DiskStore;
     const data = new DamagedData(store);
@@ -236,7 +236,7 @@ describe('verify', () => {
     assert.deepEqual(await readdir(directory), ['mine']);
   });
 
-  it('names the journal when only that is missing', async () => {
+  it('names the journal if only that is missing', async () => {
     const directory = await copyOf(sound);
     await rm(join(directory, 'journal'), { recursive: true });
     await assert.rejects(verifyDirectory(directory), {
