@@ -140,26 +140,29 @@ export const FILTER_OPERATORS = {
   $prefix: {
     ...string,
     takes: 'text',
-    meaning: 'is a string that [begins](#filter-strings) so, or an array with such a string',
+    meaning:
+      'is a string that [begins](#filter-strings) with the text, or an array with such a string',
     label: 'begins with',
   },
   $suffix: {
     ...string,
     takes: 'text',
-    meaning: 'is a string that [ends](#filter-strings) so, or an array with such a string',
+    meaning:
+      'is a string that [ends](#filter-strings) with the text, or an array with such a string',
     label: 'ends with',
   },
   $like: {
     ...string,
     takes: 'like',
-    meaning: 'is a string [like the pattern](#filter-strings), or an array with such a string',
+    meaning:
+      'is a string that [matches the pattern](#filter-strings), or an array with such a string',
     label: 'is like (% any text, _ one)',
   },
   $regex: {
     ...string,
     takes: 'regex',
     meaning:
-      'is a string [that the pattern finds](#filter-strings), or an array with such a string',
+      'is a string [with a match of the pattern](#filter-strings), or an array with such a string',
     label: 'matches the pattern',
   },
   $date: {
@@ -174,7 +177,8 @@ export const FILTER_OPERATORS = {
     takes: 'counts',
     subject: 'arrays',
     comparesStrings: false,
-    meaning: 'is an array of so many elements: a number, or comparisons such as `{"$gte": 2}`',
+    meaning:
+      'is an array with this number of elements: a number, or comparisons such as `{"$gte": 2}`',
     label: 'has elements: exactly',
     fits: ['array'],
   },

@@ -101,24 +101,16 @@ function describe(name: keyof typeof METRIC_TABLE) {
 
 function addProcessMetrics(metrics: Metrics): void {
   const startSeconds = performance.timeOrigin / 1000;
-  metrics.addReading('process_start_time_seconds', () => {
-    return startSeconds;
-  });
+  metrics.addReading('process_start_time_seconds', () => startSeconds);
   metrics.addReading('process_cpu_seconds_total', () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
   metrics.addReading('process_resident_memory_bytes', () => process.memoryUsage.rss());
   metrics.addReading('process_memory_limit_bytes', memoryOfProcess);
-  metrics.addReading('nodejs_heap_used_bytes', () => {
-    return process.memoryUsage().heapUsed;
-  });
-  metrics.addReading('nodejs_external_memory_bytes', () => {
-    return process.memoryUsage().external;
-  });
-  metrics.addReading('process_open_fds', () => {
-    return countOpenFiles();
-  });
+  metrics.addReading('nodejs_heap_used_bytes', () => process.memoryUsage().heapUsed);
+  metrics.addReading('nodejs_external_memory_bytes', () => process.memoryUsage().external);
+  metrics.addReading('process_open_fds', countOpenFiles);
   let before = performance.eventLoopUtilization();
   metrics.addReading('nodejs_eventloop_utilization', () => {
     const now = performance.eventLoopUtilization();

@@ -10,12 +10,13 @@ import {
   holdsScopeEverywhere,
   holdsScopeOn,
   matchesGlob,
+  maySeeCollection,
   NOBODY,
   type Principal,
   parseGrant,
   SCOPES,
-  maySeeCollection,
 } from '../../src/common/access.js';
+import { testSeed } from '../support/random.js';
 
 const principal = (...scopes: string[]): Principal => ({
   id: 'key:test',
@@ -101,8 +102,7 @@ test('a glob matches the whole id, `*` any characters and `?` one', () => {
 });
 
 test('a glob matches like the equivalent regular expression', () => {
-  const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
-  console.log(`SAGITTA_TEST_SEED=${seed}`);
+  const seed = testSeed();
   const characters = (...choices: string[]) =>
     fc.array(fc.constantFrom(...choices), { maxLength: 9 }).map((parts) => parts.join(''));
   fc.assert(

@@ -21,6 +21,8 @@ import {
 import type { Store } from '../../src/storage/store.js';
 import { dense, columnOf as vectorColumnOf } from '../vector-columns.js';
 
+export { createRandom } from '../support/random.js';
+
 /** The metrics of vectors with any elements. */
 export const VALUE_METRICS = METRICS.filter((metric) => !BIT_METRICS.has(metric));
 
@@ -104,17 +106,6 @@ export function columnOf(strings: readonly string[]): {
   const offsets = new Int32Array(strings.length + 1);
   for (const [i, part] of parts.entries()) offsets[i + 1] = offsets[i]! + part.length;
   return { offsets, bytes: Buffer.concat(parts) };
-}
-
-/** Mulberry32: small, seeded, the same everywhere. */
-export function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
 }
 
 export function testSeed(): number {

@@ -9,22 +9,16 @@ import { type Named, UNNAMED } from '../../src/common/vectors.js';
 import type { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import { encodeSegmentTask } from '../../src/segment/segment-file.js';
+import { createRandom } from '../support/random.js';
 import { columnOf, dense, rowValuesOf } from '../vector-columns.js';
 
-/** A seeded generator (mulberry32). */
+/** A seeded generator. */
 export class Random {
-  #state: number;
+  /** Returns the next number in [0, 1). */
+  readonly next: () => number;
 
   constructor(seed: number) {
-    this.#state = seed;
-  }
-
-  /** Returns a number in [0, 1). */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+    this.next = createRandom(seed);
   }
 
   below(bound: number): number {

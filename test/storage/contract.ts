@@ -5,8 +5,9 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Store, StoreKey, StoreOperation } from '../../src/storage/store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { testSeed } from '../support/random.js';
 import { blobContract, type WithStore } from './blob-contract.js';
-import { liveRandomly, testSeed } from './random-history.js';
+import { liveRandomly } from './random-history.js';
 
 export interface StoreHarness {
   open(): Promise<Store>;

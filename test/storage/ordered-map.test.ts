@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
 import { OrderedMap } from '../../src/storage/ordered-map.js';
-import { testSeed } from './random-history.js';
+import { testSeed } from '../support/random.js';
 
 it('contains the entries of a plain map in key order', () => {
   const key = fc.integer({ min: 0, max: 3_000 }).map((value) => `k${value}`);

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { Store, StoreOperation } from '../../src/storage/store.js';
+import { createRandom, testSeed } from '../support/random.js';
 
 export interface HistoryOptions {
   readonly open: () => Promise<Store>;
@@ -23,17 +24,11 @@ interface Model {
   logs: Map<string, Map<number, number>>;
 }
 
-export function testSeed(): number {
-  const seed = Number(process.env.SAGITTA_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`SAGITTA_TEST_SEED=${seed}`);
-  return seed;
-}
-
 /** Returns the number of failed commits, and the store, which is still open. */
 export async function liveRandomly(
   options: HistoryOptions,
 ): Promise<{ store: Store; failedCount: number }> {
-  const random = randomFrom(testSeed());
+  const random = createRandom(testSeed());
   const below = (limit: number) => Math.floor(random() * limit);
   let store = await options.open();
   let model: Model = { values: new Map(), logs: new Map([['log-0', new Map()]]) };
@@ -174,15 +169,4 @@ function filled(byteLength: number, seed: number): Uint8Array {
 
 function checksum(bytes: Uint8Array): number {
   return bytes.byteLength * 1_000 + (bytes[0] ?? 0);
-}
-
-/** Numbers from 0 to 1, reproducible by seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

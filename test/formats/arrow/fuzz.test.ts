@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
 import { mutateBytes } from '../../support/mutate-bytes.js';
+import { createRandom } from '../../support/random.js';
 import * as fixtures from './fixtures.js';
 import { batchesOf, plainStream, readBatch, textAt } from './streams.js';
 
@@ -15,15 +16,10 @@ const CASE_MS_MAX = 30_000;
 
 const sources = [...Object.values(fixtures), Buffer.concat(plainStream([['a', 'b'], ['c']]))];
 
-/** Returns a generator of numbers from 0 to below `bound`, which repeats for the same seed (mulberry32). */
+/** Numbers from 0 to below `bound`, the same for the same seed. */
 function randomOf(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound);
-  };
+  const random = createRandom(seed);
+  return (bound) => Math.floor(random() * bound);
 }
 
 /** The outcome of reading: rows, issues or an error code. */
