@@ -14,9 +14,9 @@ import {
   translateDiskError,
 } from './disk.js';
 import { entriesOf, type FrameBuilder, type Head } from './frame.js';
+import { FrameWriter } from './frame-writer.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
 import type { BaseSize, JournalContent, LogEnd } from './journal-reader.js';
-import { LogWriter } from './log-writer.js';
 import { type Change, StoreState } from './store-state.js';
 
 export interface JournalOptions {
@@ -64,7 +64,7 @@ export class Journal {
   /** Total size of the frames after the base. */
   #bytesSinceBase: number;
   /** The log that frames are appended to. */
-  #log: LogWriter;
+  #log: FrameWriter;
   #baseWrite: Promise<void> | undefined;
   #isClosing = false;
   /** When a failed base may be retried, in milliseconds of the monotonic clock. */
@@ -87,7 +87,7 @@ export class Journal {
     this.#head = content.head;
     this.#base = content.base;
     this.#bytesSinceBase = content.logBytes;
-    this.#log = LogWriter.open(files, log);
+    this.#log = FrameWriter.open(files, log);
   }
 
   /** Continues where the journal ends, and cuts off an unfinished frame. Throws errors of the system. */

@@ -22,7 +22,7 @@ const RESERVE_BYTES = 256 * 1024;
 const SHORT_FRAME_BYTES_MAX = 64 * 1024;
 const ZEROS = Buffer.alloc(AHEAD_BYTES);
 
-export class LogWriter {
+export class FrameWriter {
   readonly number: number;
   readonly #descriptor: number;
   /** Where the next frame goes, and how far the file has been written. */
@@ -37,9 +37,9 @@ export class LogWriter {
   }
 
   /** Continues a log at the offset, or creates it. */
-  static open(files: JournalFiles, { file, offset }: Pick<LogEnd, 'file' | 'offset'>): LogWriter {
+  static open(files: JournalFiles, { file, offset }: Pick<LogEnd, 'file' | 'offset'>): FrameWriter {
     const descriptor = files.openForWriting(file);
-    return new LogWriter(file, descriptor, offset, Math.max(offset, files.sizeOf(file)));
+    return new FrameWriter(file, descriptor, offset, Math.max(offset, files.sizeOf(file)));
   }
 
   get offset(): number {
@@ -111,10 +111,10 @@ export class LogWriter {
   }
 
   /** Creates the log after this one. Throws errors of the system; this log then remains usable. */
-  async startNext(files: JournalFiles, number: number): Promise<LogWriter> {
+  async startNext(files: JournalFiles, number: number): Promise<FrameWriter> {
     const descriptor = files.openForWriting(number);
     const reserved = await this.#reserveIn(descriptor);
-    return new LogWriter(number, descriptor, 0, reserved);
+    return new FrameWriter(number, descriptor, 0, reserved);
   }
 
   /**
