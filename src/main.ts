@@ -198,7 +198,7 @@ async function openDatabase(
   const peers = forwarder && new PeerSearches({ forwarder, metrics, valuesMin });
   const database = await Database.open({
     store,
-    ...(node && { logs: node }),
+    ...(node && { logs: node.logs }),
     ...(peers && { peers }),
     ...(node && { cursorKey: (stored: Uint8Array) => keys.sign('cursors', stored) }),
     engine,

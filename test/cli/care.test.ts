@@ -65,7 +65,7 @@ for (const [title, words, target, message] of [
     'several backups that are not of a cluster',
     ['backup', 'twin'],
     'refused',
-    /backup is not a backup of a node of a cluster/,
+    /backup found .*backup, which is not one/,
   ],
   ['a damaged backup', ['broken'], 'refused', /1\.arrow: found the checksum/],
 ] as const) {

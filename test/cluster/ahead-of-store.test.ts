@@ -138,7 +138,7 @@ describe('a node whose memory is ahead of its store', () => {
   });
 
   it('does not store what comes after a record that it could not store', async () => {
-    const log = owner.node.ofCollection(owner.database.incarnationOf('c')!);
+    const log = owner.node.logs.ofCollection(owner.database.incarnationOf('c')!);
     const deliver = follower.service.hold();
     await write(owner, 'b');
     // A commit without a record, which could be stored on its own.

@@ -35,7 +35,7 @@ const TIMING = {
   leaveMs: 50,
   // Tests of that have it happen.
   balanceMs: Number.POSITIVE_INFINITY,
-  placeMs: 5,
+  planMs: 5,
   replaceMs: WAIT_MS_MAX,
 };
 
@@ -150,7 +150,7 @@ export class MemoryCluster {
     const database = await openDatabase({
       ...databaseOptions,
       store,
-      logs: node,
+      logs: node.logs,
       clock,
       limits: { ...this.#limits, ...limits },
     });
@@ -214,7 +214,8 @@ export class MemoryCluster {
     const leader = await this.leader();
     const { collections } = leader.database.listCollections({ limit: 1_000 });
     for (const { id } of collections) await this.ownerOf(id);
-    for (const incarnation of leader.database.incarnations) await leader.node.acquire(incarnation);
+    for (const incarnation of leader.database.incarnations)
+      await leader.node.logs.acquire(incarnation);
     return leader;
   }
 

@@ -32,7 +32,8 @@ describe('a collection that is moved', () => {
         await moving.write(to);
         const { vector_count: count } = await moving.shown();
         // The log may be closed at any moment, as the rows are dropped.
-        served.cluster.find(from).node.acquire = async () => assert.fail('the log is taken over');
+        served.cluster.find(from).node.logs.acquire = async () =>
+          assert.fail('the log is taken over');
         const deleted = await served.call(from, 'DELETE', '/collections/c');
         assert.deepEqual([deleted.status, deleted.json.vector_count], [200, count], deleted.text);
       } finally {

@@ -109,7 +109,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
       await writeFile(credentials, '');
       await refused(open({ tlsCa: credentials }), /^SAGITTA_CLUSTER_TLS_CA is .* is empty/);
       await writeFile(credentials, 'something else');
-      await refused(open({ credentials }), /_CREDENTIALS is .*, which is no \.creds file: unable/);
+      await refused(open({ credentials }), /_CREDENTIALS to name a \.creds file; found .*: unable/);
     });
   });
 

@@ -152,15 +152,15 @@ describe('nodes of a cluster', () => {
     const { node, database } = leader;
     const position = node.progress.cataloguePositions;
     const gone = randomUUID();
-    const log = node.ofCollection(gone);
+    const log = node.logs.ofCollection(gone);
     assert.equal(log.isWritable, false);
     const record = { kind: 'append', log: gone, sequence: 1, record: Buffer.from('row') } as const;
     await assert.rejects(log.commit([record]), { code: 'no_leader' });
     assert.deepEqual(node.progress.cataloguePositions, position);
-    assert.equal(node.ofReplies(gone), node.catalogue);
+    assert.equal(node.logs.ofReplies(gone), node.logs.catalogue);
     const known = database.incarnationOf('c')!;
-    assert.equal(node.ofReplies(known), node.ofCollection(known));
-    assert.notEqual(node.ofReplies(known), node.catalogue);
+    assert.equal(node.logs.ofReplies(known), node.logs.ofCollection(known));
+    assert.notEqual(node.logs.ofReplies(known), node.logs.catalogue);
   });
 
   it('delete what expires, once', async () => {

@@ -34,7 +34,7 @@ it('bytes that are no operations are refused with where they are', () => {
   for (const length of [0, 3, 10, encoded.length - 1]) {
     assert.throws(() => decodeOperations(encoded.subarray(0, length), 'Position 3'), {
       code: 'data_corrupt',
-      message: /^Position 3 has bytes that are no operations/,
+      message: /^Position 3 is damaged: its bytes are not the operations/,
     });
   }
 });

@@ -13,7 +13,7 @@ import { idsIn, MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 const REFUSAL = {
   code: 'configuration_invalid',
   message:
-    /^Position \d+ of .* has format 2, which version 9\.3\.0 of Sagitta wrote; this node, version \S+, reads format 1\. .* Run one version on all nodes\.$/,
+    /^Position \d+ of .* has format 2, which version 9\.3\.0 of Sagitta wrote; this node, version \S+, reads format 1 and stops there\. Run the same version on all nodes\.$/,
 };
 
 /** Appends a record that another version has written. */

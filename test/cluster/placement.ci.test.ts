@@ -85,8 +85,8 @@ describe('new collections', () => {
         // Replies about it are stored where the leader can write.
         const isHeld = nodes!.includes(leader.name);
         const { node } = leader;
-        const log = isHeld ? node.ofCollection(incarnation) : node.catalogue;
-        assert.equal(node.ofReplies(incarnation), log);
+        const log = isHeld ? node.logs.ofCollection(incarnation) : node.logs.catalogue;
+        assert.equal(node.logs.ofReplies(incarnation), log);
       }
       // A service that is alone, on a copy of the data of one node, does not take the rest for empty.
       const [first] = made;
@@ -112,7 +112,7 @@ describe('the nodes of a collection that is gone', () => {
       const { record } = await leader.database.createCollection(input);
       const [holder] = record.nodes!;
       const left = placementOperation('gone', placedOn([holder!], 1));
-      await leader.node.catalogue.commit([left]);
+      await leader.node.logs.catalogue.commit([left]);
       await leader.node.drain(holder!, true);
       await waitFor('another node', () => {
         const { nodes, move } = leader.database.collection('c').record();
@@ -558,7 +558,7 @@ describe('a collection that two nodes hold', () => {
       const owner = await cluster.ownerOf('c');
       const follower = cluster.nodes.find((node) => node !== owner)!;
       const incarnation = owner.database.incarnationOf('c')!;
-      await follower.node.whenCurrent(incarnation);
+      await follower.node.logs.whenCurrent(incarnation);
       const positions = follower.node.progress.writtenSince(performance.now(), [incarnation]);
       await owner.node.progress.whenApplied(positions, AbortSignal.timeout(30_000));
     } finally {

@@ -306,7 +306,7 @@ describe('a snapshot of a log', () => {
     const [kept] = [(await written.files.list()).map(({ name }) => name)];
     assert.equal(kept.length, 2);
     for (const name of kept) await written.files.verify(name, () => {});
-    assert.deepEqual(await written.files.blobsBeside(kept), []);
+    assert.deepEqual(await written.files.findUnreferenced(kept), []);
     await cluster.stop();
   });
 
@@ -511,7 +511,7 @@ describe('a node that was away for longer than the logs reach', () => {
     await written.files.removeAll();
     await assert.rejects(cluster.add('n3'), {
       code: 'data_corrupt',
-      message: /there is no snapshot of it that reaches farther/,
+      message: /no snapshot reaches farther/,
     });
     for (const { node } of cluster.nodes) await node.close();
   });

@@ -21,8 +21,6 @@ interface AppliedLog {
 
 export interface ArchiveSchedulerOptions {
   readonly archiver: Archiver;
-  /** The logs that this node owns. */
-  readonly logs: () => readonly AppliedLog[];
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
@@ -42,9 +40,9 @@ export class ArchiveScheduler {
   }
 
   /** How long commits of this node have waited to be archived; 0 when all are. */
-  get lagSeconds(): number {
-    const { logs, archiver } = this.#options;
-    const isBehind = logs().some(
+  lagSecondsOf(owned: readonly AppliedLog[]): number {
+    const { archiver } = this.#options;
+    const isBehind = owned.some(
       ({ name, link }) => link.position > (archiver.positionOf(name) ?? 0),
     );
     return isBehind ? (performance.now() - this.#archivedAtMs) / 1_000 : 0;
@@ -54,12 +52,12 @@ export class ArchiveScheduler {
     this.#byteCount += byteCount;
   }
 
-  /** Called periodically. */
-  run(): void {
+  /** Called periodically with the logs that this node owns. */
+  run(owned: readonly AppliedLog[]): void {
     const { signal, logger } = this.#options;
     const isDue = performance.now() >= this.#nextMs || this.#byteCount >= BYTES_MAX;
     if (!isDue || this.#running !== null || signal.aborted) return;
-    this.#start()
+    this.#start(owned)
       .then(() => {
         if (this.#failure !== null) logger.info({}, 'the logs are archived again');
         this.#failure = null;
@@ -76,9 +74,9 @@ export class ArchiveScheduler {
   }
 
   /** Archives everything committed before the call. */
-  async now(): Promise<void> {
+  async now(owned: readonly AppliedLog[]): Promise<void> {
     await this.settled();
-    await this.#start();
+    await this.#start(owned);
   }
 
   /** Called when this node takes over a log, which another node may have archived meanwhile. */
@@ -91,8 +89,8 @@ export class ArchiveScheduler {
     while (this.#running !== null) await this.#running;
   }
 
-  #start(): Promise<void> {
-    const pass = this.#archive();
+  #start(owned: readonly AppliedLog[]): Promise<void> {
+    const pass = this.#archive(owned);
     this.#running = pass
       .catch(() => {})
       .finally(() => {
@@ -101,13 +99,13 @@ export class ArchiveScheduler {
     return pass;
   }
 
-  async #archive(): Promise<void> {
+  async #archive(owned: readonly AppliedLog[]): Promise<void> {
     const { archiver, signal } = this.#options;
     const startedAtMs = performance.now();
     this.#nextMs = startedAtMs + INTERVAL_MS;
     this.#byteCount = 0;
     const errors: unknown[] = [];
-    await forEachAtOnce([...this.#options.logs()], LOGS_AT_ONCE_MAX, ({ name, link }) =>
+    await forEachAtOnce([...owned], LOGS_AT_ONCE_MAX, ({ name, link }) =>
       archiver.archive(name, link, signal).catch((error: unknown) => {
         errors.push(error);
       }),

@@ -56,7 +56,12 @@ export function newMember(
   };
 }
 
-type Measured = Pick<Member, 'position' | 'positions' | 'sizes'>;
+export interface MembersListener {
+  /** Called before each announcement of this node. */
+  measure(): Pick<Member, 'position' | 'positions' | 'sizes'>;
+  /** Called with each announcement of another node. */
+  onMember(member: Member): void;
+}
 
 type AnnouncementBus = Pick<SharedService, 'announce' | 'onAnnouncement'>;
 
@@ -78,8 +83,7 @@ export class Members {
   readonly #timing: MembersTiming;
   /** The other members, by instance. */
   readonly #others = new Map<string, ReceivedMember>();
-  readonly #onMember: (member: Member) => void;
-  readonly #measure: () => Measured;
+  #listener: MembersListener | null = null;
   #self: Member;
   #timer: NodeJS.Timeout | undefined;
   #listenedMs = 0;
@@ -89,21 +93,17 @@ export class Members {
     readonly bus: AnnouncementBus;
     readonly self: Member;
     readonly timing: MembersTiming;
-    /** Called before each announcement. */
-    readonly measure: () => Measured;
-    /** Called with every announcement of another node. */
-    readonly onMember: (member: Member) => void;
   }) {
-    const { bus, self, timing, measure, onMember } = options;
+    const { bus, self, timing } = options;
     this.#bus = bus;
     this.#self = self;
     this.#timing = timing;
-    this.#onMember = onMember;
-    this.#measure = measure;
-    bus.onAnnouncement((bytes) => this.#receive(bytes));
   }
 
-  start(): void {
+  /** Begins to announce this node, and to listen to the others. */
+  start(listener: MembersListener): void {
+    this.#listener = listener;
+    this.#bus.onAnnouncement((bytes) => this.#receive(bytes));
     this.#announce();
     this.#tickedAtMs = performance.now();
     this.#timer = setInterval(() => {
@@ -164,7 +164,8 @@ export class Members {
   }
 
   #announce(): void {
-    this.#self = { ...this.#self, ...this.#measure(), clockMs: performance.now() };
+    if (this.#listener === null) return;
+    this.#self = { ...this.#self, ...this.#listener.measure(), clockMs: performance.now() };
     this.#bus.announce(Buffer.from(JSON.stringify(this.#self)));
   }
 
@@ -176,7 +177,7 @@ export class Members {
     if (known !== undefined && member.clockMs <= known.clockMs) return;
     const receivedAtMs = performance.now();
     this.#others.set(member.instance, { member, listenedAtMs: this.#listenedMs, receivedAtMs });
-    this.#onMember(member);
+    this.#listener?.onMember(member);
   }
 }
 

@@ -1,4 +1,4 @@
-// Gauges and counters of a node of a cluster.
+// The gauges and counters of a node of a cluster.
 
 import type { Metrics } from '../../platform/metrics.js';
 import type { ClusterNode } from './cluster-node.js';

@@ -1,6 +1,6 @@
-// A cluster whose first node brings data: that of a service that was alone, or of a backup. Its state becomes the first
-// snapshots, with which the others begin; the logs have what comes after it. That nobody has written to the logs
-// before is checked when the node has become their writer, so that two nodes cannot both bring data.
+// Founds a cluster with the data of its first node: that of a service that was alone, or of a backup. The state of its
+// store becomes the first snapshots, which the other nodes load; the logs contain what comes after. The node checks that
+// nobody has written to the logs once it owns them, so two nodes cannot both found the cluster.
 
 import { randomUUID } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
@@ -18,9 +18,10 @@ import type { StoreLayout } from '../snapshots/log-state.js';
 import { logsWithSnapshots, SnapshotFiles } from '../snapshots/snapshot-files.js';
 import { snapshotOperation } from '../snapshots/snapshot-record.js';
 
-/** A collection that the node brings; with a replication factor of null it is to be on all nodes. */
+/** A collection that the node brings in. */
 export interface FoundingCollection {
   readonly incarnation: string;
+  /** Null for all nodes. */
   readonly replicationFactor: number | null;
 }
 
@@ -30,17 +31,17 @@ export interface FoundingOptions {
   readonly node: string;
   readonly store: Store;
   readonly blobs: Blobs;
-  /** All that the store has. */
+  /** All collections in the store. */
   readonly collections: readonly FoundingCollection[];
   readonly layout: StoreLayout;
 }
 
-/** Part of the names of the snapshots. */
-const UNIQUE = 'founding';
+/** Ends the names of the first snapshots. */
+const SUFFIX = 'founding';
 
 /**
- * Makes the logs, and forgets the places that the store has in others. Returns false for a cluster that has been written
- * to: the node is then one like the others. Throws `configuration_invalid` when something of another cluster is there.
+ * Creates the logs, and removes the applied positions in other logs. Returns false for a cluster that has been written
+ * to, which the node joins like any other. Throws `configuration_invalid` when it finds data of another cluster.
  */
 export async function prepareFounding(options: FoundingOptions): Promise<boolean> {
   const { service, node, store, blobs, layout, collections } = options;
@@ -52,24 +53,24 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   const foreign: string[] = [];
   for (const log of logs) {
     const names = (await new SnapshotFiles(blobs, log).list()).map(({ name }) => name);
-    foreign.push(...names.filter((name) => !name.endsWith(`-${UNIQUE}`)));
+    foreign.push(...names.filter((name) => !name.endsWith(`-${SUFFIX}`)));
   }
   for await (const name of blobs.list('archive/')) foreign.push(name);
   if (foreign.length > 0) {
-    throw notEmpty(`SAGITTA_BLOBS has files of another cluster (${foreign[0]})`);
+    throw notEmpty(`a file of another cluster in SAGITTA_BLOBS (${foreign[0]})`);
   }
-  // Of an attempt that was not finished: no node can have begun with it.
+  // Snapshots of an earlier attempt, which no node can have loaded.
   for (const log of logs) await new SnapshotFiles(blobs, log).removeAll();
   for (const incarnation of incarnations) {
     await service.createLog(incarnation, { isStarting: true });
     if (await isWritten(service, incarnation)) {
-      throw notEmpty(`the log ${service.openStream(incarnation).name} has records`);
+      throw notEmpty(`records in the log ${service.openStream(incarnation).name}`);
     }
   }
   await store.commit([
     ...CLUSTER_PREFIXES.map((prefix): StoreOperation => ({ kind: 'removeUnder', prefix })),
     ...incarnations.map(startPositionOperation),
-    // Others join this node when they are there.
+    // Other nodes are added when they are up.
     ...collections.flatMap(({ incarnation, replicationFactor: factor }) =>
       factor === null ? [] : [placementOperation(incarnation, placedOn([node], factor))],
     ),
@@ -79,8 +80,8 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
 }
 
 /**
- * Makes the state of the store the first snapshots of the cluster. Until the first commit of the catalogue no node
- * uses them. Throws `configuration_invalid` when another node has written first.
+ * Uploads the state of the store as the first snapshots of the cluster, which no node uses before the first commit of
+ * the catalogue. Throws `configuration_invalid` when another node has written first.
  */
 export async function found(
   catalogue: Pick<ReplicatedLog, 'lead' | 'commit'>,
@@ -93,7 +94,7 @@ export async function found(
   await catalogue.lead(signal, { check: requireNoCommits });
   const check = () => signal.throwIfAborted();
   const upload = (log: string) =>
-    new SnapshotFiles(blobs, log).upload({ store, layout, base: null, unique: UNIQUE, check });
+    new SnapshotFiles(blobs, log).upload({ store, layout, base: null, unique: SUFFIX, check });
   for (const { incarnation } of collections) await upload(incarnation);
   const made = await upload(CATALOGUE);
   await catalogue.commit([
@@ -103,18 +104,18 @@ export async function found(
   ]);
   logger.info(
     { collections: collections.length },
-    'the data of this node is that of the cluster now',
+    'the data of this node is now that of the cluster',
   );
 }
 
-/** Whether the store has data that no other node can get yet. */
+/** Whether the store contains data that no other node can load yet. */
 export function isUnfinished(store: Store): boolean {
   return store.get(FOUNDING) !== undefined;
 }
 
 function requireNoCommits(records: readonly LogRecord[]): void {
   if (records.some(({ kind }) => kind === 'commit')) {
-    throw notEmpty('another node has written to it in the meantime');
+    throw notEmpty('records that another node has written in the meantime');
   }
 }
 
@@ -135,27 +136,27 @@ async function isWritten(service: SharedService, name: string): Promise<boolean>
 export function foreignData(): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    'The data directory has data of a service that was not a node of a cluster, which the other nodes would not get. To bring it into an empty cluster, start this node with SAGITTA_CLUSTER_FOUND=yes before the others. Else start the node with an empty data directory (SAGITTA_DATA_DIR), and import the data: sagitta export, sagitta import.',
+    'The data directory contains data of a service that was not a node of a cluster, which the other nodes would not get. To bring it into an empty cluster, start this node with SAGITTA_CLUSTER_FOUND=yes before the others. Otherwise start the node with an empty data directory (SAGITTA_DATA_DIR), and import the data: sagitta export, sagitta import.',
   );
 }
 
 export function foundedMeanwhile(): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    'Another node has brought its data into the cluster since this one was started. Start this node again: it then begins with that data.',
+    'Another node has brought its data into the cluster since this node was started. Start this node again, so that it loads that data.',
   );
 }
 
 function notWhole(): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    'The data directory lacks the rows of some collections: it is from a node of a cluster that did not hold all of them, so it cannot be brought into an empty cluster (SAGITTA_CLUSTER_FOUND). Start a service that is alone on it, delete those collections, which it lists as failed, and bring in the rest; export and import them from the backup of a node that held them.',
+    'The data directory is from a node of a cluster that did not hold all collections, so it cannot be brought into an empty cluster (SAGITTA_CLUSTER_FOUND). Start a service without a cluster on it, delete the collections that it lists as failed, and bring in the rest. Export and import the deleted ones from the backup of a node that held them.',
   );
 }
 
 function notEmpty(found: string): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    `The data directory can only be brought into an empty cluster (SAGITTA_CLUSTER_FOUND), and ${found}. Name another cluster (SAGITTA_CLUSTER_NAME) with an empty place for files (SAGITTA_BLOBS), or import the data: sagitta export, sagitta import.`,
+    `Expected an empty cluster for the data directory (SAGITTA_CLUSTER_FOUND); found ${found}. Name another cluster (SAGITTA_CLUSTER_NAME) with empty shared files (SAGITTA_BLOBS), or import the data: sagitta export, sagitta import.`,
   );
 }

@@ -1,5 +1,5 @@
-// What operators are shown of a node: what it announces, how many collections it holds, and whether it can be stopped
-// when it is drained.
+// The state of nodes for operators: what a node announces, how many collections it holds, and whether a drained node can
+// be stopped.
 
 import type { DrainState } from '../members/drained-nodes.js';
 import { type Member, type Members, newMember } from '../members/members.js';
@@ -9,7 +9,7 @@ import type { NodeLogs } from '../replication/node-logs.js';
 
 export interface MemberStatus extends Member {
   readonly drain: DrainState;
-  /** How many collections it holds. */
+  /** The number of collections that it holds. */
   readonly heldCount: number;
 }
 
@@ -17,10 +17,10 @@ export interface MemberStatesOptions {
   readonly members: Members;
   readonly logs: NodeLogs;
   readonly placements: Placements;
-  /** The nodes that collections can be placed on. */
+  /** The nodes on which collections can be placed. */
   readonly candidates: () => readonly NodeChoice[];
   readonly isDrained: (node: string) => boolean;
-  /** All collections. */
+  /** All collections of the cluster. */
   readonly incarnations: () => readonly string[];
 }
 
@@ -35,7 +35,7 @@ export class MemberStates {
     return this.#options.members.present.map((member) => this.#stateOf(member));
   }
 
-  /** Whether a node is there, or is drained. */
+  /** Whether a node is present or drained. */
   isKnown(node: string): boolean {
     return this.#find(node) !== undefined || this.#options.isDrained(node);
   }
@@ -52,17 +52,17 @@ export class MemberStates {
     const { logs, isDrained } = this.#options;
     const heldCount = this.#heldCountOf(member.node);
     if (!isDrained(member.node)) return { ...member, heldCount, drain: 'none' };
-    // What it announces may be older than what the logs say, and the other way round.
-    const isOwner =
-      this.#isEmptied(member.node) ||
+    // The announcement may be older than what this node has read from the logs, and vice versa.
+    const isNeeded =
+      this.#hasMovable(member.node) ||
       member.epoch > 0 ||
       member.collectionCount > 0 ||
       logs.all.some(({ owner }) => owner === member.instance);
-    return { ...member, heldCount, drain: isOwner ? 'draining' : 'drained' };
+    return { ...member, heldCount, drain: isNeeded ? 'draining' : 'drained' };
   }
 
-  /** Whether other nodes are to get collections that a drained node has. */
-  #isEmptied(node: string): boolean {
+  /** Whether a drained node holds collections that will move to other nodes. */
+  #hasMovable(node: string): boolean {
     const { incarnations, placements } = this.#options;
     const candidates = this.#options.candidates().map((candidate) => candidate.node);
     return incarnations().some((incarnation) => {
@@ -81,7 +81,7 @@ export class MemberStates {
   }
 }
 
-/** A node that is or was drained and was not heard of lately. */
+/** A drained node that has not been heard from recently. */
 function absentMember(node: string): Member {
   return newMember({ instance: '', version: '', zone: '', node, state: 'leaving' });
 }

@@ -1,33 +1,33 @@
-// How far a node is behind those that own logs. Each owner announces how far they are, and this node looks how far it has
-// them itself; what it has not reached yet it remembers with the time at which it heard of it.
+// How far this node is behind the owners of logs. Each owner announces the sum of the positions of its logs, and the node
+// compares it with its own. It remembers the sums that it has not reached, with the time at which it received them.
 
 import type { Member, Members } from '../members/members.js';
 import { assignedNodes, type Placements } from '../placement/placements.js';
 
-/** Later ones are not needed: the first one not reached tells the time. */
+/** More are not needed, since the first one not reached decides. */
 const AHEAD_MAX = 1_000;
 
 export interface Lag {
-  /** Since the owner announced the first position that is not reached here; 0 when all are. */
+  /** The time since the first announcement that is not reached here; 0 if all are. */
   readonly seconds: number;
-  /** Messages of logs, which include those that only mark a moment. */
+  /** Messages of logs, including barriers. */
   readonly messages: number;
 }
 
-/** Behind one owner. */
+/** The lag behind one owner. */
 export class OwnerLag {
-  /** Positions not reached so far, oldest first. */
+  /** Announced sums that are not reached, oldest first. */
   #ahead: { readonly position: number; readonly atMs: number }[] = [];
   #newest = 0;
 
-  /** `position`: the sum of those of the logs that it owns. It decreases when it owns one less. */
+  /** `position`: the sum over the logs of the owner. It decreases when the owner releases a log. */
   observe(position: number, nowMs: number): void {
     this.#newest = position;
     this.#ahead = this.#ahead.filter((entry) => entry.position <= position);
     if (this.#ahead.length < AHEAD_MAX) this.#ahead.push({ position, atMs: nowMs });
   }
 
-  /** `reached`: of this node, like `position`. */
+  /** `reached`: the same sum over the applied positions of this node. */
   read(reached: number, nowMs: number): Lag {
     this.#ahead = this.#ahead.filter(({ position }) => position > reached);
     const [first] = this.#ahead;
@@ -38,40 +38,40 @@ export class OwnerLag {
   }
 }
 
-interface PlacedLog {
+interface ObservedLog {
   readonly name: string;
-  /** The process. */
+  /** The process that owns it. */
   readonly owner: string;
   readonly position: number;
 }
 
-/** Behind all owners. */
+/** The lag behind all owners. */
 export class NodeLag {
   readonly #node: string;
   readonly #placements: Placements;
-  readonly #logs: () => readonly PlacedLog[];
-  /** By the processes that own logs. */
+  readonly #logs: { readonly all: readonly ObservedLog[] };
+  /** The lags by the processes that own logs. */
   readonly #byOwner = new Map<string, OwnerLag>();
 
   constructor(options: {
     readonly node: string;
     readonly placements: Placements;
-    /** Of this node. */
-    readonly logs: () => readonly PlacedLog[];
+    /** The logs of this node. */
+    readonly logs: { readonly all: readonly ObservedLog[] };
   }) {
     this.#node = options.node;
     this.#placements = options.placements;
     this.#logs = options.logs;
   }
 
-  /** Called with what another node announces. */
+  /** Called with each announcement of another node. */
   observe({ instance, position, positions }: Member): void {
     const lag = this.#byOwner.get(instance) ?? new OwnerLag();
     this.#byOwner.set(instance, lag);
     lag.observe(position + (positions[this.#node] ?? 0), performance.now());
   }
 
-  /** As far as this node hears of the owners. */
+  /** The lag behind the owners that this node hears from. */
   read(members: Members): Lag {
     const nowMs = performance.now();
     let seconds = 0;
@@ -88,18 +88,18 @@ export class NodeLag {
     return { seconds, messages };
   }
 
-  /** Up to where this node has the logs that a process owns, all added up. */
+  /** The sum of this node's positions in the logs that a process owns. */
   #reached(instance: string): number {
-    return this.#logs()
+    return this.#logs.all
       .filter(({ owner }) => owner === instance)
       .reduce((sum, { position }) => sum + position, 0);
   }
 
-  /** Up to where a process of this node has the logs that it owns, for those who have them, too. */
+  /** The sums that the owner of logs announces: over those of all nodes, and for each node over its others. */
   ownedPositions(instance: string): Pick<Member, 'position' | 'positions'> {
     let sum = 0;
     const positions: Record<string, number> = {};
-    for (const { name, owner, position } of this.#logs()) {
+    for (const { name, owner, position } of this.#logs.all) {
       if (owner !== instance) continue;
       const placement = this.#placements.of(name);
       if (placement === null) sum += position;

@@ -1,6 +1,6 @@
-// Whether what the nodes of a cluster share is as it was written: the chain of each log, the chunks of its archive and
-// whether they belong to the log, and the files of snapshots and clones by their digests. Everything is read,
-// and nothing is changed. What a reader would get is checked, so of each log the replica that answers.
+// Verifies what the nodes of a cluster share: the chain of each log, the chunks of its archive and that they belong to the
+// log, and the files of snapshots and clones by their digests. Everything is read and nothing is changed. Of each log,
+// the replica that answers is checked, as a reader would get it.
 
 import type { Logger } from '../../common/logger.js';
 import type { ChunkName } from '../archive/chunk.js';
@@ -13,16 +13,16 @@ import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 
 export interface VerifiedFiles {
   readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
-  /** Of the log or the snapshot. */
+  /** The name of the log or the snapshot. */
   readonly name: string;
-  /** Records of a log, chunks of an archive, files of the others. */
+  /** The number of records of a log, chunks of an archive, or files of the others. */
   readonly count: number;
   readonly byteCount: number;
-  /** Null when everything is as it was written. */
+  /** Null if nothing is damaged. */
   readonly problem: string | null;
 }
 
-/** Counts while something is read, so that a problem tells how far that came. */
+/** Counted while reading, so that they also show where a problem was found. */
 interface Counts {
   count: number;
   byteCount: number;
@@ -37,7 +37,7 @@ interface VerificationOptions {
   readonly signal: AbortSignal;
 }
 
-/** A log that delivers nothing for so long is one that does not answer. */
+/** A log that delivers nothing for this long does not answer. */
 const READ_MS_MAX = 30_000;
 
 export async function verifyShared(options: VerificationOptions): Promise<VerifiedFiles[]> {
@@ -63,13 +63,13 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
     await verify('archive', name, (counts) => verifyArchive(archive, counts, signal));
     const files = new SnapshotFiles(blobs, name);
     for (const snapshot of await files.list()) {
-      // What a collection had before its first record: a clone, or one that came with the first node.
+      // The state of a collection before its first record: of a clone, or from the founding.
       const kind = snapshot.position === 0 ? 'origin' : 'snapshot';
       await verify(kind, `${name}/${snapshot.name}`, async (counts) => {
         try {
           await files.verify(snapshot.name, (byteCount) => add(counts, byteCount));
         } catch (error) {
-          // It may have been removed since it was listed.
+          // The snapshot may have been removed since it was listed.
           const listed = await files.list();
           if (listed.some((other) => other.name === snapshot.name)) throw error;
         }
@@ -84,7 +84,7 @@ function add(counts: Counts, byteCount: number): void {
   counts.byteCount += byteCount;
 }
 
-/** The records from the first one on. Where the archive ends within the log, the two must agree. */
+/** Reads the records from the first one on. Where the archive ends within the log, the two must agree. */
 async function verifyLog(
   archive: LogArchive,
   { service, signal }: VerificationOptions,
@@ -111,7 +111,7 @@ async function verifyLog(
   }
   if (archived !== null && archived.position > last.position) {
     throw new Error(
-      `Its last record is at position ${last.position}, and the archive has one at ${archived.position}: the end of the log is missing, or the archive is that of another log.`,
+      `Expected records up to position ${archived.position}, where the archive ends; found the last one at ${last.position}: the end of the log is missing, or the archive is that of another log.`,
     );
   }
 }
@@ -120,11 +120,11 @@ function requireSame(found: LogLink, archived: LogLink | null): void {
   if (archived === null || found.position !== archived.position) return;
   if (found.digest === archived.digest) return;
   throw new Error(
-    `Its record at position ${found.position} has the digest ${found.digest}, and the archive has another one there, with ${archived.digest}.`,
+    `Expected the record at position ${found.position} to have the digest ${archived.digest}, as in the archive; found ${found.digest}.`,
   );
 }
 
-/** Each chunk by its digest, and the chain through all of them. */
+/** Checks each chunk by its digest, and the chain through all of them. */
 async function verifyArchive(
   archive: LogArchive,
   counts: Counts,
@@ -142,7 +142,7 @@ async function verifyArchive(
         chunk.messages.reduce((sum, { bytes }) => sum + bytes.length, 0),
       );
     } catch (error) {
-      // It may have been removed since it was listed.
+      // The chunk may have been removed since it was listed.
       if (!(await archive.list()).some((listed) => listed.name === name.name)) continue;
       add(counts, 0);
       problems.push((error as Error).message);
@@ -152,7 +152,7 @@ async function verifyArchive(
   const endPosition = Math.max(0, ...names.map((name: ChunkName) => name.endPosition));
   if (end !== null && end.position < endPosition) {
     problems.push(
-      `The records after position ${end.position} cannot be read from it; its newest chunk reaches to ${endPosition}.`,
+      `Expected records up to position ${endPosition}, where its newest chunk ends; found none that can be read after ${end.position}.`,
     );
   }
   if (problems.length > 0) throw new Error(problems.join(' '));

@@ -1,32 +1,32 @@
-// Chooses the nodes for a collection: in as many zones as there are, then those that hold least. Where that decides
-// nothing, a digest of the names does, another one for every collection.
+// Chooses the nodes for a collection: in as many zones as possible, then those with the lowest load. Ties are broken by a
+// digest of the names of node and collection.
 
 import { hash } from 'node:crypto';
 
-/** A node that may hold the collection. */
+/** A candidate for holding the collection. */
 export interface NodeChoice {
   readonly node: string;
-  /** Where it may fail together with others; empty where that is not configured. */
+  /** Nodes of one zone may fail together; empty if not configured. */
   readonly zone: string;
 }
 
 export interface ChoiceOptions {
   readonly incarnation: string;
-  /** Nodes that hold the collection, whether or not more are chosen. */
+  /** Nodes that hold the collection in any case. */
   readonly held: readonly NodeChoice[];
-  /** How much each node holds (`weighCollections`); absent for nothing. */
+  /** The load of each node (`loadByNode`); absent for none. */
   readonly loadByNode: ReadonlyMap<string, number>;
 }
 
-/** At most `count` of the candidates, the best first. Those in `held` are not chosen again. */
+/** At most `count` of the candidates, best first, without those in `held`. */
 export function chooseNodes(
   candidates: readonly NodeChoice[],
   count: number,
   { incarnation, held, loadByNode }: ChoiceOptions,
 ): NodeChoice[] {
   const inZone = new Map<string, number>();
-  const note = ({ zone }: NodeChoice) => inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
-  for (const choice of held) note(choice);
+  const addZone = ({ zone }: NodeChoice) => inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
+  for (const choice of held) addZone(choice);
   const taken = new Set(held.map(({ node }) => node));
   const chosen: NodeChoice[] = [];
   const rankOf = (choice: NodeChoice) => ({
@@ -45,7 +45,7 @@ export function chooseNodes(
     if (best === undefined) break;
     chosen.push(best.choice);
     taken.add(best.choice.node);
-    note(best.choice);
+    addZone(best.choice);
   }
   return chosen;
 }

@@ -1,5 +1,5 @@
-// The collections whose rows this node has. It follows their logs, brings in what it is to hold from the newest
-// snapshot and the log while it serves, drops what other nodes hold from then on, and forgets what is gone.
+// The collections that this node holds. It follows their logs, loads further ones from the newest snapshot and the log
+// while it serves, drops those that it should no longer hold, and forgets deleted ones.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
@@ -9,26 +9,26 @@ import type { Blobs } from '../blobs/blobs.js';
 import { appliedLogs, findAppliedPosition } from '../logs/applied-position.js';
 import { CATALOGUE } from '../logs/store-keys.js';
 import type { Members } from '../members/members.js';
+import { isOwnedElsewhere } from '../replication/elections.js';
 import type { InFlightRequests } from '../replication/in-flight-requests.js';
 import type { NodeLogs } from '../replication/node-logs.js';
-import type { ReplicatedLog } from '../replication/replicated-log.js';
 import { removeState, type StoreLayout } from '../snapshots/log-state.js';
 import type { Snapshotter } from '../snapshots/snapshotter.js';
 import type { Placements } from './placements.js';
 
-/** Collections that are brought in or removed at the same time. */
-const HELD_CHANGES_MAX = 4;
+/** Collections that are loaded or dropped at the same time. */
+const CHANGES_MAX = 4;
 
-/** The database of the node, as far as it gets and loses collections. */
+/** The methods of the node's database for adding and dropping collections. */
 export interface HoldingDatabase {
   readonly incarnations: readonly string[];
-  /** Of collections whose rows it has. */
+  /** The collections whose rows it holds. */
   readonly heldIncarnations: readonly string[];
-  /** How many bytes those have on disk that are loaded, by incarnation. */
+  /** The bytes on disk of the loaded collections, by incarnation. */
   readonly heldBytes: ReadonlyMap<string, number>;
-  /** From now on it has the rows of a collection, which its log brings in. */
+  /** Begins to hold the rows of a collection, which come from its log. */
   takeIn(incarnation: string): Promise<void>;
-  /** It does not use what the store has of a collection any more, which is then removed. */
+  /** Stops using the rows of a collection in the store, which the caller then removes. */
   letGo(incarnation: string): Promise<void>;
 }
 
@@ -43,32 +43,30 @@ export interface HeldCollectionsOptions {
   readonly archiver: Archiver;
   readonly snapshotter: Snapshotter;
   /** Requests for rows, by incarnation. */
-  readonly readsUnderWay: InFlightRequests;
-  /** Whether another process owns a log and is there. */
-  readonly isOwnedElsewhere: (log: ReplicatedLog) => boolean;
+  readonly reads: InFlightRequests;
   readonly logger: Logger;
-  /** Of the node, which ends. */
+  /** Aborted when the node closes. */
   readonly signal: AbortSignal;
 }
 
 export class HeldCollections {
   readonly #options: HeldCollectionsOptions;
-  /** Incarnations that the catalogue does not name yet. */
+  /** New collections that the catalogue does not name yet. */
   readonly #expected = new Set<string>();
-  /** Collections that are brought in or removed. */
+  /** Collections that are being loaded or dropped. */
   readonly #changing = new Map<string, Promise<void>>();
 
   constructor(options: HeldCollectionsOptions) {
     this.#options = options;
   }
 
-  /** A collection is made that the catalogue does not name yet. Its log stays. */
+  /** Keeps the log of a new collection that the catalogue does not name yet. */
   expect(incarnation: string): void {
     this.#expected.add(incarnation);
   }
 
-  /** The same collection is not made, or is named no more. */
-  expectNoMore(incarnation: string): void {
+  /** Undoes `expect` for a collection that was not created, or has been deleted. */
+  unexpect(incarnation: string): void {
     this.#expected.delete(incarnation);
   }
 
@@ -76,13 +74,13 @@ export class HeldCollections {
     return this.#expected.has(incarnation);
   }
 
-  /** Brings the store up to date, which has these collections, before a database is opened on it. */
+  /** Brings a store with these collections up to date, before a database is opened on it. */
   async catchUp(incarnations: readonly string[]): Promise<void> {
     const { node, store, layout, logs, placements, signal } = this.#options;
     await this.#removeAllBut(incarnations);
     for (const incarnation of incarnations) {
-      if (!placements.wants(node, incarnation)) {
-        await this.#leaveOut(incarnation);
+      if (!placements.isAssigned(node, incarnation)) {
+        await this.#markAbsent(incarnation);
         continue;
       }
       const { absence } = layout.collection(incarnation);
@@ -91,7 +89,7 @@ export class HeldCollections {
     }
   }
 
-  /** Of collections that have gone while this node was away. */
+  /** Removes collections that were deleted while this node was away. */
   async #removeAllBut(incarnations: readonly string[]): Promise<void> {
     const { store, layout } = this.#options;
     const kept = new Set([CATALOGUE, ...incarnations]);
@@ -100,8 +98,8 @@ export class HeldCollections {
     }
   }
 
-  /** Of a collection that this node does not hold any more, or that it has never held. */
-  async #leaveOut(incarnation: string): Promise<void> {
+  /** Marks a collection as not held by this node, and removes its rows. */
+  async #markAbsent(incarnation: string): Promise<void> {
     const { store, layout } = this.#options;
     await this.#removeStored(incarnation);
     const { absence } = layout.collection(incarnation);
@@ -115,7 +113,7 @@ export class HeldCollections {
       await removeState(store, layout, incarnation);
   }
 
-  /** Follows the logs of collections that are new, and forgets those of collections that are gone. */
+  /** Follows the logs of new collections, and forgets those of deleted ones. */
   async sync(database: HoldingDatabase): Promise<void> {
     const { logs, archiver, blobs, logger } = this.#options;
     const held = new Set(database.heldIncarnations);
@@ -130,40 +128,40 @@ export class HeldCollections {
       if (held.has(incarnation) || this.#expected.has(incarnation)) continue;
       const isGone = !known.has(incarnation);
       if (!isGone && this.#changing.has(incarnation)) continue;
-      // One that could not be brought in yet is archived here later.
+      // A collection that could not be loaded yet is dropped here later.
       const wasArchived = isGone && (await archiver.stop(incarnation));
       await this.forget(incarnation);
-      // The node that removed it may have been faster.
+      // The node that deleted it may have removed the archive before the last upload.
       if (wasArchived) await new LogArchive(incarnation, { blobs, logger }).removeAll();
     }
   }
 
-  /** The log of a collection is gone, or other nodes alone have it. */
+  /** Forgets the log of a collection that is deleted, or that only other nodes hold. */
   async forget(incarnation: string): Promise<void> {
     const { logs, snapshotter } = this.#options;
     await logs.remove(incarnation)?.forget();
     await snapshotter.forget(incarnation);
   }
 
-  /** Brings in what this node is to have, and removes what only others hold. Called again and again. */
+  /** Loads the collections that this node should hold, and drops the others. Called periodically. */
   run(database: HoldingDatabase): void {
     const { node, members, placements, logger, signal } = this.#options;
     if (signal.aborted) return;
     const held = new Set(database.heldIncarnations);
     for (const incarnation of database.incarnations) {
-      const isWanted = placements.wants(node, incarnation);
+      const isAssigned = placements.isAssigned(node, incarnation);
       const moveId = this.#moveHere(incarnation);
       const isAnnounced = moveId === null || members.self.joined.includes(moveId);
-      const isAsItIsToBe = isWanted === held.has(incarnation) && isAnnounced;
-      if (isAsItIsToBe || this.#changing.has(incarnation)) continue;
-      if (this.#changing.size >= HELD_CHANGES_MAX) return;
-      const change = isWanted
-        ? this.#bringIn(incarnation, database)
-        : this.#letGo(incarnation, database);
+      const isDone = isAssigned === held.has(incarnation) && isAnnounced;
+      if (isDone || this.#changing.has(incarnation)) continue;
+      if (this.#changing.size >= CHANGES_MAX) return;
+      const change = isAssigned
+        ? this.#load(incarnation, database)
+        : this.#drop(incarnation, database);
       const changing = change
         .catch((err: unknown) => {
           if (signal.aborted) return;
-          const text = 'a collection could not be brought in or removed; it is tried again';
+          const text = 'a collection could not be loaded or dropped; the next attempt follows';
           logger.warn({ err, log: incarnation }, text);
         })
         .then(() => {
@@ -173,28 +171,28 @@ export class HeldCollections {
     }
   }
 
-  /** Resolves when nothing is brought in or removed. */
+  /** Resolves when no collection is being loaded or dropped. */
   async settled(): Promise<void> {
     await Promise.all(this.#changing.values());
   }
 
-  /** The move of a collection to this node; null for none. */
+  /** The id of the move of a collection to this node; null for none. */
   #moveHere(incarnation: string): string | null {
     const placement = this.#options.placements.of(incarnation);
     return placement?.joining === this.#options.node ? placement.moveId : null;
   }
 
-  /** Gets a collection from its newest snapshot and its log, while the node serves. */
-  async #bringIn(incarnation: string, database: HoldingDatabase): Promise<void> {
+  /** Loads a collection from its newest snapshot and its log, while the node serves. */
+  async #load(incarnation: string, database: HoldingDatabase): Promise<void> {
     const { logs, members, placements, signal } = this.#options;
     if (!database.heldIncarnations.includes(incarnation)) {
-      // What is left of it if the node stopped while it removed it, its place in the log first.
+      // Removes the rest of a removal that a stop of the node has interrupted.
       await removeState(this.#options.store, this.#options.layout, incarnation);
-      // The collection commits there, so it is known before the collection is loaded.
+      // The log is opened first, since the collection commits to it.
       const log = logs.open(incarnation);
       await database.takeIn(incarnation);
       if (!database.heldIncarnations.includes(incarnation)) {
-        // It was deleted meanwhile.
+        // The collection was deleted meanwhile.
         await this.forget(incarnation);
         return;
       }
@@ -203,7 +201,7 @@ export class HeldCollections {
     const log = logs.open(incarnation);
     log.follow();
     await log.whenCurrent(signal);
-    // The one that is under way now, which may not be the one that it began with: it has everything in any case.
+    // The current move, which may be another one than at the beginning; this node has everything in any case.
     const moveId = this.#moveHere(incarnation);
     if (moveId === null || !database.heldIncarnations.includes(incarnation)) return;
     const current = new Set([...placements.entries].map(([, placement]) => placement.moveId));
@@ -211,15 +209,15 @@ export class HeldCollections {
     members.change({ joined: [...others, moveId] });
   }
 
-  /** When another node writes, and what was asked of this one is answered. */
-  async #letGo(incarnation: string, database: HoldingDatabase): Promise<void> {
-    const { node, store, layout, logs, placements, readsUnderWay } = this.#options;
+  /** Drops a collection, unless this node owns its log or is answering requests about it. */
+  async #drop(incarnation: string, database: HoldingDatabase): Promise<void> {
+    const { node, store, layout, logs, placements, reads, members } = this.#options;
     const log = logs.find(incarnation);
-    const isFree = () => log === undefined || this.#options.isOwnedElsewhere(log);
+    const isFree = () => log === undefined || isOwnedElsewhere(log, members);
     if (!isFree()) return;
-    // New ones go to other nodes. It is looked at again a moment later.
-    const isQuiet = await readsUnderWay.whenNone([incarnation], 0);
-    if (!isQuiet || placements.wants(node, incarnation) || !isFree()) return;
+    // New requests go to other nodes, and `run` tries again a moment later.
+    const isQuiet = await reads.whenNone([incarnation], 0);
+    if (!isQuiet || placements.isAssigned(node, incarnation) || !isFree()) return;
     await logs.remove(incarnation)?.close();
     await database.letGo(incarnation);
     await removeState(store, layout, incarnation);

@@ -1,5 +1,5 @@
-// The nodes of collections as clients ask for them: of a new collection, with another replication factor, and of a move
-// from one node to another. What happens by itself is planned in plan-moves.ts.
+// The placements that clients request: of a new collection, with another replication factor, or moved from one node to
+// another. The changes that a cluster makes by itself are planned in plan-moves.ts.
 
 import { randomUUID } from 'node:crypto';
 import { field, validationError } from '../../common/errors.js';
@@ -23,24 +23,24 @@ export class PlacementRequests {
     this.#options = options;
   }
 
-  /** The nodes that collections can be placed on: those that serve, and are not drained if there is another one. */
+  /** The nodes on which collections can be placed: serving ones, and drained ones only if there are no others. */
   get candidates(): readonly NodeChoice[] {
     const { members, isDrained } = this.#options;
     const { present, self } = members;
     const serving = present.filter(({ state }) => state === 'serving');
-    const there = serving.length > 0 ? serving : [self];
-    const lasting = there.filter(({ node }) => !isDrained(node));
-    return lasting.length > 0 ? lasting : there;
+    const able = serving.length > 0 ? serving : [self];
+    const preferred = able.filter(({ node }) => !isDrained(node));
+    return preferred.length > 0 ? preferred : able;
   }
 
-  /** What the catalogue commits for a new collection; nothing for one that is to be on all nodes. */
+  /** The operations of the catalogue for a new collection; none for one on all nodes. */
   ofNew(
     incarnation: string,
     { isCopied, replicationFactor }: NewLogOptions,
   ): readonly StoreOperation[] {
     if (replicationFactor === null) return [];
     const { members, placements } = this.#options;
-    // It has what was copied.
+    // This node has the copied rows.
     const held = isCopied ? [members.self] : [];
     const chosen = chooseNodes(this.candidates, replicationFactor - held.length, {
       incarnation,
@@ -51,20 +51,20 @@ export class PlacementRequests {
     return [placementOperation(incarnation, placedOn(nodes, replicationFactor))];
   }
 
-  /** What the catalogue commits for another number of nodes, null for all; nothing for a collection that stays on all. */
+  /** The operations of the catalogue for another replication factor; null for all nodes. */
   withFactor(incarnation: string, factor: number | null): readonly StoreOperation[] {
     const placement = this.#options.placements.of(incarnation);
     if (placement === null && factor === null) return [];
     return [placementOperation(incarnation, { ...(placement ?? this.#everywhere), factor })];
   }
 
-  /** The placement of a collection without a record, before it gets one. */
+  /** The placement of a collection on all nodes, which has no record. */
   get #everywhere(): Placement {
     const { present } = this.#options.members;
     return placedOn([...new Set(present.map(({ node }) => node))], null);
   }
 
-  /** With the move of a collection from one node to another. Throws `node_not_found` and `invalid_request`. */
+  /** The placement with a move from one node to another. Throws `invalid_request`. */
   moved(
     incarnation: string,
     { from, to }: { readonly from: string; readonly to: string },
@@ -76,14 +76,22 @@ export class PlacementRequests {
       throw validationError([{ location: field(name), code: 'invalid_request', detail }]);
     };
     if (placement === null) {
-      return refuse('collection', 'All nodes hold the collection: it has no replication factor.');
+      return refuse(
+        'collection',
+        'Expected a collection with a replication factor; all nodes hold this one.',
+      );
     }
     const { nodes, joining } = placement;
-    if (joining !== null) return refuse('collection', `It is being moved to ${joining} already.`);
+    if (joining !== null)
+      return refuse(
+        'collection',
+        `Expected a collection that is not being moved; this one is being moved to ${joining}.`,
+      );
     if (!nodes.includes(from)) {
       return refuse('from', `Expected a node that holds the collection: ${nodes.join(', ')}.`);
     }
-    if (nodes.includes(to)) return refuse('to', `${to} holds the collection already.`);
+    if (nodes.includes(to))
+      return refuse('to', `Expected a node that does not hold the collection; ${to} does.`);
     if (member?.state !== 'serving') {
       return refuse(
         'to',
@@ -91,7 +99,10 @@ export class PlacementRequests {
       );
     }
     if (isDrained(to)) {
-      return refuse('to', `${to} is drained. sagitta cluster drain ${to} --undo ends that.`);
+      return refuse(
+        'to',
+        `Expected a node that is not drained; ${to} is. End that with: sagitta cluster drain ${to} --undo.`,
+      );
     }
     return { ...placement, joining: to, leaving: from, moveId: randomUUID() };
   }

@@ -1,5 +1,5 @@
-// Which nodes hold which collection, as the log of the catalogue has it: one record for each collection that has a
-// replication factor. A collection without a record is on all nodes. The records are kept in memory, too.
+// Which nodes hold which collection: one record in the log of the catalogue for each collection with a replication
+// factor, kept in memory, too. A collection without a record is on all nodes.
 
 import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
 import { PLACEMENTS } from '../logs/store-keys.js';
@@ -7,13 +7,13 @@ import { PLACEMENTS } from '../logs/store-keys.js';
 export interface Placement {
   /** The names of the nodes that hold the collection and answer requests about it. */
   readonly nodes: readonly string[];
-  /** How many there are to be; null for all. */
+  /** The number of nodes that should hold it; null for all. */
   readonly factor: number | null;
-  /** The node that brings the collection in; null for none. It answers nothing about it yet. */
+  /** The node that is loading the collection, and answers no requests about it yet; null for none. */
   readonly joining: string | null;
-  /** The node whose place it takes; null for none. It goes on until then. */
+  /** The node that `joining` replaces, which answers requests until then; null for none. */
   readonly leaving: string | null;
-  /** Tells the move from earlier ones to the same node; null while there is none. */
+  /** Tells the move from earlier ones to the same node; null without a move. */
   readonly moveId: string | null;
 }
 
@@ -30,12 +30,12 @@ export function placementRemoval(incarnation: string): StoreOperation {
   return { kind: 'remove', key: keyOf(incarnation) };
 }
 
-/** While nothing moves. */
+/** A placement without a move. */
 export function placedOn(nodes: readonly string[], factor: number | null): Placement {
   return { nodes: [...nodes].sort(), factor, joining: null, leaving: null, moveId: null };
 }
 
-/** The nodes that have the rows of a collection, or are to have them. */
+/** The nodes that hold a collection or are loading it. */
 export function assignedNodes({ nodes, joining }: Placement): readonly string[] {
   return joining === null ? nodes : [...nodes, joining];
 }
@@ -58,18 +58,18 @@ export class Placements {
     return this.#byIncarnation;
   }
 
-  /** Whether a node is to have the rows of a collection: it holds it, or brings it in. */
-  wants(node: string, incarnation: string): boolean {
+  /** Whether a node holds a collection or should load it. */
+  isAssigned(node: string, incarnation: string): boolean {
     const placement = this.of(incarnation);
     return placement === null || assignedNodes(placement).includes(node);
   }
 
-  /** Whether a node holds a collection. */
+  /** Whether a node holds a collection and answers requests about it. */
   holds(node: string, incarnation: string): boolean {
     return this.of(incarnation)?.nodes.includes(node) ?? true;
   }
 
-  /** How many collections are being moved, and how many fewer of the nodes that serve hold than are to. */
+  /** The number of collections that are being moved, and of those that too few of the serving nodes hold. */
   countsAmong(serving: readonly string[]): { readonly moving: number; readonly short: number } {
     let moving = 0;
     let short = 0;
@@ -81,8 +81,8 @@ export class Placements {
     return { moving, short };
   }
 
-  /** Told what is committed to the log of the catalogue. */
-  follow(operations: readonly StoreOperation[]): void {
+  /** Called with everything that is committed to the log of the catalogue. */
+  apply(operations: readonly StoreOperation[]): void {
     for (const operation of operations) {
       if (operation.kind !== 'put' && operation.kind !== 'remove') continue;
       const [prefix, incarnation] = operation.key;

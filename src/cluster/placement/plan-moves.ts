@@ -1,42 +1,42 @@
-// What is to change about the nodes of collections: copies of nodes that are gone are replaced, drained nodes are emptied,
-// collections get as many nodes as they are to have, and new nodes get some of what the others hold. A move has two
-// records: the first one names a node that joins, the second one makes it a holder, in the place of another one. What the
-// records say decides, so that whoever owns the catalogue next goes on.
+// Plans changes to the nodes of collections: nodes that are gone are replaced, drained nodes are emptied, collections get
+// as many nodes as their replication factor says, and new nodes get some of the collections of others. A move is two
+// records: the first one names the joining node, the second one makes it a holder in place of another node. The plan
+// depends on the records only, so the next node that leads goes on with it.
 
 import { chooseNodes, type NodeChoice } from './choose-nodes.js';
 import { COLLECTION_BYTES } from './collection-sizes.js';
 import { assignedNodes, type Placement, placedOn } from './placements.js';
 
-/** A node that holds collections, or may. */
+/** A node that holds collections or may hold them. */
 export interface PlannedNode extends NodeChoice {
   readonly isServing: boolean;
   readonly isDrained: boolean;
-  /** It was not heard of for so long that it is not waited for any more. */
+  /** Whether it has been silent for so long that it is replaced. */
   readonly isGone: boolean;
-  /** It has served for so long that it gets what others hold. */
+  /** Whether it has served for long enough to get collections of others. */
   readonly isSettled: boolean;
-  /** The moves for which it has brought a collection in. */
+  /** The moves to it whose collections it has loaded. */
   readonly joined: readonly string[];
 }
 
 export interface PlanOptions {
   readonly movesMax: number;
   readonly newId: () => string;
-  /** How much a collection counts on a node that holds it. */
+  /** The weight of a collection on a node that holds it. */
   readonly weigh: (incarnation: string, placement: Placement) => number;
 }
 
 /**
- * The share of what a node holds that a move must improve the balance by: sizes change with every write and
- * compaction, and collections are not to be moved to and fro for that.
+ * The share of a node's bytes by which a move must improve the balance. Sizes change with every write and compaction,
+ * which must not move collections back and forth.
  */
 const GAIN_SHARE_MIN = 0.05;
-/** Less than one collection: nodes differ by at most one of the small ones in the end. */
+/** Less than a small collection, so that nodes finally differ by at most one of them. */
 const GAIN_MIN = COLLECTION_BYTES / 2;
 
 type Entry = readonly [incarnation: string, placement: Placement];
 
-/** Nodes that are not named have never been heard of, and count as there. */
+/** Nodes that have never been heard from do not count as gone. */
 const UNKNOWN = {
   zone: '',
   isServing: false,
@@ -46,21 +46,21 @@ const UNKNOWN = {
   joined: [],
 } as const;
 
-/** The new placements by incarnation; null where a collection is on all nodes from now on. */
+/** The new placements by incarnation; null for a collection that is on all nodes from now on. */
 export function planMoves(
   entries: Iterable<Entry>,
   nodes: readonly PlannedNode[],
   options: PlanOptions,
 ): ReadonlyMap<string, Placement | null> {
   const plan = new Plan(nodes, options);
-  const resting: Entry[] = [];
+  const stable: Entry[] = [];
   for (const entry of entries) {
     plan.count(entry);
-    if (entry[1].joining === null) resting.push(entry);
-    else plan.goOn(entry);
+    if (entry[1].joining === null) stable.push(entry);
+    else plan.advance(entry);
   }
-  for (const entry of resting) plan.correct(entry);
-  if (plan.isResting) plan.balance(resting);
+  for (const entry of stable) plan.repair(entry);
+  if (plan.isIdle) plan.balance(stable);
   return plan.changes;
 }
 
@@ -68,9 +68,9 @@ class Plan {
   readonly changes = new Map<string, Placement | null>();
   readonly #nodes: readonly PlannedNode[];
   readonly #byName: ReadonlyMap<string, PlannedNode>;
-  /** How much each collection counts. */
+  /** The weight of each collection. */
   readonly #weights = new Map<string, number>();
-  /** How much each node holds, or is to hold. */
+  /** The weight that each node holds or is loading. */
   readonly #loads = new Map<string, number>();
   readonly #options: PlanOptions;
   #moveCount = 0;
@@ -81,7 +81,7 @@ class Plan {
     this.#byName = new Map(nodes.map((node) => [node.node, node]));
   }
 
-  get isResting(): boolean {
+  get isIdle(): boolean {
     return this.#moveCount === 0 && this.changes.size === 0;
   }
 
@@ -91,8 +91,8 @@ class Plan {
     for (const node of assignedNodes(placement)) this.#add(node, weight);
   }
 
-  /** A move that is under way. */
-  goOn(entry: Entry): void {
+  /** Completes, cancels or waits for a move. */
+  advance(entry: Entry): void {
     const [incarnation, placement] = entry;
     const { nodes, factor, joining, leaving, moveId } = placement;
     const { joined, isGone, isDrained } = this.#find(joining!);
@@ -107,39 +107,39 @@ class Plan {
     }
   }
 
-  correct(entry: Entry): void {
+  repair(entry: Entry): void {
     const [incarnation, placement] = entry;
-    const corrected = this.#corrected(entry);
-    if (corrected === placement) return;
-    if (corrected !== null && corrected.joining !== null) {
+    const repaired = this.#repaired(entry);
+    if (repaired === placement) return;
+    if (repaired !== null && repaired.joining !== null) {
       if (this.#moveCount >= this.#options.movesMax) return;
       this.#moveCount++;
-      this.#add(corrected.joining, this.#weightOf(entry));
+      this.#add(repaired.joining, this.#weightOf(entry));
     }
-    this.changes.set(incarnation, corrected);
+    this.changes.set(incarnation, repaired);
   }
 
-  #corrected(entry: Entry): Placement | null {
+  #repaired(entry: Entry): Placement | null {
     const [, placement] = entry;
     const { nodes, factor } = placement;
-    const isTooMany = factor !== null && nodes.length > factor;
+    const hasTooMany = factor !== null && nodes.length > factor;
     const replaced =
       nodes.find((node) => this.#find(node).isGone) ??
       nodes.find((node) => this.#find(node).isDrained);
     if (replaced !== undefined) {
-      const without = isTooMany ? this.#without(entry, replaced) : placement;
-      return without === placement ? this.#withMore(entry, replaced) : without;
+      const without = hasTooMany ? this.#withoutNode(entry, replaced) : placement;
+      return without === placement ? this.#withNode(entry, replaced) : without;
     }
-    if (isTooMany) return this.#without(entry, this.#mostDispensable(nodes));
+    if (hasTooMany) return this.#withoutNode(entry, this.#mostDispensable(nodes));
     if (factor !== null && nodes.length >= factor) return placement;
     const isEverywhere =
       factor === null &&
       this.#nodes.every(({ node, isServing }) => !isServing || nodes.includes(node));
-    return isEverywhere ? null : this.#withMore(entry, null);
+    return isEverywhere ? null : this.#withNode(entry, null);
   }
 
-  /** One more node, which takes the place of another one if that is given. */
-  #withMore([incarnation, placement]: Entry, leaving: string | null): Placement {
+  /** Adds a node, in place of `leaving` if that is given. */
+  #withNode([incarnation, placement]: Entry, leaving: string | null): Placement {
     const { nodes } = placement;
     const candidates = this.#nodes.filter(
       ({ node, isServing, isDrained }) => isServing && !isDrained && !nodes.includes(node),
@@ -151,8 +151,8 @@ class Plan {
     return { ...placement, joining: chosen.node, leaving, moveId: this.#options.newId() };
   }
 
-  /** One that other nodes can answer for. */
-  #without(entry: Entry, node: string): Placement {
+  /** Removes a node, unless none of the others serves. */
+  #withoutNode(entry: Entry, node: string): Placement {
     const [, placement] = entry;
     const rest = placement.nodes.filter((other) => other !== node);
     if (!rest.some((other) => this.#find(other).isServing)) return placement;
@@ -160,7 +160,7 @@ class Plan {
     return placedOn(rest, placement.factor);
   }
 
-  /** The one whose zone has most of them, then the one that holds most. */
+  /** The node whose zone holds most copies, then the one with the highest load. */
   #mostDispensable(nodes: readonly string[]): string {
     const zoneCount = (node: string) =>
       nodes.filter((other) => this.#find(other).zone === this.#find(node).zone).length;
@@ -170,7 +170,7 @@ class Plan {
     return ranked[0]!;
   }
 
-  /** Moves one collection from a node that holds more than another one, which is to hold less than that afterwards. */
+  /** Moves one collection from a node to one with a lower load, which must stay lower than that of the first was. */
   balance(entries: readonly Entry[]): void {
     const usable = this.#nodes
       .filter(({ isServing, isDrained, isSettled }) => isServing && !isDrained && isSettled)
@@ -191,13 +191,13 @@ class Plan {
     }
   }
 
-  /** Without what each collection counts for besides its bytes. */
+  /** The bytes of the collections on a node, without the constant part of their weights. */
   #bytesOn(node: string, entries: readonly Entry[]): number {
     const held = entries.filter(([, { nodes }]) => nodes.includes(node));
     return held.reduce((sum, entry) => sum + this.#weightOf(entry) - COLLECTION_BYTES, 0);
   }
 
-  /** The one after whose move the two nodes differ least. */
+  /** The collection whose move leaves the smallest difference between the two nodes. */
   #bestToMove(
     entries: readonly Entry[],
     { from, to, weightMax }: { readonly from: string; readonly to: string; weightMax: number },
@@ -215,7 +215,7 @@ class Plan {
     return best;
   }
 
-  /** Not to fewer zones. */
+  /** Whether the move is possible and does not reduce the number of zones. */
   #mayMove({ nodes }: Placement, from: string, to: string): boolean {
     if (!nodes.includes(from) || nodes.includes(to)) return false;
     const zonesOf = (names: readonly string[]) =>

@@ -1,5 +1,5 @@
-// Changes the nodes of collections: the owner of the catalogue looks again and again at what is to change
-// (plan-moves.ts), and commits it. Every node remembers which others it has heard of, since it may own the catalogue next.
+// Changes the nodes of collections: the node that leads periodically plans changes (plan-moves.ts) and commits them. Every
+// node tracks when it has heard from the others, since it may lead next.
 
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../common/logger.js';
@@ -16,11 +16,11 @@ import {
 import { type PlannedNode, planMoves } from './plan-moves.js';
 
 export interface RebalancerTiming {
-  /** How often it is looked at. */
-  readonly placeMs: number;
-  /** After how long a node that was not heard of is replaced. */
+  /** The interval between two plans. */
+  readonly planMs: number;
+  /** How long a node must be silent before it is replaced. */
   readonly replaceMs: number;
-  /** How long a node must have served until collections are moved to it from others. */
+  /** How long a node must have served before collections are moved to it for balance. */
   readonly balanceMs: number;
 }
 
@@ -30,20 +30,21 @@ export interface RebalancerOptions {
   readonly timing: RebalancerTiming;
   readonly isDrained: (node: string) => boolean;
   readonly isLeader: () => boolean;
-  /** Of the collections in the catalogue. */
+  /** The collections in the catalogue. */
   readonly incarnations: () => readonly string[];
-  /** To the log of the catalogue. */
+  /** Commits to the log of the catalogue. */
   readonly commit: (operations: readonly StoreOperation[]) => Promise<void>;
   readonly logger: Logger;
 }
 
-/** Collections that are brought in at the same time, in the whole cluster. */
+/** Moves at the same time in the whole cluster. */
 const MOVES_MAX = 4;
 
 export class Rebalancer {
   readonly #options: RebalancerOptions;
-  /** When a node was heard of last, and since when it serves, by `Members.listenedMs`. */
-  readonly #seenMs = new Map<string, number>();
+  /** When a node was last heard from, on `Members.listenedMs`. */
+  readonly #heardMs = new Map<string, number>();
+  /** Since when a node has served, on `Members.listenedMs`. */
   readonly #servingSinceMs = new Map<string, number>();
   #nextMs = 0;
   #running: Promise<void> | null = null;
@@ -52,10 +53,10 @@ export class Rebalancer {
     this.#options = options;
   }
 
-  /** Called again and again. */
+  /** Called periodically. */
   run(): void {
     if (performance.now() < this.#nextMs) return;
-    this.#nextMs = performance.now() + this.#options.timing.placeMs;
+    this.#nextMs = performance.now() + this.#options.timing.planMs;
     const nodes = this.#nodes();
     if (!this.#options.isLeader() || this.#running !== null) return;
     this.#running = this.#pass(nodes)
@@ -67,7 +68,7 @@ export class Rebalancer {
       });
   }
 
-  /** Resolves when nothing is being changed. */
+  /** Resolves when no change is being committed. */
   async settled(): Promise<void> {
     await this.#running;
   }
@@ -76,7 +77,7 @@ export class Rebalancer {
     const { placements, members, commit, logger } = this.#options;
     const weigh = weighCollections(members.present);
     const options = { movesMax: MOVES_MAX, newId: randomUUID, weigh };
-    // The record of a collection that was deleted meanwhile may be left.
+    // Records of collections that were deleted meanwhile may remain.
     const named = new Set(this.#options.incarnations());
     const entries = [...placements.entries].filter(([incarnation]) => named.has(incarnation));
     const changes = planMoves(entries, nodes, options);
@@ -92,33 +93,33 @@ export class Rebalancer {
   #nodes(): PlannedNode[] {
     const { members, placements, timing, isDrained } = this.#options;
     const nowMs = members.listenedMs;
-    // The process of a node that was started again counts, and not the one before.
+    // Of two processes of a restarted node, the new one counts.
     const byState = [...members.present].sort((a, b) => rankOf(a) - rankOf(b));
     const present = new Map(byState.map((member) => [member.node, member]));
-    for (const member of present.values()) this.#note(member, nowMs);
+    for (const member of present.values()) this.#track(member, nowMs);
     for (const node of this.#servingSinceMs.keys()) {
       if (present.get(node)?.state !== 'serving') this.#servingSinceMs.delete(node);
     }
     const named = [...placements.entries].flatMap(([, placement]) => assignedNodes(placement));
     return [...new Set([...present.keys(), ...named])].sort().map((node): PlannedNode => {
       const member = present.get(node);
-      const seenMs = this.#seenMs.get(node) ?? nowMs;
-      this.#seenMs.set(node, seenMs);
+      const heardMs = this.#heardMs.get(node) ?? nowMs;
+      this.#heardMs.set(node, heardMs);
       const sinceMs = this.#servingSinceMs.get(node) ?? nowMs;
       return {
         node,
         zone: member?.zone ?? '',
         isServing: member?.state === 'serving',
         isDrained: isDrained(node),
-        isGone: !isThere(member) && nowMs - seenMs >= timing.replaceMs,
+        isGone: !isPresent(member) && nowMs - heardMs >= timing.replaceMs,
         isSettled: nowMs - sinceMs >= timing.balanceMs,
         joined: member?.joined ?? [],
       };
     });
   }
 
-  #note({ node, state }: Member, nowMs: number): void {
-    if (state !== 'leaving') this.#seenMs.set(node, nowMs);
+  #track({ node, state }: Member, nowMs: number): void {
+    if (state !== 'leaving') this.#heardMs.set(node, nowMs);
     if (state === 'serving' && !this.#servingSinceMs.has(node)) {
       this.#servingSinceMs.set(node, nowMs);
     }
@@ -129,7 +130,7 @@ function rankOf({ state }: Member): number {
   return ['leaving', 'joining', 'serving'].indexOf(state);
 }
 
-function isThere(member: Member | undefined): boolean {
+function isPresent(member: Member | undefined): boolean {
   return member !== undefined && member.state !== 'leaving';
 }
 

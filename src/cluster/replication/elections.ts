@@ -1,7 +1,7 @@
-// Which node carries out the writes of which log. Every node looks again and again at all logs: it takes over those
-// whose owner is gone when it is the next in line, and releases those for which another node is. The order of the nodes
-// is another one for every log, so that the logs are spread evenly, and those of a node that is gone, too. Whoever is
-// wrong about who is there costs time only: the logs decide who may write.
+// Decides which node owns which log. Every node looks at all logs periodically: it takes over those whose owner is gone
+// if it is next in line, and releases those for which another node is first in line. The order of the nodes differs from
+// log to log, which spreads the logs evenly, also those of a node that is gone. A mistake about which nodes are present
+// costs time only, since the logs decide who may write.
 
 import { hash } from 'node:crypto';
 import type { Logger } from '../../common/logger.js';
@@ -9,34 +9,48 @@ import type { Member, Members } from '../members/members.js';
 import type { ReplicatedLog } from './replicated-log.js';
 
 export interface ElectionTiming {
-  /** How long no node must own a log until one takes over: one that has just started has not heard of all others. */
+  /** How long a log must be without an owner before a node takes over, since a new node has not heard from all others. */
   readonly settleMs: number;
   readonly silentMsMax: number;
-  /** How long a node that leaves has to release its logs. */
+  /** How long a leaving node has to release its logs. */
   readonly leaveMs: number;
-  /** How long a node must have served until the logs for which it is the first in line are released to it. */
+  /** How long a node must have served before the logs for which it is first in line are released to it. */
   readonly balanceMs: number;
 }
 
-/** After an attempt to take over that failed. */
+/** The pause after a failed take-over. */
 const RETRY_MS = 1_000;
-/** After a release that failed, as writes were under way all the time: those that come meanwhile do not wait. */
+/** The pause after a release that failed because writes never ended. Writes are not held up meanwhile. */
 const RELEASE_RETRY_MS = 5_000;
-/** Logs that are taken over at the same time, and those that a node releases that is to own none. */
+/** Logs that are taken over at the same time, or released by a node that should own none. */
 const TAKEN_OVER_MAX = 8;
-/** Processes of which is remembered what was taken over from them. */
+/** Processes in `Member.takeOverCounts`. */
 const TAKEN_FROM_MAX = 16;
 
 interface Election {
-  /** The nodes that may own the log, the first in line first. */
+  /** The nodes that may own the log, in order. */
   candidates: readonly Member[];
-  /** What the candidates were found among. */
-  present: string;
-  /** Since when no node owns the log, as far as this one knows, by `Members.listenedMs`; null while one does. */
+  /** The states of the nodes from which the candidates were determined. */
+  basis: string;
+  /** Since when the log has had no owner, on `Members.listenedMs`; null while it has one. */
   ownerlessSinceMs: number | null;
-  /** Of another attempt to take over, or to release; by `performance.now`. */
+  /** The time of the next attempt to take over or release, on `performance.now`. */
   notBeforeMs: number;
   running: Promise<void> | null;
+}
+
+/** The process that owns a log and is present; null for none, and for one that is leaving. */
+export function ownerOf(log: ReplicatedLog, members: Members): Member | null {
+  const { self } = members;
+  if (log.isWritable) return self;
+  const member = members.find(log.owner);
+  const isGone = member === undefined || member.state === 'leaving';
+  return isGone || member.instance === self.instance ? null : member;
+}
+
+/** Whether another process owns a log and is present. */
+export function isOwnedElsewhere(log: ReplicatedLog, members: Members): boolean {
+  return !log.isWritable && ownerOf(log, members) !== null;
 }
 
 export interface ElectionsOptions {
@@ -44,13 +58,13 @@ export interface ElectionsOptions {
   /** The log that nodes may own before they serve. */
   readonly catalogue: ReplicatedLog;
   readonly timing: ElectionTiming;
-  /** The names of the nodes that have a log; null where all do. */
+  /** The names of the nodes that follow a log; null if all do. */
   readonly holdersOf: (log: ReplicatedLog) => readonly string[] | null;
-  /** Whether a node, by its name, is to own logs only if no other one can. */
+  /** Whether a node should own logs only if no other one can. */
   readonly isDrained: (node: string) => boolean;
-  /** Called for a log that this node is to take over. Resolves with the process that owned it; empty for none. */
+  /** Takes over a log. Resolves with the process that owned it; empty for none. */
   readonly lead: (log: ReplicatedLog) => Promise<string>;
-  /** Called for a log that another node is to take over. It may find that it cannot be released now. */
+  /** Releases a log to other nodes, unless that is impossible at the moment. */
   readonly release: (log: ReplicatedLog) => Promise<void>;
   readonly logger: Logger;
 }
@@ -58,7 +72,7 @@ export interface ElectionsOptions {
 export class Elections {
   readonly #options: ElectionsOptions;
   readonly #elections = new WeakMap<ReplicatedLog, Election>();
-  /** Since when a process serves, by `Members.listenedMs`. */
+  /** Since when each process has served, on `Members.listenedMs`. */
   readonly #servingSinceMs = new Map<string, number>();
   #takeOverCount = 0;
   #releaseCount = 0;
@@ -68,38 +82,24 @@ export class Elections {
     this.#options = options;
   }
 
-  /** The process that owns the log and is there; null for none, and for one that leaves. */
-  ownerOf(log: ReplicatedLog): Member | null {
-    const { self } = this.#options.members;
-    if (log.isWritable) return self;
-    const member = this.#options.members.find(log.owner);
-    const isGone = member === undefined || member.state === 'leaving';
-    return isGone || member.instance === self.instance ? null : member;
-  }
-
-  /** Whether another process owns the log and is there. */
-  isOwnedElsewhere(log: ReplicatedLog): boolean {
-    return !log.isWritable && this.ownerOf(log) !== null;
-  }
-
-  /** Looks at all logs. Take-overs go on when it has returned. */
+  /** Looks at all logs. Take-overs go on after it has returned. */
   run(logs: Iterable<ReplicatedLog>): void {
     const present = this.#options.members.present;
-    this.#noteServing(present);
+    this.#trackServing(present);
     const states = present
       .map((member) => `${member.instance} ${member.state} ${this.#isAvoided(member)}`)
       .join();
     for (const log of logs) {
       const election = this.#electionOf(log);
       const holders = this.#options.holdersOf(log);
-      const among = holders === null ? states : `${states} ${holders.join()}`;
-      if (election.present !== among) {
-        const having = present.filter(({ node }) => holders?.includes(node) ?? true);
-        election.candidates = this.#candidatesFor(log, having);
-        election.present = among;
+      const basis = holders === null ? states : `${states} ${holders.join()}`;
+      if (election.basis !== basis) {
+        const followers = present.filter(({ node }) => holders?.includes(node) ?? true);
+        election.candidates = this.#candidatesFor(log, followers);
+        election.basis = basis;
       }
       if (election.running !== null) continue;
-      if (this.ownerOf(log) !== null) {
+      if (ownerOf(log, this.#options.members) !== null) {
         election.ownerlessSinceMs = null;
         if (log.isWritable) this.#releaseToFirst(log, election, holders);
         continue;
@@ -114,12 +114,12 @@ export class Elections {
     }
   }
 
-  /** Resolves when no take-over and no release is under way. Those that begin meanwhile are waited for, too. */
+  /** Resolves when no take-over or release is running, including those that begin meanwhile. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Takes over a log now, whoever owns it. Rejects when that fails. */
+  /** Takes over a log now, even from another owner. Rejects when that fails. */
   async takeOver(log: ReplicatedLog): Promise<void> {
     const { members, lead } = this.#options;
     const owner = await lead(log);
@@ -134,7 +134,7 @@ export class Elections {
     if (election === undefined) {
       election = {
         candidates: [],
-        present: '',
+        basis: '',
         ownerlessSinceMs: null,
         notBeforeMs: 0,
         running: null,
@@ -152,7 +152,7 @@ export class Elections {
           election.notBeforeMs = performance.now() + RETRY_MS;
           this.#options.logger.warn(
             { err, log: log.name },
-            'this node could not take over; it tries again',
+            'this node could not take over a log; the next attempt follows',
           );
         })
         .finally(() => {
@@ -163,16 +163,16 @@ export class Elections {
     );
   }
 
-  /** Negative where this node is not to take over. */
+  /** The place of this node among the candidates; negative if it is not one. */
   #rankOf(log: ReplicatedLog, { candidates }: Election): number {
     const { self } = this.#options.members;
-    // A commit failed, and the others take this node for the owner: also a drained one has to go on, to release it.
-    const isTaken = log.owner === self.instance && self.state === 'serving' && self.canStore;
-    if (isTaken) return 0;
+    // After a failed commit, the others still take this node for the owner, so it must go on, if only to release the log.
+    const isKnownOwner = log.owner === self.instance && self.state === 'serving' && self.canStore;
+    if (isKnownOwner) return 0;
     return candidates.findIndex(({ instance }) => instance === self.instance);
   }
 
-  /** The nodes do not try all at once. */
+  /** Staggers the attempts of the nodes. */
   #waitMs(log: ReplicatedLog, rank: number): number {
     const { members, timing } = this.#options;
     const wasReleased = log.epoch > 0 && log.owner === '';
@@ -181,36 +181,36 @@ export class Elections {
     return (wasReleased ? 0 : firstMs) + rank * timing.silentMsMax;
   }
 
-  /** Until nodes serve, those that join may own the catalogue, which has to be founded. */
+  /** Until any node serves, joining ones may own the log of the catalogue, which one of them must write first. */
   #candidatesFor(log: ReplicatedLog, present: readonly Member[]): Member[] {
     const serving = present.filter(({ state }) => state === 'serving');
     const isFounding = serving.length === 0 && log === this.#options.catalogue;
-    const there = isFounding ? present.filter(({ state }) => state === 'joining') : serving;
-    const lasting = there.filter((member) => !this.#isAvoided(member));
-    return (lasting.length > 0 ? lasting : there)
+    const able = isFounding ? present.filter(({ state }) => state === 'joining') : serving;
+    const preferred = able.filter((member) => !this.#isAvoided(member));
+    return (preferred.length > 0 ? preferred : able)
       .map((member) => ({ member, weight: hash('sha1', `${log.name} ${member.node}`) }))
       .sort((a, b) => (a.weight < b.weight ? -1 : 1))
       .map(({ member }) => member);
   }
 
-  /** Whether it is to own logs only if no other node can. */
+  /** Whether a node should own logs only if no other one can. */
   #isAvoided({ node, canStore }: Member): boolean {
     return !canStore || this.#options.isDrained(node);
   }
 
-  /** Each log is without an owner for a moment, so one at a time is released, unless this node is to own none. */
+  /** A released log has no owner for a moment, so one at a time is released, unless this node should own none. */
   #releaseToFirst(log: ReplicatedLog, election: Election, holders: readonly string[] | null): void {
     const { members, catalogue, logger } = this.#options;
     const first = election.candidates[0];
     if (first === undefined || first.instance === members.self.instance) return;
     const isNoHolder = holders !== null && !holders.includes(members.self.node);
     const isDraining = isNoHolder || this.#isAvoided(members.self);
-    // Where all nodes are avoided, those that own logs go on.
+    // If all nodes are avoided, the owners keep their logs.
     if (this.#isAvoided(first) && !isNoHolder) return;
-    if (!isDraining && (log === catalogue || !this.#hasServedLong(first))) return;
+    if (!isDraining && (log === catalogue || !this.#isSettled(first))) return;
     if (this.#releaseCount >= (isDraining ? TAKEN_OVER_MAX : 1)) return;
     if (performance.now() < election.notBeforeMs) return;
-    logger.info({ log: log.name, node: first.node }, 'the log is to be released to another node');
+    logger.info({ log: log.name, node: first.node }, 'releasing a log to another node');
     this.#releaseCount++;
     election.running = this.#track(this.#release(log, election));
   }
@@ -220,21 +220,21 @@ export class Elections {
     try {
       await release(log);
     } catch (err) {
-      logger.warn({ err, log: log.name }, 'a release failed');
+      logger.warn({ err, log: log.name }, 'a log could not be released');
     }
-    // Others get their turn meanwhile, too.
+    // Other logs get their turn meanwhile.
     if (log.isWritable) election.notBeforeMs = performance.now() + RELEASE_RETRY_MS;
     this.#releaseCount--;
     election.running = null;
   }
 
-  #hasServedLong({ instance }: Member): boolean {
+  #isSettled({ instance }: Member): boolean {
     const { members, timing } = this.#options;
     const sinceMs = this.#servingSinceMs.get(instance) ?? members.listenedMs;
     return members.listenedMs - sinceMs >= timing.balanceMs;
   }
 
-  #noteServing(present: readonly Member[]): void {
+  #trackServing(present: readonly Member[]): void {
     const serving = new Set<string>();
     for (const { instance, state } of present) {
       if (state !== 'serving') continue;

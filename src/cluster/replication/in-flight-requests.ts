@@ -1,5 +1,4 @@
-// Counts the writes under way, or the reads, by the log that they are for, so that a log can be handed over between
-// them.
+// Counts the writes, or the reads, in flight by log, so that a log can be released or dropped between them.
 
 import { endsWithin } from '../../common/ends-within.js';
 
@@ -7,13 +6,13 @@ export class InFlightRequests {
   readonly #counts = new Map<string, number>();
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Returns the function that ends the write, which may be called more than once. */
+  /** Returns the function that ends the request, which may be called more than once. */
   begin(log: string): () => void {
     this.#counts.set(log, (this.#counts.get(log) ?? 0) + 1);
-    let isUnderWay = true;
+    let isInFlight = true;
     return () => {
-      if (!isUnderWay) return;
-      isUnderWay = false;
+      if (!isInFlight) return;
+      isInFlight = false;
       const count = this.#counts.get(log)! - 1;
       if (count > 0) {
         this.#counts.set(log, count);
@@ -24,7 +23,7 @@ export class InFlightRequests {
     };
   }
 
-  /** Resolves with true when no write to any of the logs is under way, and with false when there still is one after a time. */
+  /** Resolves with true once no request for any of the logs is in flight, and with false after `msMax`. */
   async whenNone(logs: readonly string[], msMax: number): Promise<boolean> {
     const deadlineMs = performance.now() + msMax;
     for (;;) {

@@ -1,5 +1,5 @@
-// Up to where a node has the logs that it follows or owns, and waiting until it has them up to where a client, or
-// another node, has seen them.
+// The positions up to which a node has applied its logs, and waiting until it has applied what a client or another node
+// has seen.
 
 import { CATALOGUE } from '../logs/store-keys.js';
 import type { NodeLogs } from './node-logs.js';
@@ -12,7 +12,7 @@ export class LogProgress {
   }
 
   /**
-   * Resolves when everything is applied here that was committed to the log of a collection before the call, or with
+   * Resolves when this node has applied everything that was committed before the call to the log of a collection, or for
    * null to that of the catalogue. Rejects with the reason of the signal.
    */
   async whenCurrent(incarnation: string | null, signal: AbortSignal): Promise<void> {
@@ -20,19 +20,19 @@ export class LogProgress {
     if (log !== undefined) await this.#unlessGone(incarnation, log.whenCurrent(signal));
   }
 
-  /** The same for all logs. */
+  /** Like `whenCurrent`, for all logs. */
   async whenAllCurrent(signal: AbortSignal): Promise<void> {
     await this.#logs.catalogue.whenCurrent(signal);
-    // Those of collections that are new are known by now.
+    // By now the logs of new collections are known.
     await Promise.all(this.#logs.ofCollections.map(({ name }) => this.whenCurrent(name, signal)));
   }
 
-  /** The last record of the catalogue's log that this node has. Barriers after it do not count: only followers read them. */
+  /** The last stored record of the catalogue's log. Barriers after it do not count, since only followers read them. */
   get cataloguePositions(): Readonly<Record<string, number>> {
     return { [CATALOGUE]: this.#logs.catalogue.position };
   }
 
-  /** The positions of the logs that this node has written to since a time, and of collections. */
+  /** The positions of this node's commits since a time, and the applied positions of collections. */
   writtenSince(
     startedAtMs: number,
     incarnations: readonly string[],
@@ -40,12 +40,12 @@ export class LogProgress {
     return { ...this.#logs.writtenSince(startedAtMs), ...this.positionsOf(incarnations) };
   }
 
-  /** Up to where this node has the logs of collections that it holds. */
+  /** The applied positions of the collections that this node holds. */
   positionsOf(incarnations: readonly string[]): Readonly<Record<string, number>> {
     return this.#logs.positionsOf(incarnations);
   }
 
-  /** Resolves when this node has applied what another one had. A collection that is gone is not waited for. */
+  /** Resolves when this node has applied the logs up to these positions. A deleted collection is not waited for. */
   async whenApplied(
     positions: Readonly<Record<string, number>>,
     signal: AbortSignal,
@@ -58,8 +58,8 @@ export class LogProgress {
   }
 
   /**
-   * Resolves when this node has applied what a client has seen of a collection or the catalogue, as far as the log has it: the
-   * position may be of a log that is gone, or invented. Rejects with the reason of the signal.
+   * Resolves when this node has applied what a client has seen of a collection or the catalogue, or else everything in the
+   * log: the position may be invented, or that of another log. Rejects with the reason of the signal.
    */
   async whenSeen(
     incarnation: string | null,
@@ -69,7 +69,7 @@ export class LogProgress {
     const log = this.#logs.find(incarnation);
     const { [incarnation ?? CATALOGUE]: position = 0 } = positions;
     if (log === undefined || log.recordPosition >= position) return;
-    // Nobody waits for the position any more when everything has come that the log has.
+    // Once everything in the log is applied, waiting for the position must end.
     const ended = new AbortController();
     const waiting = AbortSignal.any([signal, ended.signal]);
     try {
@@ -80,7 +80,7 @@ export class LogProgress {
     }
   }
 
-  /** The same for everything that the client has seen. */
+  /** Like `whenSeen`, for all positions. */
   async whenAllSeen(
     positions: Readonly<Record<string, number>>,
     signal: AbortSignal,
@@ -89,7 +89,7 @@ export class LogProgress {
     await Promise.all(logs.map((log) => this.whenSeen(log, positions, signal)));
   }
 
-  /** Resolves also when this node gives the log up meanwhile: what is asked of it, it then asks a node that has the log. */
+  /** Resolves also when this node drops the log meanwhile, after which it asks a node that holds the collection. */
   async #unlessGone(incarnation: string | null, waiting: Promise<void>): Promise<void> {
     const log = this.#logs.find(incarnation);
     try {

@@ -1,6 +1,6 @@
-// The logs of a node: that of the catalogue, and those of the collections that it holds, creates or brings in. Each is
-// opened once, and read through its archive where it is damaged. What the node commits is remembered for a while, for
-// the replies to forwarded writes.
+// The logs of a node: that of the catalogue, and those of the collections that it holds, creates or loads. Each is opened
+// once, and read through its archive where it is damaged. Recent commits of the node are remembered for the replies to
+// forwarded writes.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
@@ -11,22 +11,22 @@ import type { Blobs } from '../blobs/blobs.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { CATALOGUE } from '../logs/store-keys.js';
 import type { SharedService } from '../service/shared-service.js';
-import { namedAfter, type StoreLayout } from '../snapshots/log-state.js';
+import { nameReplyLogs, type StoreLayout } from '../snapshots/log-state.js';
 import { ReplicatedLog } from './replicated-log.js';
 
-/** Commits that are remembered for the replies to forwarded writes: more than are made during one. */
-const WRITTEN_MAX = 1_000;
+/** Remembered commits: more than are made during one forwarded write. */
+const COMMITS_MAX = 1_000;
 
 export interface NodeLogsOptions {
   readonly service: SharedService;
   readonly store: Store;
   readonly blobs: Blobs;
   readonly layout: StoreLayout;
-  /** Told what this node publishes. */
+  /** Remembers what this node publishes. */
   readonly archiver: Archiver;
   /** The process, as it appears in records of epochs. */
   readonly owner: string;
-  /** What follows is as in ReplicatedLogOptions, with the name of the log. */
+  /** The following members are those of ReplicatedLogOptions, with the name of the log. */
   readonly apply: (
     name: string,
     operations: readonly StoreOperation[],
@@ -45,7 +45,7 @@ export class NodeLogs {
   /** By incarnation. */
   readonly #collections = new Map<string, ReplicatedLog>();
   /** The newest commits of this node, oldest first. */
-  readonly #written: { readonly name: string; readonly position: number; readonly atMs: number }[] =
+  readonly #commits: { readonly name: string; readonly position: number; readonly atMs: number }[] =
     [];
   #repairedRecordCount = 0;
 
@@ -58,7 +58,7 @@ export class NodeLogs {
     return [this.catalogue, ...this.#collections.values()];
   }
 
-  /** Those that this node owns. */
+  /** The logs that this node owns. */
   get owned(): ReplicatedLog[] {
     return this.all.filter(({ isWritable }) => isWritable);
   }
@@ -67,12 +67,12 @@ export class NodeLogs {
     return [...this.#collections.values()];
   }
 
-  /** Null stands for the log of the catalogue. Undefined for a collection whose log is not open. */
+  /** `incarnation`: null for the catalogue. Undefined for a collection whose log is not open. */
   find(incarnation: string | null): ReplicatedLog | undefined {
     return incarnation === null ? this.catalogue : this.#collections.get(incarnation);
   }
 
-  /** The log of a collection, which is opened if it is not. */
+  /** The log of a collection, opened if it is not yet. */
   open(incarnation: string): ReplicatedLog {
     const known = this.#collections.get(incarnation);
     if (known !== undefined) return known;
@@ -81,26 +81,26 @@ export class NodeLogs {
     return log;
   }
 
-  /** From now on the log of a collection is another one, if it is opened again. The caller closes this one. */
+  /** Forgets the log of a collection, which the caller closes. */
   remove(incarnation: string): ReplicatedLog | undefined {
     const log = this.#collections.get(incarnation);
     this.#collections.delete(incarnation);
     return log;
   }
 
-  /** The positions of the logs that this node has written to since a time. */
+  /** The last positions of this node's commits since a time (`performance.now`), by log. */
   writtenSince(startedAtMs: number): Readonly<Record<string, number>> {
-    const written = this.#written.filter(({ atMs }) => atMs >= startedAtMs);
-    return Object.fromEntries(written.map(({ name, position }) => [name, position]));
+    const commits = this.#commits.filter(({ atMs }) => atMs >= startedAtMs);
+    return Object.fromEntries(commits.map(({ name, position }) => [name, position]));
   }
 
-  /** Up to where this node has the logs of collections, as far as these are open. */
+  /** The applied positions of those of the collections whose logs are open. */
   positionsOf(incarnations: readonly string[]): Readonly<Record<string, number>> {
     const logs = incarnations.flatMap((incarnation) => this.#collections.get(incarnation) ?? []);
     return Object.fromEntries(logs.map((log) => [log.name, log.recordPosition]));
   }
 
-  /** Records that logs did not have, and that this node has read from the archive. */
+  /** Records missing in logs that this node has read from the archive. */
   get repairedRecordCount(): number {
     return this.#repairedRecordCount;
   }
@@ -121,19 +121,19 @@ export class NodeLogs {
       }),
       name,
       store,
-      // The catalogue is read from the store by those who change it.
+      // Changes of the catalogue read it from the store.
       mayRunAhead: name !== CATALOGUE,
       owner,
       apply: (operations) => apply(name, operations),
       load: (signal) => load(name, signal),
-      prepare: (operations) => namedAfter(layout, name, operations),
+      prepare: (operations) => nameReplyLogs(layout, name, operations),
       onOwner: (process) => onOwner(name, process),
       onStoreFailed,
       onBytes: (byteCount) => onBytes(name, byteCount),
       onCommitted: (position, operations) => {
         onCommitted(name, operations);
-        this.#written.push({ name, position, atMs: performance.now() });
-        if (this.#written.length > WRITTEN_MAX) this.#written.shift();
+        this.#commits.push({ name, position, atMs: performance.now() });
+        if (this.#commits.length > COMMITS_MAX) this.#commits.shift();
       },
       logger,
     });

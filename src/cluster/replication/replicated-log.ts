@@ -1,6 +1,6 @@
-// A log as one node uses it. The node either follows it, and stores and applies what others commit, or leads it, and
-// commits itself. Its store has the place in the log up to which it has everything, in the transaction of what is
-// there, so that a restart goes on from there. Memory may be one commit ahead of it: the log is what lasts.
+// A log as one node uses it. The node either owns it and commits to it, or follows it, and stores and applies what others
+// commit. The store records the applied position in the transaction of the operations, and a restart goes on from there.
+// Memory may be one commit ahead of the store, since the log is durable.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert, noLeaderError, SagittaError } from '../../common/errors.js';
@@ -27,18 +27,18 @@ import {
 } from '../logs/collection-log.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 
-/** Until more is read, what was read is applied. */
+/** Bytes read ahead before they are applied. */
 const UNAPPLIED_BYTES_MAX = 64 * 1024 * 1024;
-/** Between attempts to read a log that does not answer, or whose records could not be stored. */
+/** The pause after a log did not answer, or its records could not be stored. */
 const RETRY_MS = 500;
-/** The only shard so far. */
+/** All operations go to one shard so far. */
 const SHARD = 0;
-/** The summary of the commit by which the owner of a log lets another process take over. */
+/** The summary of the commit with which an owner releases a log. */
 const RELEASED = Buffer.from('released');
 
 export interface ReplicatedLogOptions {
   readonly log: CollectionLog;
-  /** Names the log, also in the store. */
+  /** The name of the log, also in the store. */
   readonly name: string;
   readonly store: Store;
   /** Whether a commit may be applied, and acknowledged, before the store has it. */
@@ -47,25 +47,25 @@ export interface ReplicatedLogOptions {
   readonly owner: string;
   /**
    * Stores operations in one transaction and applies them. Resolves when they are applied, and `stored` when they are
-   * stored. Memory may have them already, if the store could not take them before.
+   * stored. They may be in memory already, after an attempt to store them failed.
    */
   readonly apply: (
     operations: readonly StoreOperation[],
   ) => Promise<{ readonly stored: Promise<void> }>;
   /**
-   * Makes the store have a place in the log that is farther, with what belongs there: called where it has none, or
-   * where the log no longer goes on from it.
+   * Brings the state of the log in the store to a later position: called for a store without an applied position, or
+   * with one from which the log no longer goes on.
    */
   readonly load: (signal: AbortSignal) => Promise<void>;
   /** Changes operations before this node commits them. */
   readonly prepare: (operations: readonly StoreOperation[]) => readonly StoreOperation[];
-  /** Told when a process has taken over, or with an empty text when the owner has released the log. */
+  /** Called when a process has taken over, or with an empty text when the owner has released the log. */
   readonly onOwner: (owner: string) => void;
-  /** Told after each commit of this node. */
+  /** Called after each commit of this node. */
   readonly onCommitted: (position: number, operations: readonly StoreOperation[]) => void;
-  /** Told whenever the store could not take what the log has. */
+  /** Called when the store could not store what is in the log. */
   readonly onStoreFailed: () => void;
-  /** Told what this node has committed or applied. */
+  /** Called with the bytes that this node has committed or applied. */
   readonly onBytes: (byteCount: number) => void;
   readonly logger: Logger;
 }
@@ -74,30 +74,30 @@ export class ReplicatedLog implements CommitLog {
   readonly name: string;
   readonly #options: ReplicatedLogOptions;
   readonly #closing = new AbortController();
-  readonly #applied: Milestones;
-  /** Up to where everything is applied. */
-  #place: AppliedPosition;
-  /** Up to where the store has everything; from here on the log is read. */
+  readonly #milestones: Milestones;
+  /** The position up to which everything is applied in memory. */
+  #applied: AppliedPosition;
+  /** The position up to which everything is stored, from which the log is read. */
   #stored: AppliedPosition;
-  /** Everything up to here is applied: a record, or a barrier after it. */
+  /** The highest applied record, or a barrier after it. */
   #appliedPosition: number;
-  /** Of the last record that was ever applied. */
+  /** The highest record that was ever applied. */
   #recordPosition: number;
-  /** What is being stored, or could not be. One at a time: the store must not have a record without those before it. */
+  /** The commit being stored, or one that failed. One at a time: a store must not contain a record without those before. */
   #storing: Promise<void> | null = null;
   /** Null while the log is followed. */
   #writer: LogWriter | null = null;
   #following: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
-  /** Whether the log is followed whenever it is not led. */
+  /** Whether the log is followed while this node does not own it. */
   #mayFollow = false;
-  /** Whether it is read to take it over, or to catch up. */
+  /** Whether the log is being read to take it over or to catch up. */
   #isReading = false;
   /** Aborted when this node takes over. */
   #becameWriter = new AbortController();
-  /** The next check of being current, which has not begun. */
+  /** The next check for being current, which has not begun. */
   #nextCheck: Promise<void> | null = null;
   #lastCheck: Promise<void> = Promise.resolve();
-  /** The commit or change of role that was asked for last; each waits for the one before. */
+  /** The last commit or change of role; each waits for the one before. */
   #last: Promise<unknown> = Promise.resolve();
   #failure: Error | null = null;
 
@@ -105,34 +105,34 @@ export class ReplicatedLog implements CommitLog {
   constructor(options: ReplicatedLogOptions) {
     this.#options = options;
     this.name = options.name;
-    this.#place = readAppliedPosition(options.store, options.name);
-    this.#stored = this.#place;
-    this.#appliedPosition = this.#place.position;
-    this.#recordPosition = this.#place.position;
-    this.#applied = new Milestones(this.#appliedPosition);
+    this.#applied = readAppliedPosition(options.store, options.name);
+    this.#stored = this.#applied;
+    this.#appliedPosition = this.#applied.position;
+    this.#recordPosition = this.#applied.position;
+    this.#milestones = new Milestones(this.#appliedPosition);
   }
 
   get isWritable(): boolean {
     return this.#writer !== null;
   }
 
-  /** The process that took over last and has not released the log, as far as this node has read; empty for none. */
+  /** The process that took over last and has not released the log, as far as this node has read it; empty for none. */
   get owner(): string {
-    return this.#place.owner;
+    return this.#applied.owner;
   }
 
-  /** Of the last record that the store has. */
+  /** The position of the last stored record. */
   get position(): number {
     return this.#stored.position;
   }
 
-  /** To the last record that the store has. */
+  /** The last stored record. */
   get link(): LogLink {
     const { position, digest, epoch } = this.#stored;
     return { position, digest, epoch };
   }
 
-  /** Of the last record that is applied. Barriers after it do not count: only followers read them. */
+  /** The position of the last applied record. Barriers after it do not count, since only followers read them. */
   get recordPosition(): number {
     return this.#recordPosition;
   }
@@ -145,16 +145,18 @@ export class ReplicatedLog implements CommitLog {
   whenStored(): Promise<void> | undefined {
     if (this.#storing !== null) return this.#storing;
     const isBehind = this.#stored.position < this.#recordPosition;
-    return isBehind ? Promise.reject(notStored(new Error('it is read again'))) : undefined;
+    return isBehind
+      ? Promise.reject(notStored(new Error('it is being read again from the log')))
+      : undefined;
   }
 
   async commit(operations: readonly StoreOperation[]): Promise<void> {
-    // It does not wait for a take-over under way, which waits for what writers have to do before.
+    // Does not wait for a take-over, which may itself wait for writers.
     if (this.#writer === null) throw noLeaderError();
     await this.#inOrder(() => this.#commit(operations));
   }
 
-  /** The same unless the epoch has ended since: another node may have owned the log in between. */
+  /** Like `commit`, but throws `no_leader` if another node may have owned the log since the epoch began. */
   async commitInEpoch(operations: readonly StoreOperation[], epoch: number): Promise<void> {
     await this.#inOrder(() => {
       if (this.#writer?.epoch !== epoch) throw noLeaderError();
@@ -162,11 +164,11 @@ export class ReplicatedLog implements CommitLog {
     });
   }
 
-  /** Stores and applies what was committed before the call. Not while the log is followed. */
+  /** Stores and applies what was committed before the call. Must not be called while the log is followed. */
   catchUp(signal: AbortSignal): Promise<void> {
     return this.#inOrder(async () => {
       assert(this.#following === null, `${this.name} is not followed`);
-      // Whoever leads has everything.
+      // The owner has everything.
       if (this.#writer !== null) return;
       await this.#whileReading(async () => {
         await this.#endStoring();
@@ -178,7 +180,7 @@ export class ReplicatedLog implements CommitLog {
   async #readToEnd(signal: AbortSignal): Promise<void> {
     const records: LogRecord[] = [];
     let byteCount = 0;
-    for await (const record of this.#options.log.readToEnd(this.#place, { signal })) {
+    for await (const record of this.#options.log.readToEnd(this.#applied, { signal })) {
       records.push(record);
       byteCount += byteCountOf(record);
       if (byteCount < UNAPPLIED_BYTES_MAX) continue;
@@ -188,7 +190,7 @@ export class ReplicatedLog implements CommitLog {
     await this.#applyAndStore(records);
   }
 
-  /** Reads, and where the log has been cut beyond the place, begins again with another one. */
+  /** Reads. If the log was trimmed beyond the stored position, loads a later state and reads again. */
   async #whileLoaded(signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     const { store, load, logger } = this.#options;
     if (findAppliedPosition(store, this.name) === undefined) await this.#load(load, signal);
@@ -213,7 +215,7 @@ export class ReplicatedLog implements CommitLog {
     this.#advance(this.#stored);
   }
 
-  /** From now on, what others commit is stored and applied, whenever this node does not lead. */
+  /** From now on, the commits of others are stored and applied while this node does not own the log. */
   follow(): void {
     this.#mayFollow = true;
     this.#followUnlessLeading();
@@ -227,10 +229,10 @@ export class ReplicatedLog implements CommitLog {
   }
 
   /**
-   * Takes over: when it resolves, this node has everything, and is the one that commits. `whenOwned` is waited for
-   * in between; its signal is aborted when the log is closed, since it may wait for what closes it. `check` may throw for
-   * what others have written, before any of it is stored. Resolves with the process that owned the log before; empty for
-   * none.
+   * Takes over: when it resolves, this node has applied everything and is the only one that can commit. `check` may
+   * reject the records of others before they are stored. `whenOwned` is awaited before the first commit; its signal is
+   * aborted when the log is closed, since it may wait for the code that closes it. Resolves with the process that owned
+   * the log before; empty for none.
    */
   lead(
     signal: AbortSignal,
@@ -254,18 +256,18 @@ export class ReplicatedLog implements CommitLog {
           const records: LogRecord[] = [];
           const { log, owner } = this.#options;
           const onRecord = (record: LogRecord) => records.push(record);
-          const from = { owner, after: this.#place, onRecord, signal: ended };
+          const from = { owner, after: this.#applied, onRecord, signal: ended };
           writer = await log.takeOver(from).catch((error: unknown) => {
             const isKnown = error instanceof SagittaError || error instanceof LogTrimmedError;
-            // Otherwise the servers that have the log did not answer.
+            // Otherwise the servers of the log did not answer.
             throw isKnown || ended.aborted ? error : noLeaderError(error);
           });
           check(records);
-          previousOwner = ownerBefore(writer.epoch, records, this.#place.owner);
+          previousOwner = ownerBefore(writer.epoch, records, this.#applied.owner);
           try {
             await this.#applyAndStore(records);
           } catch (error) {
-            // Others take it for the owner, and may be able to apply the records.
+            // Other nodes take this one for the owner, and may be able to apply the records.
             await this.#giveUp(writer).catch(() => {});
             throw error;
           }
@@ -281,7 +283,7 @@ export class ReplicatedLog implements CommitLog {
     });
   }
 
-  /** Ends the commit under way, if any, and lets another process take over at once. */
+  /** Finishes a running commit, and lets another process take over immediately. */
   release(): Promise<void> {
     return this.#inOrder(async () => {
       const writer = this.#writer;
@@ -292,13 +294,13 @@ export class ReplicatedLog implements CommitLog {
         if (outcome.kind === 'committed') await this.#store([], { ...outcome.link, owner: '' });
         await this.#storing;
       } finally {
-        // Without the record the others take over when this process is silent or leaving.
+        // Without the record, others take over once this process is silent or leaving.
         this.#stopLeading();
       }
     });
   }
 
-  /** Ends the commit under way, if any, and follows. */
+  /** Finishes a running commit, and follows the log. */
   stepDown(): Promise<void> {
     return this.#inOrder(async () => this.#stopLeading());
   }
@@ -307,12 +309,12 @@ export class ReplicatedLog implements CommitLog {
    * Resolves when everything up to a position is applied here. Rejects with the reason of the signal.
    */
   whenApplied(position: number, signal: AbortSignal): Promise<void> {
-    return this.#applied.wait(position, signal);
+    return this.#milestones.wait(position, signal);
   }
 
   /** Resolves when everything that was committed before the call is applied here. */
   async whenCurrent(signal: AbortSignal): Promise<void> {
-    // Whoever asks while one check is under way shares the next one.
+    // Callers during a check share the next one.
     this.#nextCheck ??= this.#lastCheck.then(() => {
       const check = this.#check();
       this.#lastCheck = check.catch(() => {});
@@ -323,13 +325,13 @@ export class ReplicatedLog implements CommitLog {
     await unlessAborted(this.#nextCheck, signal);
   }
 
-  /** Tries until the log answers: whoever waits has a deadline, before which JetStream may elect another leader. */
+  /** Retries until the log answers: callers have a deadline, and JetStream may elect another leader before that. */
   async #check(): Promise<void> {
     const closing = this.#closing.signal;
     for (;;) {
       const became = this.#becameWriter.signal;
       try {
-        // Whoever leads does not read barriers, but nobody else has committed anything if it still can.
+        // The owner does not read barriers. If it can commit, no other process has committed anything.
         if (this.#writer !== null) return await this.commit([]);
         const position = await this.#options.log.barrier();
         return await this.whenApplied(position, AbortSignal.any([became, closing]));
@@ -340,17 +342,17 @@ export class ReplicatedLog implements CommitLog {
     }
   }
 
-  /** Of the last take-over that this node knows of. */
+  /** The epoch of the last take-over that this node knows of. */
   get epoch(): number {
-    return this.#place.epoch;
+    return this.#applied.epoch;
   }
 
-  /** Removes the records before one that the log keeps. */
+  /** Removes the records before a position, which must be that of a record. */
   trimBefore(position: number): Promise<void> {
     return this.#options.log.trimBefore(position);
   }
 
-  /** Stops. Nothing can be committed or followed afterwards. */
+  /** Ends commits and following for good. */
   async close(): Promise<void> {
     this.#closing.abort(stopping());
     await this.#stopFollowing();
@@ -359,7 +361,7 @@ export class ReplicatedLog implements CommitLog {
     this.#writer = null;
   }
 
-  /** Stops, and removes the place from the store: the log is gone. */
+  /** Closes the log and removes its applied position from the store. */
   async forget(): Promise<void> {
     await this.close();
     await this.#options.store.commit([{ kind: 'remove', key: appliedPositionKey(this.name) }]);
@@ -373,24 +375,21 @@ export class ReplicatedLog implements CommitLog {
     const commit = commitOf(operations);
     let outcome = await writer.append(commit);
     if (outcome.kind === 'unknown') {
-      logger.warn(
-        { log: this.name, err: outcome.cause },
-        'the outcome of a commit is not known yet',
-      );
+      logger.warn({ log: this.name, err: outcome.cause }, 'the outcome of a commit is unknown');
       outcome = await this.#settle(writer);
       logger.info({ log: this.name, outcome: outcome.kind }, 'the outcome of the commit is known');
     }
     switch (outcome.kind) {
       case 'committed': {
-        const place = { ...outcome.link, owner: this.#place.owner };
+        const applied = { ...outcome.link, owner: this.#applied.owner };
         try {
-          await this.#store(operations, place);
+          await this.#store(operations, applied);
         } catch (error) {
           await this.#giveUp(writer);
           throw notStored(error as Error);
         }
-        this.#options.onCommitted(place.position, operations);
-        this.#options.onBytes(byteCountOf({ kind: 'commit', link: place, commit }));
+        this.#options.onCommitted(applied.position, operations);
+        this.#options.onBytes(byteCountOf({ kind: 'commit', link: applied, commit }));
         return;
       }
       case 'absent':
@@ -409,19 +408,19 @@ export class ReplicatedLog implements CommitLog {
     }
   }
 
-  /** What was committed here. When it resolves it is being stored, or, if memory may not run ahead, it is. */
-  async #store(operations: readonly StoreOperation[], place: AppliedPosition): Promise<void> {
+  /** Stores a commit of this node. Resolves when that has begun, or if memory may not run ahead, when it is done. */
+  async #store(operations: readonly StoreOperation[], applied: AppliedPosition): Promise<void> {
     await this.#storing;
     const { store, mayRunAhead } = this.#options;
-    const stored = store.commit([...operations, appliedPositionOperation(this.name, place)]);
-    this.#startStoring(this.#watch(stored), place);
+    const stored = store.commit([...operations, appliedPositionOperation(this.name, applied)]);
+    this.#startStoring(this.#watch(stored), applied);
     if (!mayRunAhead) await this.#storing;
-    this.#advance(place);
+    this.#advance(applied);
   }
 
-  #startStoring(stored: Promise<void>, place: AppliedPosition): void {
+  #startStoring(stored: Promise<void>, applied: AppliedPosition): void {
     const storing = stored.then(() => {
-      this.#stored = place;
+      this.#stored = applied;
       if (this.#storing === storing) this.#storing = null;
     });
     this.#storing = storing;
@@ -440,36 +439,36 @@ export class ReplicatedLog implements CommitLog {
     return stored;
   }
 
-  /** The log has what the store could not take: it is read again from there, and others may own the log meanwhile. */
+  /** Releases a log whose commits the store could not store. They are read again, and others may own the log meanwhile. */
   async #giveUp(writer: LogWriter): Promise<void> {
     this.#writer = null;
-    // Where it is not accepted, this node takes over again.
+    // If the release is not accepted, this node takes over again.
     await writer.append(commitOf([], RELEASED));
     this.#stopLeading();
   }
 
-  /** Called before the log is read from where the store has it, and nothing else is stored. */
+  /** Waits until nothing is being stored, so that the log can be read from the stored position. */
   async #endStoring(): Promise<void> {
     await this.#storing?.catch(() => {});
     this.#storing = null;
-    this.#place = this.#stored;
+    this.#applied = this.#stored;
   }
 
   async #settle(writer: LogWriter): ReturnType<LogWriter['settle']> {
     try {
       return await writer.settle(this.#closing.signal);
     } catch (error) {
-      // It stops, or the log is damaged. Whether the commit is there, this process can no longer find out.
+      // The node is closing or the log is damaged, so this process can no longer find out.
       this.#stopLeading();
       throw new MaybeCommittedError(
         'outcome_unknown',
-        'Whether the write took effect is not known: this node stopped before it could find out. Send it again with its idempotency key, or read what it was to write.',
+        'Whether the write took effect is not known: this node stopped before it could find out. Send it again with its idempotency key, or read what it should have written.',
         { cause: error },
       );
     }
   }
 
-  /** The log is not followed meanwhile. */
+  /** Runs `read` while the log is not followed. */
   async #whileReading(read: () => Promise<void>): Promise<void> {
     this.#isReading = true;
     try {
@@ -504,7 +503,7 @@ export class ReplicatedLog implements CommitLog {
     }
   }
 
-  /** Reads until the signal is aborted, and applies what was read while the next is on its way. */
+  /** Reads until the signal is aborted, and applies records while the next ones are read. */
   async #followOnce(end: AbortSignal): Promise<void> {
     await this.#endStoring();
     const failed = new AbortController();
@@ -527,8 +526,8 @@ export class ReplicatedLog implements CommitLog {
       }
     };
     try {
-      for await (const record of this.#options.log.read(this.#place, { signal })) {
-        // What comes after a record that failed is not applied without it, even if it was on its way.
+      for await (const record of this.#options.log.read(this.#applied, { signal })) {
+        // Records after a failed one must not be applied without it.
         if (failed.signal.aborted) break;
         this.#recovered();
         unapplied.push(record);
@@ -537,24 +536,24 @@ export class ReplicatedLog implements CommitLog {
         if (byteCount >= UNAPPLIED_BYTES_MAX) await applying;
       }
     } finally {
-      // Whoever reads on does so after what was read.
+      // The next read starts after the records that were applied.
       await applying;
     }
     if (failed.signal.aborted) throw failed.signal.reason;
   }
 
-  /** Stores and applies records, with the place after them, in one transaction. They can be read before they are stored. */
+  /** Stores records with the position after them in one transaction, and applies them, possibly before they are stored. */
   async #applyAndStore(records: readonly LogRecord[]): Promise<void> {
-    let place = this.#place;
+    let applied = this.#applied;
     let barrier = 0;
     const operations: StoreOperation[] = [];
     for (const record of records) {
       if (record.kind === 'barrier') {
         barrier = record.position;
       } else if (record.kind === 'epoch') {
-        place = { ...record.link, owner: record.owner };
+        applied = { ...record.link, owner: record.owner };
       } else {
-        place = { ...record.link, owner: isRelease(record) ? '' : place.owner };
+        applied = { ...record.link, owner: isRelease(record) ? '' : applied.owner };
         const where = `Position ${record.link.position} of ${this.name}`;
         for (const { bytes } of record.commit.fragments) {
           operations.push(...decodeOperations(bytes, where));
@@ -562,29 +561,29 @@ export class ReplicatedLog implements CommitLog {
       }
     }
     const { store, apply, onBytes } = this.#options;
-    const placing = appliedPositionOperation(this.name, place);
+    const positionOperation = appliedPositionOperation(this.name, applied);
     if (operations.length > 0) {
-      const applying = apply([...operations, placing]);
+      const applying = apply([...operations, positionOperation]);
       this.#startStoring(
         applying.then(({ stored }) => this.#watch(stored)),
-        place,
+        applied,
       );
       await applying;
-    } else if (place !== this.#place) {
-      this.#startStoring(this.#watch(store.commit([placing])), place);
+    } else if (applied !== this.#applied) {
+      this.#startStoring(this.#watch(store.commit([positionOperation])), applied);
     }
-    this.#advance(place, barrier);
+    this.#advance(applied, barrier);
     onBytes(records.reduce((sum, record) => sum + byteCountOf(record), 0));
     await this.#storing;
   }
 
-  #advance(place: AppliedPosition, barrier = 0): void {
-    const { owner } = this.#place;
-    this.#place = place;
-    this.#recordPosition = Math.max(this.#recordPosition, place.position);
-    this.#appliedPosition = Math.max(this.#appliedPosition, place.position, barrier);
-    if (place.owner !== owner) this.#options.onOwner(place.owner);
-    this.#applied.reach(this.#appliedPosition);
+  #advance(applied: AppliedPosition, barrier = 0): void {
+    const { owner } = this.#applied;
+    this.#applied = applied;
+    this.#recordPosition = Math.max(this.#recordPosition, applied.position);
+    this.#appliedPosition = Math.max(this.#appliedPosition, applied.position, barrier);
+    if (applied.owner !== owner) this.#options.onOwner(applied.owner);
+    this.#milestones.reach(this.#appliedPosition);
   }
 
   #report(error: Error): void {
@@ -595,7 +594,7 @@ export class ReplicatedLog implements CommitLog {
     const isLasting = error instanceof LogTrimmedError || error instanceof SagittaError;
     const details = { log: this.name, err: error };
     if (isLasting) logger.error(details, 'the log cannot be followed');
-    else logger.warn(details, 'the log cannot be followed at the moment; it is tried again');
+    else logger.warn(details, 'the log cannot be followed at the moment; the next attempt follows');
   }
 
   #recovered(): void {
@@ -615,7 +614,7 @@ function isRelease(record: LogRecord): boolean {
   return record.kind === 'commit' && RELEASED.equals(record.commit.summary);
 }
 
-/** Of the records before an epoch: who owned the log then. */
+/** The owner of a log before an epoch, from the records before it; `first` before all of them. */
 function ownerBefore(epoch: number, records: readonly LogRecord[], first: string): string {
   let owner = first;
   for (const record of records) {
@@ -641,7 +640,7 @@ function commitOf(operations: readonly StoreOperation[], summary = new Uint8Arra
 function notStored(cause: Error): MaybeCommittedError {
   return new MaybeCommittedError(
     'outcome_unknown',
-    `The write took effect, but the node that writes could not store it: ${cause.message}`,
+    `The write took effect, but the node that owns the log could not store it: ${cause.message}`,
     { cause },
   );
 }

@@ -1,5 +1,5 @@
-// What a store has of one log, as operations that write it to another store: entries, records and, last, the place in
-// the log. Replies under idempotency keys come through all logs; each names the one that has it.
+// The state of one log in a store, as operations that write it to another store: entries, records and, last, the applied
+// position. Replies under idempotency keys come through all logs; each names the log that contains it.
 
 import type { StateReader, Store, StoreKey, StoreOperation } from '../../storage/store.js';
 import {
@@ -16,31 +16,31 @@ import {
   SNAPSHOTS,
 } from '../logs/store-keys.js';
 
-/** Bytes of values and records in one piece of a state. */
-const PIECE_BYTES = 16 * 1024 * 1024;
+/** Bytes of values and records in one batch of operations. */
+const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** A blob, and a text that is another one for other bytes under the name. */
+/** A blob, with a text that changes with its bytes. */
 interface NamedBlob {
   readonly name: string;
   readonly version: string;
 }
 
-/** Where a store has what was committed to which log. */
+/** Where a store keeps the operations that were committed to each log. */
 export interface StoreLayout {
   /** Prefixes of the entries of the catalogue. */
   readonly catalogue: readonly StoreKey[];
-  /** An entry of the catalogue that tells one service, or cluster, from another one. */
+  /** An entry of the catalogue that is different for each service or cluster. */
   readonly secret: StoreKey;
   collection(incarnation: string): {
     readonly prefixes: readonly StoreKey[];
     readonly log: string;
     readonly blobPrefix: string;
-    /** Present where the store has no rows of it. */
+    /** An entry that marks a store without rows of the collection. */
     readonly absence: StoreKey;
   };
   /** The blobs that the entries of a collection name. */
   blobsOf(reader: Pick<StateReader, 'get'>, incarnation: string): readonly NamedBlob[];
-  /** Replies: an entry under `prefix`, whose value is the name of the log, and the one that belongs to it. */
+  /** A reply is an entry under `prefix` with the name of its log, and the entry that `entryOf` returns for it. */
   readonly replies: { readonly prefix: StoreKey; entryOf(key: StoreKey): StoreKey };
 }
 
@@ -50,8 +50,8 @@ function prefixesOf(layout: StoreLayout, log: string): readonly StoreKey[] {
   return [...layout.catalogue, DRAINED_NODES, PLACEMENTS, FOUNDING, FOUNDED, snapshot];
 }
 
-/** With the name of the log where replies have it, when they are committed to it. */
-export function namedAfter(
+/** Writes the name of the log into the replies that are committed to it. */
+export function nameReplyLogs(
   layout: StoreLayout,
   log: string,
   operations: readonly StoreOperation[],
@@ -69,7 +69,7 @@ export function namedAfter(
 
 type Keyed = Pick<StoreOperation, 'kind'> & { readonly key?: StoreKey };
 
-/** All that the reader has of a log, but blobs. */
+/** Everything that the reader holds of a log, except blobs. */
 export function* stateOf(
   reader: Pick<StateReader, 'get' | 'list' | 'readLog'>,
   layout: StoreLayout,
@@ -90,32 +90,32 @@ export function* stateOf(
       yield { kind: 'append', log: stored, sequence, record };
     }
   }
-  const place = findAppliedPosition(reader, log);
-  if (place !== undefined) yield appliedPositionOperation(log, place);
+  const position = findAppliedPosition(reader, log);
+  if (position !== undefined) yield appliedPositionOperation(log, position);
 }
 
 /** The operations in pieces, each of which is in memory, and is one commit of whoever loads it. */
-export function* piecesOf(operations: Iterable<StoreOperation>): Iterable<StoreOperation[]> {
-  let piece: StoreOperation[] = [];
+export function* batchesOf(operations: Iterable<StoreOperation>): Iterable<StoreOperation[]> {
+  let batch: StoreOperation[] = [];
   let byteCount = 0;
   for (const operation of operations) {
-    piece.push(operation);
-    byteCount += bytesIn(operation);
-    if (byteCount < PIECE_BYTES) continue;
-    yield piece;
-    piece = [];
+    batch.push(operation);
+    byteCount += payloadBytes(operation);
+    if (byteCount < BATCH_BYTES) continue;
+    yield batch;
+    batch = [];
     byteCount = 0;
   }
-  yield piece;
+  yield batch;
 }
 
-/** Of the value or the record that an operation writes. */
-export function bytesIn(operation: StoreOperation): number {
+/** The bytes of the value or record that an operation writes. */
+export function payloadBytes(operation: StoreOperation): number {
   if (operation.kind === 'put') return operation.value.byteLength;
   return operation.kind === 'append' ? operation.record.byteLength : 0;
 }
 
-/** The keys under `replies.prefix`. Those without a name were made before there was a cluster. */
+/** The keys of a log's replies under `replies.prefix`. Replies from before the cluster name no log and are the catalogue's. */
 function* repliesOf(
   reader: Pick<StateReader, 'list'>,
   layout: StoreLayout,
@@ -126,7 +126,7 @@ function* repliesOf(
   }
 }
 
-/** Removes what the store has of a collection, its place in the log first. */
+/** Removes the state of a collection from the store, beginning with the transaction that removes its applied position. */
 export async function removeState(
   store: Store,
   layout: StoreLayout,
@@ -143,7 +143,7 @@ export async function removeState(
       { kind: 'remove', key },
       { kind: 'remove', key: layout.replies.entryOf(key) },
     ]),
-    // With the place, without which a later attempt does not look for it.
+    // In the same transaction as the position, without which a later attempt would not look for the log.
     { kind: 'dropLog', log },
   ]);
   await store.eraseLog(log);

@@ -1,19 +1,20 @@
-// The backups of the nodes of a cluster, where collections are on some of them only, as one state: the catalogue of the
-// backup that has come furthest in its log, and of each collection the rows of the one that has come furthest in its.
+// Merges the backups of the nodes of a cluster, each of which may hold only some of the collections: the catalogue comes
+// from the backup that is furthest in its log, and each collection from the backup that is furthest in that of the
+// collection.
 
 import { SagittaError } from '../../common/errors.js';
 import type { StateReader, Store } from '../../storage/store.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { findAppliedPosition } from '../logs/applied-position.js';
 import { CATALOGUE, FOUNDED } from '../logs/store-keys.js';
-import { bytesIn, piecesOf, removeState, type StoreLayout, stateOf } from './log-state.js';
+import { batchesOf, payloadBytes, removeState, type StoreLayout, stateOf } from './log-state.js';
 
 export interface Completion {
-  /** What was taken from other backups than that of the catalogue. */
+  /** Collections from other backups than that of the catalogue. */
   readonly added: readonly { readonly incarnation: string; readonly backup: string }[];
   /** Collections whose rows are in none of the backups. */
   readonly missing: readonly string[];
-  /** Of what was added. */
+  /** The bytes that were added. */
   readonly byteLength: number;
 }
 
@@ -27,25 +28,27 @@ export function newestCatalogue(
   const [first] = backups;
   const identity = identityOf(first!).join();
   const positions = backups.map((backup) => {
-    const place = findAppliedPosition(backup, CATALOGUE);
-    if (place === undefined) {
+    const position = findAppliedPosition(backup, CATALOGUE);
+    if (position === undefined) {
       throw new SagittaError(
         'configuration_invalid',
-        `${backup.directory} is not a backup of a node of a cluster. Restore it alone.`,
+        `Expected backups of nodes of a cluster; found ${backup.directory}, which is not one. Restore it alone.`,
       );
     }
     if (identityOf(backup).join() !== identity) {
       throw new SagittaError(
         'configuration_invalid',
-        `${backup.directory} and ${first!.directory} are not backups of nodes of one cluster: each service has other secrets, and a cluster that began with data is another one. Restore them into a data directory each.`,
+        `Expected backups of nodes of one cluster; found ${backup.directory} and ${first!.directory}, which are from different ones. Restore each of them into a data directory of its own.`,
       );
     }
-    return place.position;
+    return position.position;
   });
   return positions.indexOf(Math.max(...positions));
 }
 
-/** Brings into a store, which has the newest catalogue, what other backups have more of. Throws `data_corrupt`. */
+/**
+ * Adds to a store with the newest catalogue the collections of which other backups hold more. Throws `data_corrupt`.
+ */
 export async function completeFrom(
   store: Store,
   backups: readonly StoreInspection[],
@@ -66,7 +69,7 @@ export async function completeFrom(
       best = backup;
     }
     if (best !== null) {
-      byteLength += await bringIn(store, best, layout, incarnation);
+      byteLength += await copyCollection(store, best, layout, incarnation);
       added.push({ incarnation, backup: best.directory });
     } else if (own === null) {
       missing.push(incarnation);
@@ -75,7 +78,7 @@ export async function completeFrom(
   return { added, missing, byteLength };
 }
 
-/** Up to where it has the log of a collection; null where it does not have the collection. */
+/** The applied position in the log of a collection; null where the store does not hold the collection. */
 function positionOf(
   reader: Pick<StateReader, 'get'>,
   layout: StoreLayout,
@@ -86,8 +89,8 @@ function positionOf(
   return findAppliedPosition(reader, incarnation)?.position ?? null;
 }
 
-/** Returns the number of bytes. */
-async function bringIn(
+/** Replaces the state of a collection by that of a backup, and returns its bytes. */
+async function copyCollection(
   store: Store,
   backup: StoreInspection,
   layout: StoreLayout,
@@ -100,17 +103,17 @@ async function bringIn(
     await store.writeBlob(name, [bytes]);
     byteLength += bytes.length;
   }
-  for (const operations of piecesOf(stateOf(wholeState(backup), layout, incarnation))) {
+  for (const operations of batchesOf(stateOf(strictReader(backup), layout, incarnation))) {
     await store.commit(operations);
-    for (const operation of operations) byteLength += bytesIn(operation);
+    for (const operation of operations) byteLength += payloadBytes(operation);
   }
   const { absence } = layout.collection(incarnation);
   await store.commit([{ kind: 'remove', key: absence }]);
   return byteLength;
 }
 
-/** Its records, of which none may be damaged. */
-function wholeState(backup: StoreInspection): Pick<StateReader, 'get' | 'list' | 'readLog'> {
+/** A reader that throws `data_corrupt` at a damaged record. */
+function strictReader(backup: StoreInspection): Pick<StateReader, 'get' | 'list' | 'readLog'> {
   return {
     get: (key) => backup.get(key),
     list: (prefix) => backup.list(prefix),

@@ -1,6 +1,6 @@
-// Snapshots of one log as blobs: what a store has of the log at a place. An index, written last, names the blobs, some
-// of which an earlier snapshot may have uploaded. The name of a blob has its digest, and a part that is different for
-// each upload: what is to be removed is never what somebody else uploads again.
+// Snapshots of one log as blobs: the state of the log in a store at some position. An index, written last, names the
+// blobs, some of which an earlier snapshot may have uploaded. The name of a blob contains its digest and a text that is
+// unique to the upload, so one node never removes a blob that another one is uploading.
 
 import { hash, randomUUID } from 'node:crypto';
 import { assert } from '../../common/errors.js';
@@ -10,7 +10,7 @@ import { type BlobDigest, getIndex, getVerified } from '../blobs/verified-blobs.
 import { readAppliedPosition } from '../logs/applied-position.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-keys.js';
-import { piecesOf, type StoreLayout, stateOf } from './log-state.js';
+import { batchesOf, type StoreLayout, stateOf } from './log-state.js';
 import type { LogSnapshot } from './snapshot-record.js';
 
 interface SnapshotBlob extends BlobDigest {
@@ -18,14 +18,14 @@ interface SnapshotBlob extends BlobDigest {
 }
 
 interface StoredFile extends SnapshotBlob {
-  /** Of the blob in the store. */
+  /** The name of the blob in the store. */
   readonly name: string;
 }
 
 export interface SnapshotIndex {
   readonly formatVersion: 1;
   readonly log: string;
-  /** Operations that write the entries, the records and, in the last one, the place. */
+  /** Batches of operations that write the entries, the records and, last, the applied position. */
   readonly state: readonly SnapshotBlob[];
   readonly files: readonly StoredFile[];
 }
@@ -35,12 +35,12 @@ const FOLDER = 'snapshots/';
 const POSITION_DIGITS = 16;
 const NAME_PATTERN = /^(\d{16})-([A-Za-z0-9]+)\.json$/;
 
-/** The folder of blobs with the snapshots of a log. */
+/** The folder with the snapshots of a log. */
 export function snapshotFolder(log: string): string {
   return `${FOLDER}${log}`;
 }
 
-/** The logs of which there are snapshots. */
+/** The logs with blobs of snapshots. */
 export async function logsWithSnapshots(blobs: Blobs): Promise<string[]> {
   const logs = new Set<string>();
   for await (const name of blobs.list(FOLDER)) logs.add(name.split('/')[1]!);
@@ -50,9 +50,9 @@ export async function logsWithSnapshots(blobs: Blobs): Promise<string[]> {
 export interface UploadOptions {
   readonly store: Store;
   readonly layout: StoreLayout;
-  /** The snapshot whose blobs may be used again: what the log says stays. Null for none. */
+  /** A snapshot that stays, whose blobs the new one may share; null for none. */
   readonly base: string | null;
-  /** Part of the name, and of those of new blobs. */
+  /** Ends the names of the snapshot and of new blobs; random by default. */
   readonly unique?: string;
   /** Throws when the upload is to stop. */
   readonly check: () => void;
@@ -61,7 +61,7 @@ export interface UploadOptions {
 export class SnapshotFiles {
   readonly #blobs: Blobs;
   readonly #log: string;
-  /** Of files in the store, by name and version. */
+  /** Digests of files in the store, by name and version. */
   #digests = new Map<string, BlobDigest>();
 
   constructor(blobs: Blobs, log: string) {
@@ -69,7 +69,7 @@ export class SnapshotFiles {
     this.#log = log;
   }
 
-  /** Uploads what the store has of the log at a moment after the call. Blobs of one that fails are removed. */
+  /** Uploads the state of the log in the store at some moment after the call. Removes the new blobs when that fails. */
   async upload(options: UploadOptions): Promise<LogSnapshot> {
     const { store, base, check } = options;
     const unique = options.unique ?? randomUUID().slice(0, 8);
@@ -92,20 +92,20 @@ export class SnapshotFiles {
       return { blob: name, byteCount, digest };
     };
     try {
-      return await store.withSnapshot(async (snapshot) => {
-        const { position } = readAppliedPosition(snapshot, this.#log);
+      return await store.withSnapshot(async (reader) => {
+        const { position } = readAppliedPosition(reader, this.#log);
         const state: SnapshotBlob[] = [];
-        for (const piece of piecesOf(stateOf(snapshot, options.layout, this.#log))) {
-          const bytes = encodeOperations(piece);
+        for (const batch of batchesOf(stateOf(reader, options.layout, this.#log))) {
+          const bytes = encodeOperations(batch);
           state.push(await put(digestOf(bytes), async () => bytes));
         }
-        const files = this.#log === CATALOGUE ? [] : options.layout.blobsOf(snapshot, this.#log);
-        snapshot.endEntries();
+        const files = this.#log === CATALOGUE ? [] : options.layout.blobsOf(reader, this.#log);
+        reader.endEntries();
         const stored: StoredFile[] = [];
         const digests = new Map<string, BlobDigest>();
         for (const { name, version } of files) {
           const key = `${name} ${version}`;
-          const read = () => readFile(snapshot, name);
+          const read = () => readFile(reader, name);
           const bytes = this.#digests.has(key) ? null : await read();
           const digest = this.#digests.get(key) ?? digestOf(bytes!);
           digests.set(key, digest);
@@ -115,19 +115,19 @@ export class SnapshotFiles {
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;
         const made: SnapshotIndex = { formatVersion: 1, log: this.#log, state, files: stored };
         check();
-        // It may be there although this fails.
+        // The index may exist although this fails, so its blobs must stay.
         uploaded.length = 0;
         await this.#blobs.put(this.#indexOf(name), [Buffer.from(JSON.stringify(made))]);
         return { name, position };
       });
     } catch (error) {
-      // No index names them, and nobody else uploads under these names.
+      // No index names these blobs, and no other upload uses their names.
       for (const name of uploaded) await this.#blobs.remove(name).catch(() => {});
       throw error;
     }
   }
 
-  /** Complete ones, oldest first. */
+  /** The complete snapshots, oldest first. */
   async list(): Promise<LogSnapshot[]> {
     const folder = `${snapshotFolder(this.#log)}/`;
     const found: LogSnapshot[] = [];
@@ -139,36 +139,36 @@ export class SnapshotFiles {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The blobs of the log that none of these snapshots has. */
-  async blobsBeside(names: readonly string[]): Promise<string[]> {
+  /** The blobs of the log that none of these snapshots uses. */
+  async findUnreferenced(names: readonly string[]): Promise<string[]> {
     const kept = new Set<string>();
     for (const name of names) {
       kept.add(this.#indexOf(name));
       const index = await this.#readUsable(name);
       for (const { blob } of [...(index?.state ?? []), ...(index?.files ?? [])]) kept.add(blob);
     }
-    const beside: string[] = [];
+    const unreferenced: string[] = [];
     for await (const blob of this.#blobs.list(`${snapshotFolder(this.#log)}/`)) {
-      if (!kept.has(blob)) beside.push(blob);
+      if (!kept.has(blob)) unreferenced.push(blob);
     }
-    return beside;
+    return unreferenced;
   }
 
-  /** Throws `data_corrupt`, also for one that is missing. */
+  /** Throws `data_corrupt`, also for a missing index. */
   async read(name: string): Promise<SnapshotIndex> {
     const index = await getIndex<SnapshotIndex>(this.#blobs, this.#indexOf(name));
     if (index === undefined) {
-      // The same error as for a blob that it names.
+      // Throws the same error as for a blob that the index names.
       await getVerified(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
     }
     assert(index !== undefined, 'the index is there');
     return index;
   }
 
-  /** The operations of each commit. Throws `data_corrupt`. */
+  /** The batches of operations. Throws `data_corrupt`. */
   async *readState(index: SnapshotIndex): AsyncIterable<StoreOperation[]> {
-    for (const piece of index.state) {
-      yield decodeOperations(await getVerified(this.#blobs, piece.blob, piece), piece.blob);
+    for (const batch of index.state) {
+      yield decodeOperations(await getVerified(this.#blobs, batch.blob, batch), batch.blob);
     }
   }
 
@@ -177,7 +177,7 @@ export class SnapshotFiles {
     return getVerified(this.#blobs, file.blob, file);
   }
 
-  /** Reads all blobs, and tells the size of each. Throws `data_corrupt` for the first that is not what was uploaded. */
+  /** Reads all blobs and reports the size of each. Throws `data_corrupt` for the first one that is damaged. */
   async verify(name: string, onBlob: (byteCount: number) => void): Promise<void> {
     const index = await this.read(name);
     for (const blob of [...index.state, ...index.files]) {
@@ -188,12 +188,12 @@ export class SnapshotFiles {
 
   /** Removes all snapshots of the log. */
   async removeAll(): Promise<void> {
-    // First what makes them complete.
+    // The indexes first, without which a snapshot is not complete.
     for (const { name } of await this.list()) await this.#blobs.remove(this.#indexOf(name));
-    for (const blob of await this.blobsBeside([])) await this.#blobs.remove(blob);
+    for (const blob of await this.findUnreferenced([])) await this.#blobs.remove(blob);
   }
 
-  /** Undefined for an index that is damaged or missing: the snapshot cannot be used, nor its blobs again. */
+  /** Undefined for an index that is damaged or missing, whose snapshot and blobs cannot be used. */
   async #readUsable(name: string): Promise<SnapshotIndex | undefined> {
     try {
       return await this.read(name);
@@ -212,8 +212,8 @@ function digestOf(bytes: Uint8Array): BlobDigest {
   return { byteCount: bytes.length, digest: hash('sha256', bytes, 'hex') };
 }
 
-async function readFile(snapshot: StoreSnapshot, name: string): Promise<Uint8Array> {
-  const bytes = await snapshot.readBlob(name);
-  if (bytes === undefined) throw new Error(`The file ${name} of the store is missing.`);
+async function readFile(reader: StoreSnapshot, name: string): Promise<Uint8Array> {
+  const bytes = await reader.readBlob(name);
+  if (bytes === undefined) throw new Error(`Expected the file ${name} in the store; found none.`);
   return bytes;
 }

@@ -1,5 +1,5 @@
-// What the log of the catalogue, or of a collection, says about its newest snapshot. Its owner commits it, so that
-// only an owner removes anything: the commit fails when another node owns the log.
+// The record of a log's newest snapshot. The owner of the log commits it, and the commit fails once another node owns the
+// log, so only the owner removes anything.
 
 import type { StateReader, StoreKey, StoreOperation } from '../../storage/store.js';
 import { SNAPSHOTS } from '../logs/store-keys.js';
@@ -8,14 +8,14 @@ const keyOf = (log: string): StoreKey => [...SNAPSHOTS, log];
 
 export interface LogSnapshot {
   readonly name: string;
-  /** Up to where it has the log. */
+  /** The position up to which it contains the log. */
   readonly position: number;
 }
 
 export interface SnapshotRecord extends LogSnapshot {
-  /** The one before, which stays, with what it needs: a node may have begun with it. Null for the first one. */
+  /** The snapshot before, which stays, since a node may be loading it; null for the first one. */
   readonly previous: LogSnapshot | null;
-  /** Blobs that neither of the two needs. Whoever has committed the record removes them. */
+  /** Blobs that neither of the two uses. The node that committed the record removes them. */
   readonly removed: readonly string[];
 }
 

@@ -1,6 +1,6 @@
-// When a node makes snapshots, of the logs that it owns, and what it removes afterwards. One at a time. The record of
-// a snapshot is a commit in its log, of the epoch in which the snapshot was begun: whoever has lost the log in
-// between, even if it has it again, removes nothing.
+// Takes snapshots of the logs that a node owns, one at a time, and removes what they make unnecessary. The record of a
+// snapshot must be committed to the log in the epoch in which the snapshot was begun: a node that has lost the log since,
+// even if it has regained it, removes nothing.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
@@ -16,21 +16,21 @@ import {
   snapshotOperation,
 } from './snapshot-record.js';
 
-/** A new node reads the chunks of the archive that the newest snapshot does not have one by one. */
+/** A bound, since a new node reads the chunks after the newest snapshot one by one. */
 const CHUNKS_BETWEEN_SNAPSHOTS_MAX = 5_000;
-/** After a snapshot of a log that failed. */
+/** The pause after a failed snapshot of a log. */
 const RETRY_MS = 60_000;
 
-/** A log, as far as snapshots are about it. */
+/** A log of which snapshots are taken. */
 export interface SnapshotSource {
   readonly name: string;
   /** Whether this node owns it. */
   readonly isWritable: boolean;
   readonly epoch: number;
   readonly link: LogLink;
-  /** Throws `no_leader` when this node has not owned the log ever since the epoch began. */
+  /** Throws `no_leader` unless this node has owned the log since the epoch began. */
   commitInEpoch(operations: readonly StoreOperation[], epoch: number): Promise<void>;
-  /** Undefined when the store has everything that was committed. */
+  /** Undefined when the store contains everything that was committed. */
   whenStored(): Promise<void> | undefined;
   trimBefore(position: number): Promise<void>;
 }
@@ -40,20 +40,20 @@ export interface SnapshotterOptions {
   readonly blobs: Blobs;
   readonly layout: StoreLayout;
   readonly archiver: Archiver;
-  /** A snapshot is made when so much has been written to a log since its last one. */
-  readonly logBytes: number;
+  /** Bytes written to a log between two snapshots. */
+  readonly logBytesMax: number;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
-/** Of a log, since its last snapshot. */
+/** What has been written to a log since its last snapshot. */
 interface Progress {
   readonly files: SnapshotFiles;
   byteCount: number;
   chunkCount: number;
-  /** The newest one that this node knows of. */
+  /** The newest snapshot that this node knows of. */
   newest: string | undefined;
-  /** By `performance.now`. */
+  /** The time of the next attempt, on `performance.now`. */
   notBeforeMs: number;
 }
 
@@ -68,30 +68,30 @@ export class Snapshotter {
     this.#options = options;
   }
 
-  /** Snapshots that this node has made, and those that it could not make. */
-  get counts(): { readonly made: number; readonly failed: number } {
-    return { made: this.#count, failed: this.#failureCount };
+  /** Snapshots that this node has taken, and attempts that failed. */
+  get counts(): { readonly taken: number; readonly failed: number } {
+    return { taken: this.#count, failed: this.#failureCount };
   }
 
-  /** Called for what this node has committed or applied. */
+  /** Called with the bytes that this node has committed or applied. */
   countBytes(log: string, byteCount: number): void {
     this.#progressOf(log).byteCount += byteCount;
   }
 
-  /** Called again and again, with the logs that this node owns. */
+  /** Called periodically with the logs that this node owns. */
   run(owned: readonly SnapshotSource[]): void {
     if (this.#running !== null || this.#options.signal.aborted) return;
     const log = owned.find((candidate) => this.#isDue(candidate));
     if (log === undefined) return;
     const { epoch } = log;
-    const ended = this.#make(log)
+    const ended = this.#take(log)
       .catch((err: unknown) => {
         if (!this.#isOwned(log, epoch)) return;
         this.#progressOf(log.name).notBeforeMs = performance.now() + RETRY_MS;
         this.#failureCount++;
         this.#options.logger.warn(
           { err, log: log.name },
-          'a snapshot of a log failed; the log is kept, and it is tried again',
+          'a snapshot of a log failed; the log is kept, and the next attempt follows',
         );
       })
       .finally(() => {
@@ -100,25 +100,25 @@ export class Snapshotter {
     this.#running = { log: log.name, ended };
   }
 
-  /** Resolves when no snapshot is being made. */
+  /** Resolves when no snapshot is being taken. */
   async settled(): Promise<void> {
     while (this.#running !== null) await this.#running.ended;
   }
 
-  /** Called when this node no longer has the log. When it resolves, nothing of it is uploaded any more. */
+  /** Called when this node no longer has the log. Resolves when nothing of it is being uploaded. */
   async forget(log: string): Promise<void> {
     if (this.#running?.log === log) await this.#running.ended;
     this.#progress.delete(log);
   }
 
   #isDue({ name }: SnapshotSource): boolean {
-    const { archiver, store, logBytes } = this.#options;
+    const { archiver, store, logBytesMax } = this.#options;
     const progress = this.#progressOf(name);
     const isLarge = () =>
-      progress.byteCount >= logBytes ||
+      progress.byteCount >= logBytesMax ||
       archiver.chunkCountOf(name) - progress.chunkCount >= CHUNKS_BETWEEN_SNAPSHOTS_MAX;
     if (!isLarge() || performance.now() < progress.notBeforeMs) return false;
-    // Another owner may have made one in the meantime.
+    // Another owner may have taken one in the meantime.
     const newest = readSnapshotRecord(store, name)?.name;
     if (newest === progress.newest) return true;
     progress.newest = newest;
@@ -148,10 +148,10 @@ export class Snapshotter {
   }
 
   /**
-   * Makes a snapshot of a log. Then removes the blobs that its record names, what the log has before the snapshot
-   * before, as far as it is archived, and what the archive has before the one before that.
+   * Takes a snapshot of a log. Then removes the blobs that its record names, the archived records of the log before the
+   * previous snapshot, and the archive before the one before that.
    */
-  async #make(log: SnapshotSource): Promise<void> {
+  async #take(log: SnapshotSource): Promise<void> {
     const { store, layout, archiver, blobs, logger } = this.#options;
     const startedAtMs = performance.now();
     const { epoch, link, name: logName } = log;
@@ -163,28 +163,28 @@ export class Snapshotter {
       if (!this.#isOwned(log, epoch)) throw new Error(`This node no longer owns ${logName}.`);
     };
     const base = await this.#baseOf(files, previous);
-    const made = await files.upload({ store, layout, base: base?.name ?? null, check });
-    const record = await this.#commitRecord(log, { epoch, made, base, files });
+    const taken = await files.upload({ store, layout, base: base?.name ?? null, check });
+    const record = await this.#commitRecord(log, { epoch, taken, base, files });
     progress.byteCount -= byteCount;
     progress.chunkCount = chunkCount;
-    progress.newest = made.name;
+    progress.newest = taken.name;
     this.#count++;
-    // The copy was made later, and has at least this.
+    // The snapshot was taken later and contains at least this record.
     archiver.resumeAt(logName, link);
     for (const blob of record.removed) await blobs.remove(blob);
-    // A node may have begun with the one before, and be on its way from there.
+    // A node may have loaded the previous snapshot and be reading on from there.
     const archivedPosition = await archiver.endOf(logName);
     const before = Math.min(base?.position ?? 0, archivedPosition);
     if (before > 0) await log.trimBefore(before);
-    // It may read from the archive what the log had before it was shortened.
+    // Such a node may read from the archive what the log contained before it was trimmed.
     if (previous?.previous != null) {
       await archiver.removeThrough(logName, previous.previous.position);
     }
     const milliseconds = Math.round(performance.now() - startedAtMs);
-    logger.info({ log: logName, snapshot: made.name, milliseconds }, 'snapshot of a log made');
+    logger.info({ log: logName, snapshot: taken.name, milliseconds }, 'snapshot of a log taken');
   }
 
-  /** The snapshot before, which stays: of the record, or what a clone or a founding node has begun with. */
+  /** The snapshot before, which stays: that of the record, or the first one of a clone or of a founding node. */
   async #baseOf(
     files: SnapshotFiles,
     previous: SnapshotRecord | null,
@@ -198,19 +198,19 @@ export class Snapshotter {
     log: SnapshotSource,
     {
       epoch,
-      made,
+      taken,
       base,
       files,
     }: {
       readonly epoch: number;
-      readonly made: LogSnapshot;
+      readonly taken: LogSnapshot;
       readonly base: LogSnapshot | null;
       readonly files: SnapshotFiles;
     },
   ): Promise<SnapshotRecord> {
-    const kept = base === null ? [made.name] : [made.name, base.name];
-    const removed = await files.blobsBeside(kept);
-    const record: SnapshotRecord = { ...made, previous: base, removed };
+    const kept = base === null ? [taken.name] : [taken.name, base.name];
+    const removed = await files.findUnreferenced(kept);
+    const record: SnapshotRecord = { ...taken, previous: base, removed };
     await log.commitInEpoch([snapshotOperation(log.name, record)], epoch);
     await log.whenStored();
     return record;

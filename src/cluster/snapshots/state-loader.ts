@@ -1,6 +1,6 @@
-// Brings what a node does not have of a log into its store: the newest snapshot, from where the archive and the log go
-// on. Also for a log that has been cut beyond what the node has: what it has is then replaced. The database may be
-// open, and serves other collections meanwhile. A store without a place in a log has nothing of it that counts.
+// Loads the newest snapshot of a log into the store of a node, from where the archive and the log go on: for a node that
+// has nothing of the log, or one that was away while the log was trimmed, whose state is then replaced. The database may
+// be open and serves other collections meanwhile. Without an applied position, what a store holds of a log does not count.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -12,9 +12,9 @@ import { CATALOGUE } from '../logs/store-keys.js';
 import { removeState, type StoreLayout, stateOf } from './log-state.js';
 import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
 
-/** The database of the node, as far as the state of collections is replaced. */
+/** The methods of the node's database for replacing the state of collections. */
 export interface ReloadingDatabase {
-  /** Nothing reads from the store what it has of the collection, or writes there, when this resolves. */
+  /** Resolves when the database neither reads nor writes the collection in the store. */
   unloadCollection(incarnation: string): Promise<void>;
   loadCollection(incarnation: string): Promise<void>;
 }
@@ -23,9 +23,9 @@ export interface StateLoaderOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly layout: StoreLayout;
-  /** Null until one is open. */
+  /** Null until it is open. */
   readonly database: () => ReloadingDatabase | null;
-  /** Stores operations in one transaction and applies them, as those of the log of the catalogue. */
+  /** Stores operations in one transaction, and applies them like commits to the log of the catalogue. */
   readonly applyCatalogue: (operations: readonly StoreOperation[]) => Promise<void>;
   readonly logger: Logger;
 }
@@ -38,10 +38,10 @@ export class StateLoader {
   }
 
   /**
-   * Replaces what the store has of a log by the newest snapshot that reaches farther. The log must not be followed
-   * meanwhile. Where the store has no place in the log, and there is no snapshot, it gets the place at the start.
-   * Throws `data_corrupt` when there is nothing to go on with, and the reason of the signal; a log without a place is
-   * to be loaded again then.
+   * Replaces the state of a log in the store by the newest snapshot that reaches farther. The log must not be followed
+   * meanwhile. A store without an applied position starts at the beginning of the log if no snapshot exists. Throws
+   * `data_corrupt` when neither is possible, and the reason of the signal; a log without a position must then be loaded
+   * again.
    */
   async load(log: string, signal: AbortSignal): Promise<void> {
     const { store, blobs, logger } = this.#options;
@@ -55,7 +55,7 @@ export class StateLoader {
         await store.commit([startPositionOperation(log)]);
         return;
       }
-      if (next === undefined) throw nothingToBeginWith(log, before, [...damages.values()]);
+      if (next === undefined) throw noUsableSnapshot(log, before, [...damages.values()]);
       try {
         const index = await files.read(next.name);
         await this.#replace(index, files, signal);
@@ -63,17 +63,17 @@ export class StateLoader {
         return;
       } catch (error) {
         if (!isDamage(error)) throw error;
-        // It may have been removed in the meantime, for a newer one.
+        // A newer snapshot may have replaced it in the meantime.
         damages.set(next.name, error as Error);
         logger.warn(
           { log, snapshot: next.name, err: error },
-          'a snapshot cannot be used; another one is looked for',
+          'a snapshot cannot be used; another one is tried',
         );
       }
     }
   }
 
-  /** Removes what the store has of a collection, and its place in the log, which must not be followed. */
+  /** Removes the state of a collection from the store. Its log must not be followed. */
   async remove(incarnation: string): Promise<void> {
     await this.#options.database()?.unloadCollection(incarnation);
     await removeState(this.#options.store, this.#options.layout, incarnation);
@@ -102,7 +102,7 @@ export class StateLoader {
     await database()?.loadCollection(index.log);
   }
 
-  /** As what others have committed since: a database that is open goes on with it. */
+  /** Applies the differences like commits of other nodes, so that an open database goes on. */
   async #replaceCatalogue(index: SnapshotIndex, files: SnapshotFiles): Promise<void> {
     const { store, layout, applyCatalogue } = this.#options;
     const found = new Map<string, Extract<StoreOperation, { kind: 'put' | 'append' }>>();
@@ -115,7 +115,7 @@ export class StateLoader {
         const before = found.get(keyOf(operation));
         found.delete(keyOf(operation));
         if (before !== undefined && isSame(before, operation)) continue;
-        // A collection may have got the name of another one that is gone.
+        // A collection may have the name of a deleted one, which must be removed first.
         if (before?.kind === 'put') changes.push({ kind: 'remove', key: before.key });
         changes.push(operation);
       }
@@ -135,18 +135,14 @@ function isSame(a: StoreOperation, b: StoreOperation): boolean {
   return a.kind === 'put' && b.kind === 'put' && Buffer.compare(a.value, b.value) === 0;
 }
 
-function nothingToBeginWith(
-  log: string,
-  position: number,
-  damages: readonly Error[],
-): SagittaError {
+function noUsableSnapshot(log: string, position: number, damages: readonly Error[]): SagittaError {
   const after = position < 0 ? 'from its beginning' : `after position ${position}`;
   const found =
     damages.length === 0
-      ? 'there is no snapshot of it that reaches farther.'
+      ? 'no snapshot reaches farther.'
       : `its snapshots cannot be used: ${damages.map(({ message }) => message).join(' ')}`;
   return new SagittaError(
     'data_corrupt',
-    `This node needs the log ${log} ${after}, and ${found} Restore SAGITTA_BLOBS, or start another cluster from the data directory of a node that has everything, or from a backup (SAGITTA_CLUSTER_FOUND).`,
+    `This node needs the log ${log} ${after}, but ${found} Restore SAGITTA_BLOBS, or found another cluster with the data directory of a node that holds everything, or with a backup (SAGITTA_CLUSTER_FOUND).`,
   );
 }

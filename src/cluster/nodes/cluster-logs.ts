@@ -1,0 +1,194 @@
+// The logs to which the database of a node commits. A new collection gets a log, a placement and, if it is a copy, a first
+// snapshot before the catalogue names it; a deleted one loses all of them.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { noLeaderError } from '../../common/errors.js';
+import type { Logger } from '../../common/logger.js';
+import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-log.js';
+import type { Store, StoreOperation } from '../../storage/store.js';
+import type { Archiver } from '../archive/archiver.js';
+import { LogArchive } from '../archive/log-archive.js';
+import type { Blobs } from '../blobs/blobs.js';
+import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
+import type { HeldCollections } from '../placement/held-collections.js';
+import type { PlacementRequests } from '../placement/placement-requests.js';
+import { type Placement, type Placements, placementRemoval } from '../placement/placements.js';
+import type { Elections } from '../replication/elections.js';
+import type { LogProgress } from '../replication/log-progress.js';
+import type { NodeLogs } from '../replication/node-logs.js';
+import { OWNER_POLL_MS, type Ownership } from '../replication/ownership.js';
+import type { SharedService } from '../service/shared-service.js';
+import type { StoreLayout } from '../snapshots/log-state.js';
+import { SnapshotFiles } from '../snapshots/snapshot-files.js';
+import type { StateLoader } from '../snapshots/state-loader.js';
+import type { LogApplier } from './log-applier.js';
+import type { StoreHealth } from './store-health.js';
+
+/** The log of a collection that was deleted or dropped while it was being loaded, and is about to be closed. */
+const REMOVED_LOG: CommitLog = {
+  commit: () => Promise.reject(noLeaderError()),
+  whenStored: () => undefined,
+  isWritable: false,
+};
+
+export interface ClusterLogsOptions {
+  /** The name of this node. */
+  readonly node: string;
+  readonly service: SharedService;
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly layout: StoreLayout;
+  readonly logs: NodeLogs;
+  readonly progress: LogProgress;
+  readonly placements: Placements;
+  readonly requests: PlacementRequests;
+  readonly held: HeldCollections;
+  readonly elections: Elections;
+  readonly ownership: Ownership;
+  readonly archiver: Archiver;
+  readonly loader: StateLoader;
+  readonly applier: LogApplier;
+  readonly health: StoreHealth;
+  readonly logger: Logger;
+  /** Aborted when the node closes. */
+  readonly signal: AbortSignal;
+}
+
+export class ClusterLogs implements CommitLogs {
+  readonly isAlone = false;
+  readonly catalogue: CommitLog;
+  readonly #options: ClusterLogsOptions;
+
+  constructor(options: ClusterLogsOptions) {
+    this.#options = options;
+    this.catalogue = options.logs.catalogue;
+  }
+
+  ofCollection(incarnation: string): CommitLog {
+    const { applier, held, logs } = this.#options;
+    const isOpen =
+      applier.database === null ||
+      held.isExpected(incarnation) ||
+      logs.find(incarnation) !== undefined;
+    return isOpen ? logs.open(incarnation) : REMOVED_LOG;
+  }
+
+  ofReplies(incarnation: string): CommitLog {
+    return this.#options.logs.find(incarnation) ?? this.catalogue;
+  }
+
+  holds(incarnation: string): boolean {
+    return this.#options.placements.holds(this.#options.node, incarnation);
+  }
+
+  placementOf(incarnation: string): Placement | null {
+    return this.#options.placements.of(incarnation);
+  }
+
+  replicate(incarnation: string, factor: number | null): readonly StoreOperation[] {
+    return this.#options.requests.withFactor(incarnation, factor);
+  }
+
+  async create(incarnation: string, options: NewLogOptions): Promise<readonly StoreOperation[]> {
+    const { service, store, blobs, layout, signal } = this.#options;
+    const { held, logs, placements, requests, health } = this.#options;
+    this.#requireLeader();
+    held.expect(incarnation);
+    const placing = requests.ofNew(incarnation, options);
+    placements.apply(placing);
+    await service.createLog(incarnation);
+    await store.commit([startPositionOperation(incarnation)]).catch((error: unknown) => {
+      health.recordFailure();
+      throw error;
+    });
+    if (options.isCopied) {
+      const check = () => signal.throwIfAborted();
+      await new SnapshotFiles(blobs, incarnation).upload({ store, layout, base: null, check });
+    }
+    const log = logs.open(incarnation);
+    await log.lead(signal);
+    if (this.holds(incarnation)) {
+      // For the time when this node no longer owns the log.
+      log.follow();
+      return placing;
+    }
+    // The first in line of the nodes that hold the collection then takes over immediately.
+    await log.release();
+    await held.forget(incarnation);
+    return placing;
+  }
+
+  removal(incarnation: string): readonly StoreOperation[] {
+    return [placementRemoval(incarnation)];
+  }
+
+  async prepare(incarnation: string): Promise<void> {
+    const { held, store, loader, signal } = this.#options;
+    held.expect(incarnation);
+    if (findAppliedPosition(store, incarnation) !== undefined) return;
+    await loader.load(incarnation, signal);
+  }
+
+  async drop(incarnation: string): Promise<void> {
+    const { service, blobs, logger, held, placements, archiver } = this.#options;
+    held.unexpect(incarnation);
+    // For a collection that the catalogue has never named.
+    placements.apply([placementRemoval(incarnation)]);
+    await archiver.stop(incarnation);
+    await held.forget(incarnation);
+    try {
+      await service.openStream(incarnation).drop();
+      await new SnapshotFiles(blobs, incarnation).removeAll();
+      await new LogArchive(incarnation, { blobs, logger }).removeAll();
+    } catch (err) {
+      logger.warn(
+        { err, log: incarnation },
+        'the log or the files of a deleted collection could not be removed',
+      );
+    }
+  }
+
+  end(incarnation: string): void {
+    const { logs, logger } = this.#options;
+    logs
+      .find(incarnation)
+      ?.close()
+      .catch((err: unknown) => {
+        logger.warn({ err, log: incarnation }, 'the log of a deleted collection was not closed');
+      });
+  }
+
+  async acquire(incarnation: string): Promise<void> {
+    const { logs, ownership, elections } = this.#options;
+    this.#requireLeader();
+    const log = logs.open(incarnation);
+    if (ownership.keeps(log)) return;
+    // Commits of a new leader are applied after the change that waits here, so it must fail if this node is deposed.
+    await this.#whileLeading(elections.takeOver(log));
+  }
+
+  whenCurrent(incarnation: string): Promise<void> {
+    return this.#options.progress.whenCurrent(incarnation, this.#options.signal);
+  }
+
+  /** Throws `no_leader` when this node no longer leads; the work goes on. */
+  async #whileLeading(work: Promise<void>): Promise<void> {
+    let isOver = false;
+    const deposed = async () => {
+      while (!isOver) {
+        this.#requireLeader();
+        await sleep(OWNER_POLL_MS);
+      }
+    };
+    try {
+      await Promise.race([work, deposed()]);
+    } finally {
+      isOver = true;
+      work.catch(() => {});
+    }
+  }
+
+  #requireLeader(): void {
+    if (!this.catalogue.isWritable) throw noLeaderError();
+  }
+}

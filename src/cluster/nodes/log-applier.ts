@@ -1,0 +1,66 @@
+// Applies what is committed to the logs of a node: to its store while the node catches up, and to its database once that
+// is open.
+
+import type { Store, StoreOperation } from '../../storage/store.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import type { HeldCollections, HoldingDatabase } from '../placement/held-collections.js';
+import type { Placements } from '../placement/placements.js';
+import type { ReloadingDatabase } from '../snapshots/state-loader.js';
+
+/** The methods of the node's database for following the logs. */
+export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
+  /** Whether the data of a collection is damaged here. If any is, other nodes should own the logs. */
+  isFailed(incarnation: string): boolean;
+  followCatalogue(operations: readonly StoreOperation[]): Promise<void>;
+  followCollection(
+    incarnation: string,
+    operations: readonly StoreOperation[],
+  ): Promise<{ readonly stored: Promise<void> }>;
+}
+
+export class LogApplier {
+  readonly #store: Store;
+  readonly #placements: Placements;
+  #open: { readonly database: FollowingDatabase; readonly held: HeldCollections } | null = null;
+
+  constructor(store: Store, placements: Placements) {
+    this.#store = store;
+    this.#placements = placements;
+  }
+
+  /** Null until the database is open. */
+  get database(): FollowingDatabase | null {
+    return this.#open?.database ?? null;
+  }
+
+  /** From now on, operations go to the database. It must have loaded its collections. */
+  attach(database: FollowingDatabase, held: HeldCollections): void {
+    this.#open = { database, held };
+  }
+
+  /** Resolves when the operations are applied, and `stored` when they are stored. */
+  async apply(
+    log: string,
+    operations: readonly StoreOperation[],
+  ): Promise<{ readonly stored: Promise<void> }> {
+    if (log === CATALOGUE) {
+      await this.applyCatalogue(operations);
+      return { stored: Promise.resolve() };
+    }
+    return this.#open === null
+      ? { stored: this.#store.commit(operations) }
+      : this.#open.database.followCollection(log, operations);
+  }
+
+  /** Stores and applies operations of the catalogue. */
+  async applyCatalogue(operations: readonly StoreOperation[]): Promise<void> {
+    this.#placements.apply(operations);
+    if (this.#open === null) {
+      await this.#store.commit(operations);
+      return;
+    }
+    const { database, held } = this.#open;
+    await database.followCatalogue(operations);
+    await held.sync(database);
+  }
+}
