@@ -1,5 +1,5 @@
-// Memory of a node that is ahead of its store: what the log has is acknowledged and shown while it is being stored, and
-// a store that cannot take it gets it later.
+// Nodes whose memory is ahead of their store: a commit in the log is acknowledged and shown while it is being stored, and
+// stored later if the store fails.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -9,7 +9,7 @@ import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cl
 
 const NODES = ['n1', 'n2'] as const;
 
-/** Stores whose commits of some operations wait or fail, by the names of the nodes. */
+/** Stores that hold up or refuse some commits, by node. */
 class Disks {
   readonly #before = new Map<string, (operation: StoreOperation) => Promise<void>>();
 
@@ -23,7 +23,7 @@ class Disks {
       });
   }
 
-  /** Records wait until the returned function is called. */
+  /** Holds up commits with records until the returned function is called. */
   hold(name: string): () => void {
     let release!: () => void;
     const held = new Promise<void>((resolve) => {
@@ -33,7 +33,7 @@ class Disks {
     return release;
   }
 
-  /** The next operations of a kind fail, so many times. */
+  /** Makes the next operations of a kind fail, this many times. */
   fail(name: string, count: number, isOfKind = isRecord): void {
     let left = count;
     this.#before.set(name, async (operation) => {
@@ -77,7 +77,7 @@ describe('a node whose memory is ahead of its store', () => {
   });
   afterEach(() => cluster.stop());
 
-  it('acknowledges and shows what its log has, and the next write waits for the store', async () => {
+  it('acknowledges and shows a commit while it is stored, and the next write waits for the store', async () => {
     const release = disks.hold(owner.name);
     await write(owner, 'b');
     assert.deepEqual(await idsIn(owner), ['a', 'b']);
@@ -92,14 +92,14 @@ describe('a node whose memory is ahead of its store', () => {
     assert.deepEqual(await idsIn(owner), ['a', 'b', 'c']);
   });
 
-  it('shows what others have written while it is being stored', async () => {
+  it('shows the commits of others while they are stored', async () => {
     const release = disks.hold(follower.name);
     await write(owner, 'b');
     await waitFor('the write', async () => (await idsIn(follower)).length === 2 || undefined);
     release();
   });
 
-  it('gives the stored reply again, to several at once, when its store has it', async () => {
+  it('repeats a reply to several requests at once when its store has it', async () => {
     const release = disks.hold(owner.name);
     const request = {
       scope: 'test',
@@ -123,7 +123,7 @@ describe('a node whose memory is ahead of its store', () => {
     }
   });
 
-  it('continues a stream after what was acknowledged', async () => {
+  it('continues a stream after the acknowledged rows', async () => {
     const release = disks.hold(owner.name);
     const idempotency = { scope: 'test', key: 'stream', payloadDigest: 'd' };
     const open = () =>
@@ -137,11 +137,11 @@ describe('a node whose memory is ahead of its store', () => {
     (await second).close();
   });
 
-  it('does not store what comes after a record that it could not store', async () => {
+  it('stores nothing after a record that could not be stored', async () => {
     const log = owner.node.logs.ofCollection(owner.database.incarnationOf('c')!);
     const deliver = follower.service.hold();
     await write(owner, 'b');
-    // A commit without a record, which could be stored on its own.
+    // A commit without a record, which the store would accept.
     await log.commit([]);
     disks.fail(follower.name, 1);
     deliver();
@@ -161,7 +161,7 @@ describe('a node whose memory is ahead of its store', () => {
     assert.deepEqual(await idsIn(follower), ['a', 'b', 'c']);
   });
 
-  it('has a collection that the log names although the store failed when it was made', async () => {
+  it('has a collection in the log although the store failed when it was created', async () => {
     const leader = await cluster.leader();
     disks.fail(leader.name, 1, isDefinition);
     await assert.rejects(leader.database.createCollection({ id: 'new', ...SHAPE }), {
@@ -173,7 +173,7 @@ describe('a node whose memory is ahead of its store', () => {
         : undefined,
     );
     await waitFor('a write', async () => {
-      // The one whose store has failed is about to give up the log.
+      // The owner whose store has failed is about to release the log.
       const { database } = await cluster.ownerOf('new');
       const written = database.collection('new').write(rowOf('x'), { mode: 'upsert' });
       return await written.catch(() => undefined);
@@ -202,7 +202,7 @@ describe('a node whose memory is ahead of its store', () => {
           return undefined;
         }
       }).catch((error: unknown) => {
-        // It may have taken effect before it failed.
+        // The write may have taken effect before it failed.
         if ((error as { code?: string }).code !== 'conflict') throw error;
       });
       await cluster.settle();

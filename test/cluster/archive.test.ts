@@ -1,4 +1,4 @@
-// The archive of a log: what a damaged or shortened log no longer has is read from there, and nothing else is.
+// The archive of a log: records that a damaged or trimmed log lacks are read from it, and no others.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -60,7 +60,7 @@ class Harness {
     return (await this.archive.list()).map((name) => `${name.afterPosition}-${name.endPosition}`);
   }
 
-  /** As a disk would, under the name that the blob has. */
+  /** Damages a blob under its name, as a disk would. */
   async damageBlob(name: string): Promise<void> {
     const bytes = Uint8Array.from((await this.blobs.get(name))!);
     bytes[bytes.length >> 1]! ^= 1;
@@ -68,7 +68,7 @@ class Harness {
   }
 }
 
-/** Bytes are compared, not the classes of their arrays: a clone of a Buffer is a Uint8Array. */
+/** Compares bytes and not the classes of their arrays, since a clone of a Buffer is a Uint8Array. */
 const plain = (records: readonly LogRecord[]) => structuredClone(records);
 
 async function commit(writer: LogWriter, from: number, to: number): Promise<LogLink[]> {
@@ -80,7 +80,7 @@ async function commit(writer: LogWriter, from: number, to: number): Promise<LogL
 }
 
 describe('the archive of a log', () => {
-  it('has the records byte by byte, chunk by chunk, with what other nodes appended', async () => {
+  it('contains the records byte by byte, with the messages of other nodes', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     await commit(writer, 1, 3);
@@ -97,7 +97,7 @@ describe('the archive of a log', () => {
     assert.deepEqual(plain(some), plain(await readAll(harness.log, writer.head, [1])));
   });
 
-  it('is the same when it is made of what the node has published, which is not read', async () => {
+  it('is the same when it is written from published messages, without reading the log', async () => {
     const harness = new Harness();
     let readCount = 0;
     const writing = new Archiver({
@@ -124,13 +124,13 @@ describe('the archive of a log', () => {
     assert.ok(names.length > 2, 'a chunk ends when it is large enough');
     const archived = await harness.readArchive(LOG_START);
     assert.deepEqual(plain(archived), plain(await readAll(harness.log)));
-    // Between two commits, another process appends something.
+    // Between two commits, another process appends a message.
     await harness.log.barrier();
     await commit(writer, 6, 7);
     await writing.archive(LOG, writer.head, NEVER);
     assert.equal(readCount, firstCount + 1);
     assert.deepEqual(outline(await harness.readArchive(LOG_START)).at(-1), 7);
-    // One that reads everything writes the same bytes under the same names.
+    // An archiver that reads everything writes the same bytes under the same names.
     const other = new Harness();
     const reading = new Archiver({
       blobs: other.blobs,
@@ -152,7 +152,7 @@ describe('the archive of a log', () => {
     }
   });
 
-  it('is read from the log when more has been published than is kept', () => {
+  it('is written from the log when more has been published than is remembered', () => {
     const recent = new RecentMessages(10);
     const part = { channel: 0, bytes: new Uint8Array(4) } as const;
     recent.add('a', [part], 5);
@@ -193,7 +193,7 @@ describe('the archive of a log', () => {
     ]);
   });
 
-  it('is not written from a damaged replica, and goes on when another one answers', async () => {
+  it('is not written from a damaged replica, and goes on once another one answers', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     await commit(writer, 1, 4);
@@ -210,7 +210,7 @@ describe('the archive of a log', () => {
     assert.deepEqual(await harness.chunks(), [`0-${writer.head.position}`]);
   });
 
-  it('does not wait for ever for an end that is missing', async () => {
+  it('does not wait for ever for a missing end', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     await commit(writer, 1, 4);
@@ -219,7 +219,7 @@ describe('the archive of a log', () => {
     await assert.rejects(archived, { code: 'data_corrupt', message: /found nothing after/ });
   });
 
-  it('goes on after a snapshot that does not need what could not be archived', async () => {
+  it('goes on after a snapshot beyond records that could not be archived', async () => {
     const harness = new Harness();
     const { archiver, stream } = harness;
     const { writer } = await takeOver(harness.log);
@@ -238,7 +238,7 @@ describe('the archive of a log', () => {
     ]);
   });
 
-  it('begins with the first record of a log that was shortened before there was an archive', async () => {
+  it('begins with the first record of a log that was trimmed before it was archived', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     const links = await commit(writer, 1, 4);
@@ -247,7 +247,7 @@ describe('the archive of a log', () => {
     assert.deepEqual(await harness.chunks(), [`${links[1]!.position}-${links[3]!.position}`]);
   });
 
-  it('loses only the chunks that end before a position, and those of a log that is gone', async () => {
+  it('loses only the chunks that end before a position, and those of a deleted log', async () => {
     const harness = new Harness();
     const { archiver } = harness;
     const { writer } = await takeOver(harness.log);
@@ -274,7 +274,7 @@ describe('a log with an archive', () => {
       await harness.archiver.archive(LOG, writer.head, NEVER);
       const whole = await harness.readArchive(LOG_START);
       harness.stream.change(damage);
-      // Without this, an end that is missing could not be told from one that was never there.
+      // Without this, a missing end would look like one that was never written.
       await commit(writer, 5, 5).catch(() => {});
       await assert.rejects(readAll(harness.log), { code: 'data_corrupt' });
       const read = await readAll(harness.repairing);
@@ -284,7 +284,7 @@ describe('a log with an archive', () => {
     });
   }
 
-  it('can be taken over in spite of damage, and gives everything to the next writer', async () => {
+  it('can be taken over in spite of damage, and gives the next writer all records', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     await commit(writer, 1, 4);
@@ -301,7 +301,7 @@ describe('a log with an archive', () => {
     const { writer } = await takeOver(harness.log);
     const [first] = await commit(writer, 1, 4);
     await harness.archiver.archive(LOG, writer.head, NEVER);
-    // As when replicas without the newest messages elect a leader among themselves.
+    // As if replicas without the newest messages had elected a leader among themselves.
     const shorter = new MemoryStream({ name: LOG });
     const { writer: lost } = await takeOver(new ChainedLog(shorter, { messageBytesMax: 1_000 }));
     await commit(lost, 1, 1);
@@ -317,11 +317,11 @@ describe('a log with an archive', () => {
       code: 'data_corrupt',
       message: /the archive reaches to/,
     });
-    // Nothing was appended that another node could follow.
+    // Nothing that another node could follow was appended.
     assert.deepEqual(outline(await readAll(new ChainedLog(shorter))), ['epoch 1 by a', 1]);
   });
 
-  it('is read on where it was shortened, as far as the archive reaches', async () => {
+  it('is read where it was trimmed, as far as the archive reaches', async () => {
     const harness = new Harness();
     const { archiver, repairing } = harness;
     const { writer } = await takeOver(harness.log);
@@ -335,7 +335,7 @@ describe('a log with an archive', () => {
     await assert.rejects(readAll(repairing, links[0]), /have been removed/);
   });
 
-  it('is not read beyond what neither has', async () => {
+  it('is not read beyond a record that neither has', async () => {
     const harness = new Harness();
     const { archiver, repairing } = harness;
     const { writer } = await takeOver(harness.log);
@@ -366,7 +366,7 @@ describe('a log with an archive', () => {
     assert.deepEqual(outline(await readAll(repairing)), ['epoch 1 by a', 1, 2, 3, 4, 5]);
   });
 
-  it('does not take records of another log for its own', async () => {
+  it('does not accept records of another log', async () => {
     const harness = new Harness();
     const { writer } = await takeOver(harness.log);
     await commit(writer, 1, 4);

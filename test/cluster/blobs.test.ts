@@ -40,7 +40,7 @@ function contract(open: () => Blobs): void {
     assert.deepEqual(await listAll(blobs), ['c/d/2_x-y.z', 'cc/3']);
   });
 
-  it('reads ranges, and refuses those that a blob does not have', async () => {
+  it('reads ranges, and refuses those beyond the end of a blob', async () => {
     const blobs = open();
     await blobs.put('r/1', [bytes('0123456789')]);
     assert.equal(text(await blobs.get('r/1', { from: 2, to: 5 })), '234');
@@ -53,7 +53,7 @@ function contract(open: () => Blobs): void {
     await assert.rejects(blobs.get('r/1', { from: 20, to: 30 }), /r\/1/);
   });
 
-  it('keeps a megabyte and more as it is, written by several at once', async () => {
+  it('stores more than a megabyte, written by several processes at once', async () => {
     const blobs = open();
     const part = Uint8Array.from({ length: 250_000 }, (_, i) => (i * i) % 251);
     const parts = Array.from({ length: 6 }, () => part);
@@ -79,7 +79,7 @@ describe('blobs in a folder', () => {
   let count = 0;
   contract(() => new FolderBlobs(join(folder, `${++count}`)));
 
-  it('do not show what is being written, and leave nothing of what failed', async () => {
+  it('do not list blobs that are being written, and leave nothing of failed writes', async () => {
     const place = join(folder, 'unfinished');
     const blobs = new FolderBlobs(place);
     await blobs.put('a/1', [bytes('one')]);
@@ -129,7 +129,7 @@ describe('blobs in S3', () => {
     assert.deepEqual(server.failures, []);
   });
 
-  it('end when they are told to', async () => {
+  it('end when their signal is aborted', async () => {
     await assert.rejects(
       open().get('a', undefined, AbortSignal.abort(new Error('enough'))),
       /enough/,

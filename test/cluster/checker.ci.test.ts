@@ -1,5 +1,5 @@
-// Some seconds of many clients on all nodes of a cluster, under kills and halts of nodes and NATS servers: everything
-// that they are told fits one order of all writes. `checker/main.ts` runs for hours.
+// Many clients on all nodes of a cluster for some seconds, while nodes and NATS servers are killed and halted: all replies
+// fit one order of all writes. `checker/main.ts` runs for hours.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

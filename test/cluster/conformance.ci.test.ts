@@ -1,5 +1,5 @@
-// Conformance cases against a node of a cluster of three that does not lead when the cluster is new: those about writes,
-// and with SAGITTA_TEST_CLUSTER=all, as `npm run test:cluster` sets it, all of them.
+// Conformance cases against a node of a cluster of three that does not lead at first: those about writes, or with
+// SAGITTA_TEST_CLUSTER=all, which `npm run test:cluster` sets, all of them.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { startNode, waitForLeader } from './running-cluster.js';
 
 const missing = natsMissing();
 const NODES = ['n1', 'n2', 'n3'];
-/** NATS needs seconds to make the log of a collection when the machine is busy. */
+/** On a busy machine, NATS needs seconds to create the log of a collection. */
 const REQUEST_MS_MAX = 20_000;
 const PAUSE_MS = 100;
 const FILES = [
@@ -30,8 +30,8 @@ const FILES = [
 ];
 
 /**
- * As clients do, sends a request again that no node could carry out: on a busy machine, the logs may have no leader for a
- * moment. The reply says that nothing was written, which the cases would notice otherwise.
+ * Repeats a request that no node could carry out, as clients do: on a busy machine, the logs may have no leader for a
+ * moment. The reply says that nothing was written; the cases would notice otherwise.
  */
 const exchangeAgain: Exchange = async (...given) => {
   const deadlineMs = performance.now() + WAIT_MS_MAX;
@@ -46,7 +46,7 @@ const exchangeAgain: Exchange = async (...given) => {
 describe('a cluster', { skip: missing ?? false }, () => {
   let nats: NatsServers;
   const folders = new Map<string, { readonly name: string; readonly folder: string }>();
-  /** The node that is asked, by the name of the cluster. */
+  /** The node that gets the requests, by the name of the cluster. */
   const asked = new Map<string, string>();
 
   before(async () => {
@@ -58,8 +58,8 @@ describe('a cluster', { skip: missing ?? false }, () => {
   });
 
   /**
-   * The nodes of the cluster that belongs to the data directory. Requests go to one that does not lead, and to the same one
-   * after a restart, whoever leads then: its audit log has what it was asked for.
+   * The nodes of the cluster that belongs to the data directory. Requests go to a node that does not lead, and after a
+   * restart to the same one, since its audit log contains the earlier requests.
    */
   async function startCluster(config: Config): Promise<RunningServer> {
     const known = folders.get(config.dataDir) ?? {

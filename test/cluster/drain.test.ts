@@ -1,4 +1,4 @@
-// Nodes that are to be stopped: others take over from them while writes go on, and they own logs only where nobody else can.
+// Drained nodes: others take over from them while writes go on, and they own logs only if no other node can.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -10,7 +10,7 @@ import { silentLogger } from '../../src/common/logger.js';
 import { batchOf } from '../database/harness.js';
 import { MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
 
-/** The states of drain as every connected node knows them, once they agree with what is expected. */
+/** Waits until every connected node knows these drain states. */
 async function whenDrains(cluster: MemoryCluster, expected: Readonly<Record<string, string>>) {
   await waitFor(JSON.stringify(expected), () => {
     const isSeen = ({ node }: TestNode) => {
@@ -72,7 +72,7 @@ describe('a node that is drained', () => {
     }
   });
 
-  it('owns logs only when no other node can, also after a restart, until it is told to take part', async () => {
+  it('owns logs only if no other node can, also after a restart, until draining ends', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const ids = Array.from({ length: 12 }, (_, i) => `c${i}`);
     const owners = async () => {
@@ -90,7 +90,7 @@ describe('a node that is drained', () => {
       await cluster.add('n1');
       const second = await cluster.leader();
       assert.ok(!(await owners()).includes('n1'));
-      // It would be the first in line for some of the logs.
+      // The drained node would be first in line for some of the logs.
       await second.kill();
       const third = await cluster.leader();
       assert.deepEqual(await owners(), [third.name]);
@@ -110,7 +110,7 @@ describe('a node that is drained', () => {
     }
   });
 
-  it('keeps a collection until the writes under way have ended, which holds up no other one', async () => {
+  it('keeps a collection until its writes have ended, and releases the others meanwhile', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     try {
       const first = await cluster.leader();
@@ -132,7 +132,7 @@ describe('a node that is drained', () => {
     }
   });
 
-  it('goes on leading when all are drained, and a name that no node has is unknown', async () => {
+  it('goes on leading when all are drained, and an unknown name is refused', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     try {
       const leader = await cluster.leader();
@@ -143,7 +143,7 @@ describe('a node that is drained', () => {
       assert.equal((await cluster.leader()).name, leader.name);
       assert.equal(await drain(cluster, 'n7'), null);
       await assert.rejects(follower.node.drain('n1', true), { code: 'no_leader' });
-      // One that is gone can still be told to take part when it is back.
+      // Draining can be ended for a node that is gone, too.
       await follower.kill();
       assert.equal((await leader.node.drain(follower.name, false))!.drain, 'none');
     } finally {
@@ -153,7 +153,7 @@ describe('a node that is drained', () => {
 });
 
 describe('elections', () => {
-  it('let a drained node own again what others take for its own, and then release it', async () => {
+  it('let a drained node take over a log that names it as owner, and then release it', async () => {
     const [self, other] = ['n1', 'n2'].map((node) => ({
       node,
       instance: node,
@@ -161,7 +161,7 @@ describe('elections', () => {
       canStore: true,
     }));
     const members = { self, present: [self, other], find: () => self, listenedMs: 0 };
-    // A commit has failed: the log says that n1 owns it, which n1 does not.
+    // After a failed commit, the log names n1 as its owner, but n1 cannot write.
     const log = { name: 'log', owner: 'n1', isWritable: false, epoch: 1 };
     const done: string[] = [];
     const elections = new Elections({
@@ -190,8 +190,8 @@ describe('elections', () => {
   });
 });
 
-describe('writes under way', () => {
-  it('are waited for in all of several logs, and no longer than told', async () => {
+describe('in-flight requests', () => {
+  it('are awaited for several logs, up to a time', async () => {
     const writes = new InFlightRequests();
     const ends = ['a', 'b'].map((log) => writes.begin(log));
     assert.equal(await writes.whenNone(['c'], 0), true);

@@ -1,4 +1,4 @@
-// Requests that one node sends to another: their targets and bodies as clients may write them.
+// Requests that one node forwards to another, with targets and bodies of every form that clients may send.
 
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
@@ -34,7 +34,7 @@ describe('a node that sends requests to another one', () => {
     await served.stop();
   });
 
-  /** What the node sends for the text until it closes the connection. */
+  /** The reply of the node to a text, until it closes the connection. */
   const exchange = (text: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const { port } = new URL(served.cluster.find(follower).node.self.url);
@@ -50,7 +50,7 @@ describe('a node that sends requests to another one', () => {
   const statusesIn = (replies: string) =>
     [...replies.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status));
 
-  it('sends them to nodes only, whatever host their target names', async () => {
+  it('sends them only to nodes, even if their target names another host', async () => {
     const { port } = trap.address() as AddressInfo;
     const body = JSON.stringify({ id: 'absolute', ...SHAPE });
     for (const target of ['/v1/collections', `http://127.0.0.1:${port}/v1/collections?x"=`]) {
@@ -67,7 +67,7 @@ describe('a node that sends requests to another one', () => {
     assert.equal(status, 200);
   });
 
-  it('sends targets as they came', async () => {
+  it('does not change targets', async () => {
     await served.call(follower, 'POST', '/collections', { body: { id: 'odd', ...SHAPE } });
     for (const id of ['%2e%2e', 'a%2Fb', 'x"y', '%22']) {
       const text = JSON.stringify({ values: [1, 2] });
@@ -83,7 +83,7 @@ describe('a node that sends requests to another one', () => {
     );
   });
 
-  it('sends bodies that are encoded, of any length, in one piece or in many', async () => {
+  it('sends encoded bodies of any length, in one piece or in many', async () => {
     await served.call(follower, 'POST', '/collections', { body: { id: 'packed', ...SHAPE } });
     const rows = Array.from({ length: 1_000 }, (_, i) => ({ id: `r${i}`, values: [i, 1] }));
     const lines = rows.map((row) => JSON.stringify(row)).join('\n');
@@ -111,7 +111,7 @@ describe('a node that sends requests to another one', () => {
     }
   });
 
-  it('sends no body as another request', async () => {
+  it('never sends a body as another request', async () => {
     await served.call(follower, 'POST', '/collections', { body: { id: 'kept', ...SHAPE } });
     const inner = `DELETE /v1/collections/kept HTTP/1.1\r\nhost: localhost\r\n\r\n`;
     const chunked = `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
@@ -142,7 +142,7 @@ describe('a node that sends requests to another one', () => {
     assert.equal((await served.call(follower, 'GET', '/collections/kept')).status, 200);
   });
 
-  it('tells what a client has seen of a collection that the node does not know', async () => {
+  it('forwards the session of a client to a node that does not know the collection', async () => {
     const leader = NODES.find((node) => node !== follower)!;
     const release = served.cluster.find(follower).service.hold();
     try {
@@ -164,7 +164,7 @@ describe('a node that sends requests to another one', () => {
     }
   });
 
-  it('does not count the writes of clients that have left', async () => {
+  it('does not count the writes of disconnected clients', async () => {
     const { node } = served.cluster.find(follower);
     const ended = node.beginRead('some collection');
     ended();

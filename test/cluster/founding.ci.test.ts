@@ -1,4 +1,4 @@
-// The data of a service that was alone, and of a backup of a node, as that of a cluster; and back.
+// Founding a cluster with the data of a service that was alone, or of a backup of a node, and going back.
 
 import assert from 'node:assert/strict';
 import { cp, mkdtemp, open, rm } from 'node:fs/promises';
@@ -40,7 +40,7 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     running.delete(server);
     await server.stop();
   };
-  /** A service that is not a node. */
+  /** Starts a service without a cluster. */
   const alone = async (dataDir: string): Promise<RunningServer> => {
     const usual = loadConfig({ env: {} });
     const server = await kept(
@@ -105,7 +105,7 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     return found;
   };
 
-  it('is refused unless it is told to, and then gives the others everything', async () => {
+  it('is refused without the setting, and then gives the others everything', async () => {
     const single = await alone(join(folder, 'one', 'n1'));
     await post(single, '/collections', { id: 'c', dimension: 2, metric: 'dot' });
     for (let i = 0; i < 30; i++) await write(single, `v${i}`);
@@ -126,14 +126,14 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     for (const server of others) assert.equal(await digestAt(server), later);
   });
 
-  it('is not the second one', async () => {
+  it('is refused if another node has founded the cluster', async () => {
     const single = await alone(join(folder, 'one', 'late'));
     await post(single, '/collections', { id: 'c', dimension: 2, metric: 'dot' });
     await stop(single);
     await assert.rejects(startIn('one', 'late', true), { code: 'configuration_invalid' });
   });
 
-  it('has a backup that is a service by itself, and a new cluster', async () => {
+  it('has a backup that a service without a cluster can use, and that can found another cluster', async () => {
     const [first] = running;
     const { name } = (await post(first!, '/backups', {})) as { name: string };
     const expected = await digestAt(first!);
@@ -153,13 +153,13 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     await write(other, 'in the new cluster');
     assert.equal(await digestAt(restored), await digestAt(other));
     await stop(restored);
-    // With the setting, a node that has been there before is one like the others.
+    // For a node of the cluster, the setting has no effect.
     const again = await startIn('two', 'n1', true);
     await waitForLeader([again.url, other.url]);
     assert.equal(await digestAt(again), await digestAt(other));
   });
 
-  it('has as many nodes hold a collection as its replication factor says', async () => {
+  it('places collections on as many nodes as their replication factor', async () => {
     const single = await alone(join(folder, 'placed', 'n1'));
     const factors = { all: null, one: 1, two: 2, later: null };
     for (const [id, factor] of Object.entries(factors)) {
@@ -200,10 +200,10 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     await write(others[1]!, 'more', 'two');
     for (const server of servers) assert.equal((await shown(server, 'two')).vector_count, 6);
 
-    // Backups of all nodes are the whole cluster, although each has some of its collections only.
+    // The backups of all nodes are complete together, although each contains only some of the collections.
     const backups: string[] = [];
     for (const server of servers) {
-      // Each has more of it than the one before.
+      // Each backup contains more of it than the one before.
       await write(servers[2]!, `before backup ${backups.length}`, 'all');
       await strongly(server, '/collections/all');
       const backup = (await post(server, '/backups', {})) as { name: string };
@@ -234,7 +234,7 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
       code: 'data_corrupt',
       message: /broken is damaged .* Leave it out/,
     });
-    // The cluster that began with their data is another one, with positions of its own.
+    // The cluster founded with the backups has logs of its own, with other positions.
     const { name: ofOther } = (await post(again[0]!, '/backups', {})) as { name: string };
     await assert.rejects(
       restoreBackups([backups[0]!, join(folder, 'backups', ofOther)], join(folder, 'of two')),
@@ -250,7 +250,7 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
       { code: 'configuration_invalid', message: /found .*foreign, which is not one/ },
     );
 
-    // The nodes of the backup are those of another cluster.
+    // The placements in the backup name nodes of another cluster.
     for (const server of servers) await stop(server);
     await restoreBackup(join(folder, 'backups', name), join(folder, 'moved', 'm1'));
     const restored = await startIn('moved', 'm1', true);

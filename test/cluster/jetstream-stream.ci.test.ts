@@ -1,4 +1,4 @@
-// Logs on JetStream, on three real servers: the contract.
+// The contract of logs, on JetStream with three real servers.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -36,7 +36,7 @@ describe('JetStream', { skip: missing ?? false }, () => {
     openAgain: async ({ name }) => new JetStreamStream(await connect(), name, PATIENT),
   });
 
-  it('is trimmed when a server has done it and has not replied', async () => {
+  it('counts as trimmed when the server has done so without a reply', async () => {
     const connection = await connect();
     const { streams } = connection.manager;
     let isDone = true;

@@ -1,4 +1,4 @@
-// How far a node says that it is behind the owners of logs.
+// The lag that a node reports behind the owners of logs.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -18,7 +18,7 @@ describe('the lag of a node', () => {
     assert.deepEqual(lag.read(25, 5_000), { seconds: 0, messages: 0 });
   });
 
-  it('does not count what a log had that is gone', () => {
+  it('does not count the log of a deleted collection', () => {
     const lag = new OwnerLag();
     lag.observe(1_000, 0);
     lag.observe(400, 1_000);
@@ -26,13 +26,13 @@ describe('the lag of a node', () => {
     assert.deepEqual(lag.read(400, 3_000), { seconds: 0, messages: 0 });
   });
 
-  it('is bounded in what it remembers, and knows the oldest', () => {
+  it('remembers a bounded number of announcements, including the oldest', () => {
     const lag = new OwnerLag();
     for (let i = 1; i <= 5_000; i++) lag.observe(i, i);
     assert.deepEqual(lag.read(0, 6_000), { seconds: 5.999, messages: 5_000 });
   });
 
-  it('ascends on a node that gets no messages, and is none where everything is applied', async () => {
+  it('grows on a node that gets no messages, and is 0 where everything is applied', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     let release = () => {};
     try {
@@ -47,7 +47,7 @@ describe('the lag of a node', () => {
         const { lag } = follower.node;
         return lag.messages > 0 && lag.seconds > 0 ? lag : undefined;
       });
-      // A part and a record, and what marked moments before them.
+      // A fragment and a record, and the barriers before them.
       assert.ok(messages >= 2);
       assert.equal(leader.node.lag.messages, 0);
       release();

@@ -1,4 +1,4 @@
-// The contract of logs of collections. The test of a stream of messages provides how to make one.
+// The contract of the logs of collections. The test of each stream of messages provides a way to create one.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -15,9 +15,9 @@ import {
 import type { MessageStream } from '../../src/cluster/logs/message-stream.js';
 
 export interface StreamHarness {
-  /** An empty stream. */
+  /** Creates an empty stream. */
   create(): Promise<MessageStream>;
-  /** The stream as another process would open it; undefined where only one process can. */
+  /** Opens the stream like another process; undefined if only one process can open it. */
   openAgain?(stream: MessageStream): Promise<MessageStream>;
 }
 
@@ -86,7 +86,7 @@ export function logContract(name: string, harness: StreamHarness): void {
   };
 
   describe(`${name}: a log of a collection`, () => {
-    it('reads what was committed, byte by byte, in order, from any record on', async () => {
+    it('reads what was committed, in order, from any record on', async () => {
       const { log } = await open();
       const { writer, records } = await takeOver(log);
       assert.deepEqual(outline(records), ['epoch 1 by a']);
@@ -131,7 +131,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(fragments, [[1], []]);
     });
 
-    it('follows what is committed while it reads, until it is told to end', async () => {
+    it('yields new commits while it reads, until the signal is aborted', async () => {
       const { log } = await open();
       const { writer } = await takeOver(log);
       const ending = new AbortController();
@@ -153,7 +153,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       );
     });
 
-    it('barriers ascend and do not hinder the writer', async () => {
+    it('returns ascending positions of barriers, which do not hinder the writer', async () => {
       const { log } = await open();
       const { writer } = await takeOver(log);
       let last = await log.barrier();
@@ -166,7 +166,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(outline(await readAll(log)), ['epoch 1 by a', 1, 2, 3]);
     });
 
-    it('fences a writer when another one takes over, which first gets all that was committed', async () => {
+    it('fences a writer when another one takes over, which first gets all commits', async () => {
       const { stream, log } = await open();
       const { writer: first } = await takeOver(log);
       const link = await committed(first, commitOf(1));
@@ -181,7 +181,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(outline(await readAll(log)), ['epoch 1 by a', 1, 'epoch 2 by b', 2]);
     });
 
-    it('lets one of many win when they take over at once, one after the other', async () => {
+    it('lets concurrent take-overs succeed one after another', async () => {
       const { log } = await open();
       const writers = await Promise.all(
         ['a', 'b', 'c', 'd'].map((owner) => takeOver(log, { owner })),
@@ -198,7 +198,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       assert.deepEqual(kinds, ['1 fenced', '2 fenced', '3 fenced', '4 committed']);
     });
 
-    it('removes the records before a position, and tells whoever still needs them', async () => {
+    it('removes the records before a position, and fails reads that need them', async () => {
       const { log } = await open();
       const { writer } = await takeOver(log);
       const links: LogLink[] = [];
@@ -211,7 +211,7 @@ export function logContract(name: string, harness: StreamHarness): void {
       await assert.rejects(readAll(log), LogTrimmedError);
       await committed(writer, commitOf(5));
       assert.deepEqual(outline(await readAll(log, links[2])), [4, 5]);
-      // The chain goes on for a writer that takes over, too.
+      // The chain also goes on for a writer that takes over.
       const { writer: next } = await takeOver(log, { owner: 'b', after: links[3]! });
       await committed(next, commitOf(6));
       assert.deepEqual(outline(await readAll(log, links[3])), [5, 'epoch 2 by b', 6]);

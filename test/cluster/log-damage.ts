@@ -1,4 +1,4 @@
-// What can be wrong with the messages of a log that has four commits, each with parts for the shards 1 and 2.
+// Kinds of damage to the messages of a log with four commits, each with fragments for the shards 1 and 2.
 
 import assert from 'node:assert/strict';
 import type { StreamMessage } from '../../src/cluster/logs/message-stream.js';
@@ -29,7 +29,7 @@ export function without(
   return messages.filter((message) => message !== chosen);
 }
 
-/** With one bit flipped in the first message that is chosen; flipped again, it is as it was. */
+/** Flips one bit in the first chosen message, and restores it when called again. */
 export function changed(
   messages: StreamMessage[],
   choose: (message: StreamMessage) => boolean,

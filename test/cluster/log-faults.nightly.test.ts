@@ -1,4 +1,4 @@
-// Servers of a log are killed and halted; faults/main.ts does it for hours.
+// Kills and halts the servers of a log; faults/main.ts does so for hours.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

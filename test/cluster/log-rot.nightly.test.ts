@@ -1,5 +1,5 @@
-// Flipped bits in what a server has of a log: when that server leads, readers get every record or an error, and
-// never fewer records. It was measured that JetStream itself may skip thousands of messages then.
+// Flipped bits in the replica of a log on one server: when that server leads, readers get every record or an error, and
+// never fewer records, although JetStream itself was measured to skip thousands of messages.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs';
@@ -15,9 +15,9 @@ const STREAM = 'rot';
 const COMMITS = 300;
 const ROUNDS = 3;
 const FLIPS = 5;
-/** A replica that finds its damage may not lead. */
+/** A replica that has found its damage may refuse to lead. */
 const LEAD_MS_MAX = 60_000;
-/** A read that gets neither the end nor an error is no answer either. */
+/** A read that gets neither the end nor an error by then has failed. */
 const READ_MS_MAX = 120_000;
 
 it('a damaged replica of a log is noticed or repaired, never read', {

@@ -1,4 +1,4 @@
-// Nodes of a cluster in this process: each with a database over a store in memory.
+// The nodes of a cluster in this process, each with a database on a store in memory.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
@@ -18,22 +18,22 @@ import type { Store } from '../../src/storage/store.js';
 import { createTestClock, openDatabase, type TestClock } from '../database/harness.js';
 import { MemoryNetwork, type MemoryService } from './memory-service.js';
 
-/** A halted machine may be late by seconds; a test waits for what it expects for so long. */
+/** How long a test waits for what it expects, since a halted machine may be late by seconds. */
 const WAIT_MS_MAX = 300_000;
-/** Of the collections of tests that are not about their shape. */
+/** The shape of collections in tests that are not about it. */
 export const SHAPE = {
   vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
   description: null,
   labels: {},
 } as const;
-/** Nobody is silent: the network tells who is gone. */
+/** No node is silent, since the network reports which ones are gone. */
 const TIMING = {
   announceMs: 10,
   silentMsMax: WAIT_MS_MAX,
   electionMs: 5,
   settleMs: 50,
   leaveMs: 50,
-  // Tests of that have it happen.
+  // Only tests of this use a shorter time.
   balanceMs: Number.POSITIVE_INFINITY,
   planMs: 5,
   replaceMs: WAIT_MS_MAX,
@@ -46,22 +46,22 @@ export interface TestNode {
   readonly database: Database;
   readonly store: Store;
   readonly clock: Clock;
-  /** As a process that is killed: only the store stays. */
+  /** Ends the node like a killed process: only the store stays. */
   kill(): Promise<void>;
-  /** As a process that gets SIGTERM. */
+  /** Ends the node like a process that gets SIGTERM. */
   stop(): Promise<void>;
 }
 
-/** By how much the clock of a node is ahead of that of the node that was started before it. */
+/** How far the clock of a node is ahead of that of the node started before it. */
 const CLOCK_SKEW_MS = 3;
 
 interface TestOptions {
   readonly zone?: string;
   readonly peers?: Peers;
   readonly limits?: Partial<Limits>;
-  /** Changes what the store of the node does. */
+  /** Wraps the store of the node. */
   readonly change?: (store: Store) => Store;
-  /** Changes what the node gets of the shared files. */
+  /** Wraps the shared files for the node. */
   readonly share?: (blobs: Blobs) => Blobs;
   readonly logger?: Logger;
 }
@@ -86,7 +86,7 @@ export class MemoryCluster {
     this.#snapshotBytes = snapshotBytes;
   }
 
-  /** `snapshotBytes`: how much is written to a log between its snapshots. */
+  /** `snapshotBytes`: bytes written to a log between two snapshots. */
   static async start(
     names: readonly string[],
     limits: Partial<Limits> = {},
@@ -99,7 +99,7 @@ export class MemoryCluster {
     return cluster;
   }
 
-  /** What a node has stored. */
+  /** The stored state of a node. */
   stateOf(name: string): MemoryState {
     return this.#states.get(name)!;
   }
@@ -112,7 +112,7 @@ export class MemoryCluster {
     return [...this.#nodes.values()];
   }
 
-  /** Starts a node, which has what it had before. */
+  /** Starts a node with its stored state. */
   async add(
     name: string,
     {
@@ -182,7 +182,7 @@ export class MemoryCluster {
     return added;
   }
 
-  /** The node that leads and that all connected nodes know of. */
+  /** Waits until all connected nodes know the same leader. */
   async leader(): Promise<TestNode> {
     return await waitFor('a leader', () => {
       const connected = this.nodes.filter(({ service }) => !service.isCutOff);
@@ -192,7 +192,7 @@ export class MemoryCluster {
     });
   }
 
-  /** The node that carries out the writes of a collection, which all connected nodes know. */
+  /** Waits until all connected nodes know the same owner of a collection. */
   async ownerOf(collection: string): Promise<TestNode> {
     return await waitFor(`an owner of ${collection}`, () => {
       const connected = this.nodes.filter(({ service }) => !service.isCutOff);
@@ -209,7 +209,7 @@ export class MemoryCluster {
     });
   }
 
-  /** The leader, once it carries out the writes of all collections, too. */
+  /** The leader, after it has taken over all collections. */
   async soleWriter(): Promise<TestNode> {
     const leader = await this.leader();
     const { collections } = leader.database.listCollections({ limit: 1_000 });
@@ -224,7 +224,7 @@ export class MemoryCluster {
     return this.nodes.find((node) => node !== leader)!;
   }
 
-  /** Waits until every connected node has what was committed before the call. */
+  /** Waits until every connected node has applied what was committed before the call. */
   async settle(): Promise<void> {
     const signal = AbortSignal.timeout(WAIT_MS_MAX);
     const connected = this.nodes.filter(({ service }) => !service.isCutOff);
@@ -236,7 +236,7 @@ export class MemoryCluster {
   }
 }
 
-/** In the order of the list that clients get. */
+/** The ids, in the order of the list that clients get. */
 export async function idsIn({ database }: Pick<TestNode, 'database'>, collection = 'c') {
   const { vectors } = await database.collection(collection).list({ limit: 1_000 });
   return vectors.map(({ id }) => id);
@@ -247,7 +247,7 @@ export async function waitFor<Value>(
   find: () => Value | undefined | Promise<Value | undefined>,
 ): Promise<Value> {
   const deadlineMs = performance.now() + WAIT_MS_MAX;
-  // What takes long is asked for less often, since the nodes that it depends on are in this process.
+  // Checks become rarer, since the nodes that they wait for share this process.
   for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs + 5, 25)) {
     const found = await find();
     if (found !== undefined) return found;

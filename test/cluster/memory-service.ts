@@ -1,4 +1,4 @@
-// What the nodes of a cluster share, in memory. A node can be cut off from it.
+// The shared service of a cluster in memory, from which nodes can be cut off.
 
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
@@ -21,7 +21,7 @@ export class MemoryService implements SharedService {
   readonly #network: MemoryNetwork;
   readonly #listeners: ((bytes: Uint8Array) => void)[] = [];
   #isCutOff = false;
-  /** `log`: null for all. */
+  /** `log`: null for all logs. */
   #held: { readonly log: string | null; readonly released: Promise<void> } | null = null;
   #announced: Uint8Array = new Uint8Array();
 
@@ -55,7 +55,7 @@ export class MemoryService implements SharedService {
     return this.#isCutOff;
   }
 
-  /** Nothing gets out or in. The others learn it at once, so that no test depends on how fast the machine is. */
+  /** Cuts the node off. The others learn that immediately, so that no test depends on the speed of the machine. */
   cutOff(): void {
     const member = JSON.parse(Buffer.from(this.#announced).toString()) as { clockMs: number };
     const clockMs = member.clockMs + 0.001;
@@ -63,7 +63,7 @@ export class MemoryService implements SharedService {
     this.#isCutOff = true;
   }
 
-  /** Resolves when the log delivers messages and replies to publications, or when the signal is aborted. */
+  /** Resolves when the log delivers messages and replies, or when the signal is aborted. */
   async whenReleased(log: string, signal?: AbortSignal): Promise<void> {
     const held = this.#held;
     if (held === null || (held.log !== null && held.log !== log) || signal?.aborted) return;
@@ -74,8 +74,8 @@ export class MemoryService implements SharedService {
   }
 
   /**
-   * Delivers no messages of one log, or of any, and no replies to publications, only announcements, until the function
-   * is called.
+   * Holds up the messages of one log, or of all, and the replies to publications, but not announcements, until the
+   * function is called.
    */
   hold(log: string | null = null): () => void {
     const { promise: released, resolve } = withResolvers();

@@ -1,4 +1,4 @@
-// Logs on streams in memory: the contract, lost replies at random, and damage.
+// Logs on streams in memory: the contract, replies lost at random, and damage.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -14,7 +14,7 @@ logContract('memory', { create: async () => new MemoryStream() });
 const NEVER = new AbortController().signal;
 
 describe('a log whose stream loses replies', () => {
-  it('settles every commit: what was acknowledged is there once, what was denied is not', async () => {
+  it('settles every commit: acknowledged ones are in the log once, denied ones are not', async () => {
     const seed = testSeed();
     const random = createRandom(seed);
     let isFaulty = false;
@@ -51,7 +51,7 @@ describe('a log whose stream loses replies', () => {
     assert.ok(denied.size > 0 && acknowledged.length > 50, `seed ${seed}`);
   });
 
-  it('denies a commit only when it can no longer come', async () => {
+  it('denies a commit only when it can no longer be appended', async () => {
     let fault: 'delay' | null = 'delay';
     const stream = new MemoryStream({ fault: () => fault });
     const log = new ChainedLog(stream);
@@ -60,13 +60,13 @@ describe('a log whose stream loses replies', () => {
     fault = 'delay';
     assert.equal((await writer.append(commitOf(1))).kind, 'unknown');
     fault = null;
-    // The delayed commit is judged after the mark, whose place it expects.
+    // The delayed commit arrives after the mark, which expects the same head.
     assert.equal((await writer.settle(NEVER)).kind, 'absent');
     await committed(writer, commitOf(2));
     assert.deepEqual(outline(await readAll(log)), ['epoch 1 by a', 2]);
   });
 
-  it('gives up settling when it is told to', async () => {
+  it('stops settling when the signal is aborted', async () => {
     let fault: 'refuse' | null = null;
     const stream = new MemoryStream({ fault: () => fault });
     const { writer } = await takeOver(new ChainedLog(stream));
@@ -94,7 +94,7 @@ describe('a damaged log', () => {
     });
   }
 
-  it('is read by those who do not need what is missing', async () => {
+  it('is read by readers that do not need the missing messages', async () => {
     const stream = new MemoryStream();
     const log = new ChainedLog(stream);
     const { writer } = await takeOver(log);

@@ -1,4 +1,4 @@
-// A cluster in memory against the model of a database, through long histories.
+// Compares a cluster in memory with the model of a database, through long histories.
 
 import { describe, it } from 'node:test';
 import { testSeed } from '../database/harness.js';

@@ -1,4 +1,4 @@
-// A cluster in memory against the model of a database; more rounds in CI.
+// Compares a cluster in memory with the model of a database; CI runs more rounds.
 
 import { describe, it } from 'node:test';
 import { testSeed } from '../database/harness.js';

@@ -1,5 +1,5 @@
-// A cluster of three nodes as a system to be run against the model of a database: the leader stops and is killed, and is
-// back later; whoever reads asks another node each time.
+// A cluster of three nodes as a system to compare with the model of a database: the leader is stopped or killed and comes
+// back later, and each read goes to another node.
 
 import type { ModelledSystem } from '../database/model.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
@@ -13,7 +13,7 @@ export async function startSystem(): Promise<ModelledSystem> {
   const replace = async (end: (node: TestNode) => Promise<void>) => {
     await end(leader);
     leader = await cluster.soleWriter();
-    // Two nodes are left, and the third one catches up.
+    // Two nodes remain, and the third one catches up later.
     const absent = NAMES.find((name) => cluster.nodes.every((node) => node.name !== name))!;
     await cluster.add(absent);
   };

@@ -1,4 +1,4 @@
-// Collections that move from node to node while they are written and read, and moves that the cluster decides on.
+// Collections that move from node to node during writes and reads, and moves that the cluster decides on.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -7,13 +7,13 @@ import { NODES, withCollection } from './moving-collection.js';
 import { ServedCluster } from './served-cluster.js';
 
 describe('a collection that is moved under writes', () => {
-  it('is whole on every node of its way, under writes, with pages that go on', async () => {
+  it('is whole on every node that gets it, with pages that go on', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       let reply = await served.call('n1', 'POST', '/collections/c/query', {
         body: { vector: [1, 0], limit: 5 },
       });
       const walked: string[] = reply.json.matches.map(({ id }: { id: string }) => id);
-      // To both other nodes, and back to one that has had it before.
+      // Moves to both other nodes, and back to the first one.
       for (let i = 0; i < 3; i++) {
         const [to] = await moving.others;
         const { from } = await moving.move(to!);
@@ -33,7 +33,7 @@ describe('a collection that is moved under writes', () => {
         await moving.whenForgotten(from);
         await moving.assertWhole();
       }
-      // The pages are those of the moment at which they began.
+      // The pages are as of the moment at which they began.
       const expected = Array.from({ length: 50 }, (_, i) => `v${59 - i}`);
       assert.deepEqual(walked, expected);
     });
@@ -41,7 +41,7 @@ describe('a collection that is moved under writes', () => {
 });
 
 describe('the nodes of a collection', () => {
-  it('are as many as its replication factor, when that changes', async () => {
+  it('are as many as its replication factor after a change', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const setFactor = async (factor: number | null) => {
         const options = { body: { replication_factor: factor } };
@@ -67,7 +67,7 @@ describe('the nodes of a collection', () => {
       await served.cluster.settle();
       for (const { database } of served.cluster.nodes) assert.equal(database.holds('c'), true);
       await moving.assertWhole();
-      // From all nodes to one.
+      // Reduces all nodes to one.
       await setFactor(1);
       await waitFor(
         'one node',
@@ -79,7 +79,7 @@ describe('the nodes of a collection', () => {
     });
   });
 
-  it('are others when one is drained, which can then be stopped', async () => {
+  it('change when one is drained, which can then be stopped', async () => {
     await withCollection({ factor: 2 }, async (moving, served) => {
       const [drained, kept] = (await moving.shown()).nodes as [string, string];
       const [other] = await moving.others;
@@ -96,7 +96,7 @@ describe('the nodes of a collection', () => {
     });
   });
 
-  it('are others when one is gone for long, also the only one', async () => {
+  it('change when one is gone for long, even the only one', async () => {
     for (const factor of [2, 1]) {
       await withCollection({ factor, timing: { replaceMs: 50 } }, async (moving, served) => {
         const [gone, ...kept] = (await moving.shown()).nodes as [string, ...string[]];
@@ -118,7 +118,7 @@ describe('the nodes of a collection', () => {
     }
   });
 
-  it('include one that is new, when it has served for a while', async () => {
+  it('include a new node that has served for a while', async () => {
     const cluster = new MemoryCluster({}, { balanceMs: 50 });
     const served = await ServedCluster.start(['n1', 'n2'], cluster);
     try {
@@ -136,7 +136,7 @@ describe('the nodes of a collection', () => {
         return String(counts) === '2,2,2' || undefined;
       });
       for (let i = 0; i < 6; i++) {
-        // The nodes may still be busy with the end of a move.
+        // The nodes may still be finishing a move.
         const reply = await waitFor('the row', async () => {
           const found = await served.call('n3', 'GET', `/collections/c${i}/vectors/a`);
           return found.status === 503 ? undefined : found;

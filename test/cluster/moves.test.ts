@@ -1,12 +1,12 @@
-// Collections that move from node to node: nothing is lost or doubled, whoever stops in between, and what a node gives up
-// it does not keep. Moves under writes, and those that the cluster decides on, are in moves.ci.test.ts.
+// Collections that move from node to node: nothing is lost or doubled, whichever node stops, and a node keeps nothing of
+// what it has dropped. Moves during writes, and those that the cluster decides on, are in moves.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NODES, withCollection } from './moving-collection.js';
 
 describe('a collection that is moved', () => {
-  it('is changed and copied by its new holder while the owner of the catalogue has not dropped it yet', async () => {
+  it('is changed and copied by its new holder before the leader has dropped it', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const { from, to, end } = await moving.moveFromLeader();
       try {
@@ -25,13 +25,13 @@ describe('a collection that is moved', () => {
     });
   });
 
-  it('is deleted by the owner of the catalogue, which has not dropped it yet, without its log', async () => {
+  it('is deleted by the leader, which has not dropped it yet, without its log', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const { from, to, end } = await moving.moveFromLeader();
       try {
         await moving.write(to);
         const { vector_count: count } = await moving.shown();
-        // The log may be closed at any moment, as the rows are dropped.
+        // The log may be closed at any moment, since the rows are dropped.
         served.cluster.find(from).node.logs.acquire = async () =>
           assert.fail('the log is taken over');
         const deleted = await served.call(from, 'DELETE', '/collections/c');
@@ -42,7 +42,7 @@ describe('a collection that is moved', () => {
     });
   });
 
-  it('is refused for nodes that cannot be meant', async () => {
+  it('is not moved between impossible nodes', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const [holder] = (await moving.shown()).nodes;
       const [other, third] = await moving.others;
@@ -60,11 +60,11 @@ describe('a collection that is moved', () => {
     });
   });
 
-  it('arrives although the node that brings it in is killed in between', async () => {
+  it('arrives although its new node is killed in between', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const { from, to, release } = await moving.moveHeldUp();
       await moving.write(from);
-      // It has not read what it is to bring in.
+      // The node has read nothing of the collection yet.
       served.cluster.find(to).service.cutOff();
       release();
       await served.kill(to);
@@ -78,13 +78,13 @@ describe('a collection that is moved', () => {
     });
   });
 
-  it('arrives although the owner of the catalogue is killed in between', async () => {
+  it('arrives although the leader is killed in between', async () => {
     await withCollection({ factor: 1 }, async (moving, served) => {
       const { to, release } = await moving.moveHeldUp();
       const leader = (await served.cluster.leader()).name;
       await served.kill(leader);
       release();
-      // If it was also the node that held the collection, that one is gone with it.
+      // It may also be the node that held the collection.
       await moving.whenOn([to]);
       await served.add(leader);
       await served.whenServing(NODES);

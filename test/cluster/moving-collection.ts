@@ -1,4 +1,4 @@
-// A collection of a served cluster that a test moves, writes to and compares with what was written.
+// A collection of a served cluster that a test moves, writes to and compares with its writes.
 
 import assert from 'node:assert/strict';
 import type { ClusterTiming } from '../../src/cluster/nodes/cluster-node.js';
@@ -15,7 +15,7 @@ interface Shown {
   readonly vector_count: number;
 }
 
-/** A cluster with a collection, and a way to write to it and to compare it with what was written. */
+/** A cluster with a collection, and methods to write to it and to compare it with the writes. */
 export class MovingCollection {
   readonly served: ServedCluster;
   readonly #written = new Set<string>();
@@ -39,7 +39,7 @@ export class MovingCollection {
     return (await this.served.call(node, 'GET', '/collections/c')).json;
   }
 
-  /** Rows that are there afterwards. While no node can write, it waits. */
+  /** Writes rows, waiting while no node can write. */
   async write(node: string): Promise<void> {
     const first = this.#count;
     this.#count += 20;
@@ -65,9 +65,9 @@ export class MovingCollection {
     return { from, to };
   }
 
-  /** Begins a move to a node that gets nothing from any log until `release` is called. */
+  /** Begins a move to a node that reads nothing from any log until `release` is called. */
   async moveHeldUp() {
-    // What holds up the leader would hold up the move as well.
+    // Holding up the leader would hold up the move as well.
     const leader = (await this.served.cluster.leader()).name;
     const to = (await this.others).find((name) => name !== leader)!;
     const release = this.served.cluster.find(to).service.hold();
@@ -75,7 +75,7 @@ export class MovingCollection {
     return { from, to, release };
   }
 
-  /** Moves it away from the owner of the catalogue, which has its rows until `end` is called, since it still reads them. */
+  /** Moves the collection away from the leader, which keeps its rows until `end` is called, since it still reads them. */
   async moveFromLeader() {
     const { name: from, node, database } = await this.served.cluster.leader();
     if ((await this.shown()).nodes[0] !== from) {
@@ -90,7 +90,7 @@ export class MovingCollection {
     return { from, to, end };
   }
 
-  /** Resolves when every node knows that the collection is on these, and that no move is under way. */
+  /** Resolves when every node knows that these nodes hold the collection, and that no move is running. */
   async whenOn(nodes: readonly string[]): Promise<void> {
     await waitFor(`the nodes ${nodes.join()}`, async () => {
       for (const name of this.served.names) {
@@ -101,7 +101,7 @@ export class MovingCollection {
     });
   }
 
-  /** The rows of every node that holds the collection, and through every node. */
+  /** The rows on every holder, and as read through every node. */
   async assertWhole(): Promise<void> {
     const { sequence } = (await this.served.call(this.served.names[0]!, 'GET', '/collections/c'))
       .json;
@@ -129,7 +129,7 @@ export class MovingCollection {
     for (const { digest, node } of json.nodes) assert.equal(digest, json.digest, node);
   }
 
-  /** Resolves when a node has stored nothing of the collection any more. */
+  /** Resolves when the store of a node contains nothing of the collection. */
   async whenForgotten(name: string): Promise<void> {
     const { database } = this.served.cluster.find(name);
     const incarnation = database.incarnationOf('c')!;
@@ -152,7 +152,7 @@ export class MovingCollection {
   }
 }
 
-/** Runs a test with a collection that `factor` of three nodes hold, and stops these. */
+/** Runs a test with a collection that `factor` of three nodes hold, and then stops the nodes. */
 export async function withCollection(
   { factor, timing = {} }: { readonly factor: number; readonly timing?: Partial<ClusterTiming> },
   test: (moving: MovingCollection, served: ServedCluster) => Promise<void>,

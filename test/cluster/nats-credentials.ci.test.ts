@@ -1,4 +1,4 @@
-// Who a node is for the NATS servers, and which servers it does not use.
+// The credentials of nodes at NATS servers, and the servers that nodes refuse.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -38,7 +38,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** Tries to connect to a server with this configuration. */
+  /** Connects to a server with this configuration. */
   async function withServer(
     configuration: string,
     test: (
@@ -72,7 +72,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
       return code === 'configuration_invalid';
     });
 
-  it('has a user and a password, or is told what to do', async () => {
+  it('has a user and a password, or fails with advice', async () => {
     await withServer('authorization { user: me, password: "right one" }', async (open) => {
       await open({ user: 'me', password: 'right one' });
       await refused(
@@ -139,7 +139,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
     });
   });
 
-  it('is not made to servers that other machines reach and that let everybody in', async () => {
+  it('is refused for servers that other machines reach without credentials', async () => {
     await withServer('', (open) => open({}));
     const open = (open: (login: Partial<NatsLogin>, isInsecure?: boolean) => Promise<void>) =>
       refused(open({}), /listens on 0\.0\.0\.0 and requires no credentials.*SAGITTA_CLUSTER_INSE/s);
@@ -155,7 +155,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
     await withServer(toAll, (open) => open(login));
   });
 
-  it('is not made when one of several servers lets everybody in, but when one is down', async () => {
+  it('is refused when one of several servers requires no credentials, but not when one is down', async () => {
     const start = (host: string, configuration: string) =>
       NatsServers.start(1, {
         configuration,
@@ -237,12 +237,12 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
           assert.ok(!text.includes(hidden), text.slice(0, 200));
         }
       }
-      // Also when it finds the records elsewhere.
+      // Also with the records at another position.
       await eventually('an archive', async () => {
         const names = await readdir(join(folder, 'blobs'), { recursive: true });
         return names.some((name) => name.includes('archive'));
       });
-      // Somebody with the password of NATS, but without the secret.
+      // An attacker with the password of NATS, but without the secret.
       const other = { ...config, clusterSecret: ['another secret, of somebody else here'] };
       await assert.rejects(startNode({ nats, name: 'hidden', node: 'n2', folder, config: other }), {
         code: 'configuration_invalid',

@@ -1,5 +1,5 @@
-// Nodes do not start on NATS servers that may lose what they acknowledge: what the monitoring ports of real servers
-// show, and what is found in it.
+// Nodes do not start on NATS servers that may lose what they acknowledge. The monitoring ports of real servers are read,
+// and made-up answers are checked.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -48,7 +48,7 @@ async function clusterOf(nats: NatsServers, config: Partial<Config>) {
 }
 
 describe('a node on real NATS servers', { skip: missing ?? false }, () => {
-  it('starts where all sync every message, and while one of them is down', async () => {
+  it('starts if all of them sync every message, also while one is down', async () => {
     const nats = await NatsServers.start();
     try {
       const { monitors } = nats;
@@ -78,7 +78,7 @@ describe('a node on real NATS servers', { skip: missing ?? false }, () => {
     }
   });
 
-  it('does not start where one of them syncs now and then', async () => {
+  it('does not start if one of them does not sync every message', async () => {
     const nats = await NatsServers.start(3, { isSyncAlways: (index) => index !== 1 });
     try {
       await assert.rejects(clusterOf(nats, { clusterMonitors: nats.monitors }), ({ message }) => {
@@ -98,7 +98,7 @@ describe('a node on real NATS servers', { skip: missing ?? false }, () => {
     }
   });
 
-  it('does not start where there are fewer servers or replicas than it needs', async () => {
+  it('does not start with fewer servers or replicas than it needs', async () => {
     const nats = await NatsServers.start(1);
     try {
       await assert.rejects(open(nats.monitors, 3), {
@@ -109,7 +109,7 @@ describe('a node on real NATS servers', { skip: missing ?? false }, () => {
       const { durability } = await clusterOf(nats, config);
       assert.equal(durability.state, 'insufficient');
       assert.match(durability.detail, /^Each log has 1 replica \(SAGITTA_CLUSTER_REPLICAS\)/);
-      // A log of another cluster, whose name begins alike, does not count.
+      // A log of another cluster, whose name has the same prefix, does not count.
       const connection = await nats.connect();
       const other = new JetStreamStream(connection, 'durability-2-catalogue');
       await other.create({ replicas: 1, messageBytesMax: 1_000_000 });
@@ -143,7 +143,7 @@ describe('what monitoring ports show', () => {
   });
   const requirements = { replicas: 3, apiLevelMin: 2, connectedServerId: 'id-1' };
 
-  it('is enough when every server is there once, syncs always and is new enough', () => {
+  it('is enough if every server is named once, syncs always and is new enough', () => {
     assert.deepEqual(findProblems([shown(0), shown(1), shown(2)], requirements), []);
   });
 
@@ -158,7 +158,7 @@ describe('what monitoring ports show', () => {
     const elsewhere = { ...requirements, connectedServerId: 'id-7' };
     const [others] = findProblems([shown(0), shown(1), shown(2)], elsewhere);
     assert.match(others!, /connected to the server id-7 .* is not among/);
-    // It may be the one that does not answer.
+    // The server may be the one that does not answer.
     const silent = { kind: 'silent', url: 'http://nats-2:8222', reason: 'down' } as const;
     assert.deepEqual(findProblems([shown(0), shown(1), silent], elsewhere), []);
   });

@@ -15,7 +15,7 @@ import { freePorts } from '../support/free-ports.js';
 const INSTALLED = fileURLToPath(new URL('../../../build/nats/nats-server', import.meta.url));
 export const NATS_PROGRAM = existsSync(INSTALLED) ? INSTALLED : 'nats-server';
 const START_MS_MAX = 120_000;
-/** Servers that are busy, or elect a leader, answer late. */
+/** Servers that are busy or elect a leader answer late. */
 const API_MS_MAX = 30_000;
 
 /** Why the tests are skipped; undefined when they can run. */
@@ -27,10 +27,10 @@ export function natsMissing(): string | undefined {
   return `${stdout.trim()} has no atomic batches; expected version 2.12 or later`;
 }
 
-/** Where a server runs. */
+/** The machine that a server runs on. */
 export interface NatsPlace {
   readonly host: string;
-  /** A command that runs it. */
+  /** A prefix for the command that runs it. */
   readonly prefix: readonly string[];
   readonly dataFolder: string;
 }
@@ -42,17 +42,17 @@ interface Server {
 }
 
 export interface NatsServersOptions {
-  /** Whether they sync every message before they acknowledge it, by their index; all do by default. */
+  /** Whether each server syncs every message before it acknowledges it; all do by default. */
   readonly isSyncAlways?: (index: number) => boolean;
-  /** Added to the configuration of each. */
+  /** Added to the configuration of each server. */
   readonly configuration?: string;
-  /** On loopback by default. */
+  /** The machines; loopback by default. */
   readonly places?: readonly NatsPlace[] | undefined;
 }
 
 export class NatsServers {
   readonly urls: readonly string[];
-  /** Of the monitoring ports. */
+  /** The URLs of the monitoring ports. */
   readonly monitors: readonly string[];
   readonly #folder: string;
   readonly #servers: Server[];
@@ -113,7 +113,7 @@ ${configuration}
     return this.#servers.map(({ child }) => child.pid!);
   }
 
-  /** A connection that tries all servers again and again. */
+  /** A connection that keeps trying all servers. */
   async connect(): Promise<JetStreamConnection & { close(): Promise<void> }> {
     const connection = await connect({
       servers: [...this.urls],
@@ -131,12 +131,12 @@ ${configuration}
     };
   }
 
-  /** SIGKILL, SIGSTOP or SIGCONT. */
+  /** Sends SIGKILL, SIGSTOP or SIGCONT. */
   signal(index: number, signal: NodeJS.Signals): void {
     this.#servers[index]!.child.kill(signal);
   }
 
-  /** The files of the messages of a stream that a server has. It must not be running when they are changed. */
+  /** The files with the messages of a stream on a server, which must not be running when they are changed. */
   messageFiles(index: number, stream: string): string[] {
     const folder = this.#servers[index]!.place.dataFolder;
     return (readdirSync(folder, { recursive: true }) as string[])
@@ -144,7 +144,7 @@ ${configuration}
       .map((path) => join(folder, path));
   }
 
-  /** Removes what a server has of a stream, as a disk does that lost a folder. It must not be running. */
+  /** Removes the replica of a stream from a server that is not running, as if a disk had lost a folder. */
   removeStream(index: number, stream: string): void {
     const folder = join(this.#folder, `data-${index}`);
     const found = (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
@@ -153,7 +153,7 @@ ${configuration}
     for (const path of found) rmSync(join(folder, path), { recursive: true });
   }
 
-  /** Makes a server the leader of a stream. False when it does not become that within so long. */
+  /** Makes a server the leader of a stream. False if it does not become the leader in time. */
   async lead(
     index: number,
     stream: string,
@@ -174,7 +174,7 @@ ${configuration}
     }
   }
 
-  /** Removes what a server has of the streams whose names match, or all. It must not be running. */
+  /** Removes the replicas of streams with matching names, or of all, from a server that is not running. */
   removeData(index: number, stream?: RegExp): void {
     const folder = this.#servers[index]!.place.dataFolder;
     const names = readdirSync(folder, { recursive: true }) as string[];
@@ -185,7 +185,7 @@ ${configuration}
     for (const path of removed) rmSync(join(folder, path), { recursive: true, force: true });
   }
 
-  /** What the servers say about their streams, a line for each. */
+  /** The state of the streams, one line for each server. */
   async describe(): Promise<string[]> {
     const { manager, close } = await this.connect();
     try {
@@ -202,7 +202,7 @@ ${configuration}
     }
   }
 
-  /** Whether every server has all streams, as up to date as the others. */
+  /** Whether the replicas of all streams are up to date on every server. */
   async areInSync(): Promise<boolean> {
     const { manager, close } = await this.connect();
     try {
@@ -236,8 +236,8 @@ ${configuration}
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Until a stream can be made with a replica on every server: one may be there later than the others. */
-  /** Of servers that may not let us in. */
+  /** Waits until a stream can be created with a replica on every server, since one may be up later than the others. */
+  /** For servers that may refuse the test. */
   async #waitUntilHealthy(): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     const isHealthy = async (url: string) => (await fetch(`${url}/healthz`)).ok;

@@ -1,5 +1,5 @@
-// Nodes whose logs are damaged or shortened: what was acknowledged comes from the archive, and a node that cannot get
-// it stops where it is.
+// Nodes whose logs are damaged or trimmed: acknowledged commits come from the archive, and a node that cannot get them
+// stops where it is.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -25,7 +25,7 @@ function streamOf(cluster: MemoryCluster, database: Database) {
   return cluster.network.streams.get(database.incarnationOf('c')!)!;
 }
 
-/** Of the part with the nth commit of rows: the record of the first epoch comes before them. */
+/** The position of the fragment of the nth commit of rows. */
 function positionOfPart(cluster: MemoryCluster, database: Database, n: number): number {
   const parts: number[] = [];
   streamOf(cluster, database).change((messages) => {
@@ -35,7 +35,7 @@ function positionOfPart(cluster: MemoryCluster, database: Database, n: number): 
   return parts[n - 1]!;
 }
 
-/** Flips a bit in the part of the nth commit, and flips it back when called again. */
+/** Flips a bit in the fragment of the nth commit, and restores it when called again. */
 function flipPart(cluster: MemoryCluster, database: Database, n: number): void {
   const chosen = positionOfPart(cluster, database, n);
   streamOf(cluster, database).change((messages) =>
@@ -44,7 +44,7 @@ function flipPart(cluster: MemoryCluster, database: Database, n: number): void {
 }
 
 describe('a node of a cluster whose log is damaged', () => {
-  it('reads what the log has lost from the archive, and follows the log again', async () => {
+  it('reads lost records from the archive, and follows the log again', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const leader = await cluster.leader();
     const follower = await cluster.follower();
@@ -73,7 +73,7 @@ describe('a node of a cluster whose log is damaged', () => {
     await cluster.stop();
   });
 
-  it('stops where neither the log nor the archive goes on, and goes on when the log is whole', async () => {
+  it('stops where both log and archive end, and goes on when the log is whole', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const leader = await cluster.leader();
     const follower = await cluster.follower();
@@ -95,7 +95,7 @@ describe('a node of a cluster whose log is damaged', () => {
     await cluster.stop();
   });
 
-  it('leads with everything when the others are gone', async () => {
+  it('leads with all records when the others are gone', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const leader = await cluster.leader();
     const follower = await cluster.follower();
@@ -118,7 +118,7 @@ describe('a node of a cluster whose log is damaged', () => {
 });
 
 describe('the archive of a cluster', () => {
-  it('has what the logs no longer have, until the snapshot after the next', async () => {
+  it('keeps records that the logs have lost until the snapshot after the next', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3'], {}, {}, 2_000);
     const leader = await cluster.leader();
     const away = await cluster.follower();
@@ -142,7 +142,7 @@ describe('the archive of a cluster', () => {
     await cluster.settle();
     assert.deepEqual(await idsIn(back), ids);
     assert.ok(back.node.repairedRecordCount > 0);
-    // Later snapshots remove the oldest chunks, and what is left is without a gap.
+    // Later snapshots remove the oldest chunks, and leave no gap.
     const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
     const [oldest] = await archive.list();
     await waitFor('the removal', async () => {
@@ -184,7 +184,7 @@ describe('the archive of a cluster', () => {
     assert.ok(leader.node.archiveLagSeconds > 0);
     blobs.put = put;
     await leader.node.archive();
-    // A snapshot under way may commit its record in between.
+    // A running snapshot may commit its record in between.
     await waitFor('the archive', () => leader.node.archiveLagSeconds === 0 || undefined);
     await waitFor('a shorter log', async () => {
       await write(database, i, i);
@@ -195,7 +195,7 @@ describe('the archive of a cluster', () => {
     await cluster.stop();
   });
 
-  it('is gone with the collection', async () => {
+  it('is removed with the collection', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const leader = await cluster.leader();
     const { database } = leader;

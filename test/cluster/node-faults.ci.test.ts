@@ -1,5 +1,5 @@
-// A few faults of the nodes of a cluster, of their NATS servers and of what is between them; faults/main.ts makes
-// hundreds. It is run as a command, since it needs namespaces of its own.
+// A few faults of the nodes of a cluster, their NATS servers and the network; faults/main.ts causes hundreds. It runs as a
+// command, since it needs namespaces of its own.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -20,7 +20,7 @@ it('a cluster loses nothing when its nodes, servers, disks and links fail', {
   t.diagnostic(`SAGITTA_TEST_SEED=${seed}`);
   const options = ['--of', 'nodes', '--faults', String(FAULTS), '--seed', String(seed)];
   const run = promisify(execFile)(process.execPath, [PROGRAM, ...options, '--acknowledged', '50']);
-  // The lines say what happened, also when it fails.
+  // The output says what happened, also after a failure.
   const { stdout } = await run.catch((error: { stdout: string; stderr: string }) => {
     assert.fail(`seed ${seed}\n${error.stdout}\n${error.stderr}`);
   });

@@ -1,4 +1,4 @@
-// The nodes of a cluster as processes, which can be killed, halted and started again, on NATS servers that are there.
+// The nodes of a cluster as processes that can be killed, halted and started again, on running NATS servers.
 
 import { closeSync, openSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -12,26 +12,26 @@ const START_MS_MAX = 180_000;
 
 /** How one node differs from the others. */
 interface NodePlace {
-  /** Where it listens and is reached. */
+  /** The address where it listens and is reached. */
   readonly host: string;
   readonly port: number;
-  /** A command that runs it. */
+  /** A prefix for the command that runs it. */
   readonly prefix: readonly string[];
   readonly dataDirectory: string;
 }
 
 export interface NodeProcessesOptions {
   readonly names: readonly string[];
-  /** Each node has a folder of its own in it. */
+  /** Contains a folder for each node. */
   readonly folder: string;
   readonly settings: Readonly<Record<string, string>>;
-  /** By default a free port on loopback, and a folder under the name of the node. */
+  /** The place of a node; by default a free port on loopback, and a folder with its name. */
   readonly placeOf?: (node: string) => NodePlace;
-  /** Where a node writes its log; our own standard error by default. */
+  /** The file for the log of a node; standard error of the test by default. */
   readonly logFileOf?: (node: string) => string;
 }
 
-/** Whether a start that has failed is one that a process manager would repeat. */
+/** Whether a process manager would repeat a start that failed like this. */
 export function isRepeated(error: unknown): boolean {
   return (error as Error).message.includes(`exit ${START_AGAIN}`);
 }
@@ -48,10 +48,10 @@ export class NodeProcesses {
   }
 
   /**
-   * Resolves when it is ready. Rejects when it ends before.
+   * Resolves when the node is ready. Rejects when it ends before.
    *
-   * @param settings besides those of all nodes
-   * @param prefix a command that runs it, in place of that of its place
+   * @param settings added to those of all nodes
+   * @param prefix replaces the one of its place
    */
   async start(
     node: string,
@@ -90,7 +90,7 @@ export class NodeProcesses {
     this.#urls.set(node, server.url);
   }
 
-  /** As a process manager does: a node ends when it starts while the NATS servers start or elect a leader. */
+  /** Repeats the start, like a process manager, since a node ends if the NATS servers are starting or electing a leader. */
   async startUntilReady(node: string): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     for (;;) {
@@ -113,7 +113,7 @@ export class NodeProcesses {
       .map((node) => this.#running.get(node)!.child.pid!);
   }
 
-  /** Where it was reached last; undefined before its first start. */
+  /** The last URL of the node; undefined before its first start. */
   urlOf(node: string): string | undefined {
     return this.#urls.get(node);
   }
@@ -122,12 +122,12 @@ export class NodeProcesses {
     this.#running.get(node)!.child.kill(signal);
   }
 
-  /** SIGKILL, also of one that is halted. */
+  /** Sends SIGKILL, also to a halted node. */
   async kill(node: string): Promise<void> {
     await this.#running.get(node)?.kill();
   }
 
-  /** SIGTERM. */
+  /** Sends SIGTERM. */
   async stop(node: string): Promise<void> {
     await this.#running.get(node)?.stop();
   }
@@ -136,12 +136,12 @@ export class NodeProcesses {
     await Promise.all(this.names.map((node) => this.kill(node)));
   }
 
-  /** Its disk is lost. It must not be running. */
+  /** Removes the data of a node that is not running, as if its disk were lost. */
   async removeData(node: string): Promise<void> {
     await rm(this.#directoryOf(node), { recursive: true, force: true });
   }
 
-  /** Who leads, as far as a node knows; null for nobody, and without a reply. */
+  /** The leader that a node knows; null for none, and without a reply. */
   async leaderSeenBy(node: string): Promise<string | null> {
     try {
       const reply = await fetch(`${this.urlOf(node)}/v1/cluster`, {

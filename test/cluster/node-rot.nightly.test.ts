@@ -1,6 +1,6 @@
 // Damaged replicas of the log of a collection under running nodes: a flipped bit in a message that a node has not read
-// yet, and a stream that one server has lost. Nothing that was acknowledged is lost, no node skips anything, and
-// all of them go on.
+// yet, and a stream that one server has lost. No acknowledged write is lost, no node skips anything, and all of them go
+// on.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { patientFetch } from './patient-fetch.js';
 import { RunningCluster } from './running-cluster.js';
 
 const NAME = 'rot';
-/** The server with the damaged replica, round by round; null: none has what was lost. */
+/** The server with the damaged replica in each round; null if all of them have lost the messages. */
 const ROUNDS = [0, 1, null];
 const LEAD_MS_MAX = 60_000;
 
@@ -44,7 +44,7 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
     const stateOf = async (name: string) => (await untilAnswered(() => api.info(name))).state;
     const outcomes: string[] = [];
     for (const damaged of ROUNDS) {
-      // The node that is away has not read what will be damaged.
+      // The node that is away has not read the messages that will be damaged.
       await cluster.remove('n3');
       await cluster.whenWritable();
       const first = written.length;
@@ -54,7 +54,7 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
       if (damaged === null) {
         const { last_seq: last, num_deleted: goneCount = 0 } = await stateOf(stream);
         const parts = { filter: `${stream}.shard.0`, seq: last - 20 };
-        // Readers find records without the parts that belong to them. Servers may purge and not reply.
+        // Readers find records without their fragments. Servers may purge and not reply.
         await untilAnswered(async () => {
           const { num_deleted: nowGoneCount = 0 } = await stateOf(stream);
           if (nowGoneCount <= goneCount) await api.purge(stream, parts);
@@ -92,7 +92,7 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
   }
 });
 
-/** Servers that elect a leader do not answer. */
+/** Retries, since servers that elect a leader do not answer. */
 async function untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     try {
@@ -103,7 +103,7 @@ async function untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer
   }
 }
 
-/** As by a supervisor: a node cannot start while the NATS servers elect a leader. */
+/** Repeats the start, like a supervisor: a node cannot start while the NATS servers elect a leader. */
 async function started(cluster: RunningCluster, node: string): Promise<RunningServer> {
   for (;;) {
     try {
@@ -116,7 +116,7 @@ async function started(cluster: RunningCluster, node: string): Promise<RunningSe
   }
 }
 
-/** In the text of the row, wherever the server has it. */
+/** Flips a bit in the text of a row, in whichever file of the server contains it. */
 function flipBitOf(files: readonly string[], id: string): void {
   let count = 0;
   for (const file of files) {
@@ -155,7 +155,7 @@ async function metric(url: string, name: string): Promise<number> {
   return Number(value);
 }
 
-/** Resolves when the leader has archived everything that was written before. */
+/** Resolves when the leader has archived all earlier writes. */
 async function whenArchived(urls: readonly string[]): Promise<void> {
   for (;;) {
     const lags = urls.map((url) => metric(url, 'sagitta_cluster_archive_lag_seconds'));

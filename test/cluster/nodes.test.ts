@@ -1,5 +1,5 @@
-// Nodes of a cluster: what one writes, all have; when the leader is gone, another one writes, and nothing that was
-// acknowledged is lost.
+// Nodes of a cluster: all have what one of them writes, and when the leader is gone, another one takes over, and no
+// acknowledged write is lost.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -22,7 +22,7 @@ function write(database: Database, ids: readonly string[], collection = 'c') {
   return database.collection(collection).write(batchOf(rows), { mode: 'upsert' });
 }
 
-/** What clients can see of a collection, without what differs between machines. */
+/** The record of a collection, without members that differ between machines. */
 async function stateOf(node: TestNode, collection = 'c') {
   const { database } = node;
   const { vectorCount, sequence, schema, labels, createdAt, updatedAt } = database
@@ -34,7 +34,7 @@ async function stateOf(node: TestNode, collection = 'c') {
   return { vectorCount, sequence, schema, labels, createdAt, updatedAt, vectors };
 }
 
-/** With claims and barriers. */
+/** The number of messages of a log, including claims and barriers. */
 function messageCountOf(log: MemoryStream): number {
   let count = 0;
   log.change((messages) => {
@@ -100,7 +100,7 @@ describe('nodes of a cluster', () => {
       code: 'no_leader',
     });
     await assert.rejects(follower.database.collection('c').drop(), { code: 'no_leader' });
-    // It was closed to be deleted, and is there again.
+    // The failed deletion had closed the collection.
     await write(leader.database, ['y']);
     await assertAlike(cluster);
   });
@@ -148,7 +148,7 @@ describe('nodes of a cluster', () => {
     assert.ok(!(await idsIn(leader)).includes('only in the clone'));
   });
 
-  it('commit nothing to the log of a collection that they do not have, but replies to that of the catalogue', async () => {
+  it('commit replies to the catalogue, and nothing else, for a collection that they do not have', async () => {
     const { node, database } = leader;
     const position = node.progress.cataloguePositions;
     const gone = randomUUID();
@@ -163,7 +163,7 @@ describe('nodes of a cluster', () => {
     assert.notEqual(node.logs.ofReplies(known), node.logs.catalogue);
   });
 
-  it('delete what expires, once', async () => {
+  it('delete expired rows once', async () => {
     const { database } = leader;
     await database.createCollection({ id: 'ttl', ...SHAPE, ttlSeconds: 60 });
     await write(database, ['a', 'b'], 'ttl');
@@ -188,7 +188,7 @@ describe('nodes of a cluster', () => {
     for (const node of cluster.nodes) assert.deepEqual(await idsIn(node, 'gone'), []);
   });
 
-  it('give again the reply to a request that is sent to the next leader', async () => {
+  it('repeat the reply to a request that is sent again to the next leader', async () => {
     const request = { scope: 'test', key: 'k', payloadDigest: 'd' };
     const perform = (node: TestNode) =>
       node.database.runIdempotent<{ sequence: number }>(request, async (attach) => {
@@ -260,9 +260,9 @@ describe('the collections of a cluster', () => {
       for (const id of ids) found.set((await cluster.ownerOf(id)).name, id);
       return found.size === 3 ? found : undefined;
     });
-    // One collection of each node.
+    // One collection owned by each node.
     for (const id of owners.values()) {
-      // The last of them may just be released to another node.
+      // The last of them may still be on its way to another node.
       await waitFor('a write', async () => {
         const { database } = await cluster.ownerOf(id);
         return await write(database, ['a'], id).catch(() => undefined);
@@ -302,7 +302,7 @@ describe('the collections of a cluster', () => {
 });
 
 describe('a collection that is deleted while its owner writes', () => {
-  it('is forgotten by the owner, although the log is gone before a write has ended', async () => {
+  it('is forgotten by the owner, although the log is removed before a write has ended', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const leader = await cluster.leader();
     const shape = { ...SHAPE, replicationFactor: 1 };
@@ -348,7 +348,7 @@ describe('a node with a damaged copy of a collection', () => {
     const [entry] = [...entries.logs.get(log)!.records.after(0)];
     const { file, offset, byteLength } = entry!.extent;
     frames.get(file)!.fill(0xff, offset + byteLength - 3, offset + byteLength);
-    // What the node has to apply before it serves, and cannot.
+    // The node has to apply this before it serves, and cannot.
     let isOver = false;
     const written = ['a'];
     const writing = (async () => {
@@ -356,7 +356,7 @@ describe('a node with a damaged copy of a collection', () => {
         const id = `b${written.length}`;
         await write(leader.database, [id]);
         written.push(id);
-        // In memory a write takes no turn of the event loop, and the node that starts waits for turns.
+        // In memory, a write never yields to the event loop, which the starting node waits for.
         await new Promise((resolve) => setImmediate(resolve));
       }
     })();
@@ -405,7 +405,7 @@ describe('a node that leads and cannot store a new collection', () => {
 });
 
 describe('a page', () => {
-  it('has what other nodes had before the owner of the collection', async () => {
+  it('contains what other nodes had before the owner of the collection', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const owner = cluster.nodes.find(({ name }) => name === 'n1')!;
     const other = cluster.nodes.find(({ name }) => name === 'n2')!;
@@ -419,7 +419,7 @@ describe('a page', () => {
       });
     }
     await write(owner.database, ['a']);
-    // The log has the write, and so has the other node; the owner does not know it yet.
+    // The log and the other node have the write; the owner does not know that yet.
     const release = owner.service.hold();
     const writing = write(owner.database, ['b']);
     const first = await waitFor('the write', async () => {
@@ -439,7 +439,7 @@ describe('a page', () => {
 });
 
 describe('the leader of a cluster', () => {
-  it('is followed by another one when it is gone, and follows when it is back', async () => {
+  it('is replaced when it is gone, and follows when it is back', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const first = await cluster.leader();
     await first.database.createCollection({ id: 'c', ...SHAPE });
@@ -478,10 +478,10 @@ describe('the leader of a cluster', () => {
     await cluster.stop();
   });
 
-  it('refuses a change that waits for the log of a collection when it leads no more, and follows', async () => {
+  it('refuses a change that waits for the log of a collection once it is deposed, and follows', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const first = await cluster.leader();
-    // Each has the owner that its random name is for.
+    // The random name of each collection decides its owner.
     const id = await waitFor('a collection of another owner', async () => {
       const id = randomUUID();
       await first.database.createCollection({ id, ...SHAPE });
@@ -501,14 +501,14 @@ describe('the leader of a cluster', () => {
     await second.database.createCollection({ id: 'd', ...SHAPE });
     first.service.reconnect();
     await assert.rejects(changing, { code: 'no_leader' });
-    // What the next leader has committed waited for the end of the change.
+    // The commits of the next leader have waited for the end of the change.
     await waitFor('d', () => first.database.incarnationOf('d'));
     release();
     await cluster.settle();
     await cluster.stop();
   });
 
-  it('and the others wait with strong reads while the logs do not answer', async () => {
+  it('and the other nodes hold up strong reads while the logs do not answer', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const first = await cluster.leader();
     await first.database.createCollection({ id: 'c', ...SHAPE });
@@ -519,7 +519,7 @@ describe('the leader of a cluster', () => {
     const { signal } = new AbortController();
     const current = second.node.progress.whenAllCurrent(signal);
     current.catch(() => {});
-    // It has asked in vain by now.
+    // By now it has asked without an answer.
     await sleep(20);
     second.service.reconnect();
     await current;
@@ -527,7 +527,7 @@ describe('the leader of a cluster', () => {
     await cluster.stop();
   });
 
-  it('that was idle while another one took over follows it without having written', async () => {
+  it('follows another one that took over while it was idle, without writing', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     const first = await cluster.leader();
     await first.database.createCollection({ id: 'c', ...SHAPE });

@@ -1,4 +1,4 @@
-// Operations of a commit as bytes of a log.
+// Operations of a commit as bytes.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -17,7 +17,7 @@ function operationsNamed(name: string): StoreOperation[] {
   ];
 }
 
-it('operations are the same when they are read, and their records aligned, whatever their names', () => {
+it('operations survive encoding, with aligned records, whatever their names', () => {
   for (let length = 1; length < HEADER_OF_ANY_LENGTH; length++) {
     const operations = operationsNamed('é'.repeat(length));
     const decoded = decodeOperations(new Uint8Array(encodeOperations(operations)), 'a test');
@@ -29,7 +29,7 @@ it('operations are the same when they are read, and their records aligned, whate
   }
 });
 
-it('bytes that are no operations are refused with where they are', () => {
+it('other bytes are refused with their position', () => {
   const encoded = encodeOperations(operationsNamed('x'));
   for (const length of [0, 3, 10, encoded.length - 1]) {
     assert.throws(() => decodeOperations(encoded.subarray(0, length), 'Position 3'), {

@@ -1,4 +1,4 @@
-// Records of a format that this version does not read, as those of a node of another version would be.
+// Records of a format that this version does not read, as a node of another version would write them.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,5 +1,5 @@
-// Requests to the nodes of a cluster that are sent again while it cannot carry them out: its NATS servers elect a leader,
-// or the machine is busy with something else.
+// Repeats requests to the nodes of a cluster while it cannot carry them out, because its NATS servers elect a leader or the
+// machine is busy.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ export interface PatientReply {
   readonly text: string;
 }
 
-/** Each POST has an idempotency key: one that was carried out although its reply says otherwise is not made twice. */
+/** Each POST has an idempotency key, so that one whose reply was lost is not carried out twice. */
 export async function patientFetch(url: string, init: RequestInit = {}): Promise<PatientReply> {
   const headers = new Headers(init.headers);
   if (init.method === 'POST' && !headers.has('idempotency-key')) {

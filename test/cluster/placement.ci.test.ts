@@ -1,4 +1,4 @@
-// Collections that only some nodes of a cluster hold: they are spread evenly, and every node answers as if it held them.
+// Collections that only some nodes of a cluster hold are spread evenly, and every node answers as if it held them.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -60,7 +60,7 @@ describe('new collections', () => {
     }
   });
 
-  it('are stored by the nodes that hold them, and by no other one', async () => {
+  it('are stored by their holders, and by no other node', async () => {
     const cluster = await MemoryCluster.start(NODES);
     try {
       const leader = await cluster.leader();
@@ -82,13 +82,13 @@ describe('new collections', () => {
             `${id} on ${name}`,
           );
         }
-        // Replies about it are stored where the leader can write.
+        // Replies about it are committed to a log that the leader owns.
         const isHeld = nodes!.includes(leader.name);
         const { node } = leader;
         const log = isHeld ? node.logs.ofCollection(incarnation) : node.logs.catalogue;
         assert.equal(node.logs.ofReplies(incarnation), log);
       }
-      // A service that is alone, on a copy of the data of one node, does not take the rest for empty.
+      // A service without a cluster, on the data of one node, does not take the other collections for empty.
       const [first] = made;
       const other = NODES.find((name) => !first!.nodes!.includes(name))!;
       await cluster.find(other).kill();
@@ -103,8 +103,8 @@ describe('new collections', () => {
   });
 });
 
-describe('the nodes of a collection that is gone', () => {
-  it('are left alone, and keep no node from being drained', async () => {
+describe('the nodes of a deleted collection', () => {
+  it('are not changed, and keep no node from being drained', async () => {
     const cluster = await MemoryCluster.start(NODES);
     try {
       const leader = await cluster.leader();
@@ -126,7 +126,7 @@ describe('the nodes of a collection that is gone', () => {
   });
 });
 
-describe('a collection that a node could not bring in at first', () => {
+describe('a collection that a node could not load at first', () => {
   it('is archived by it afterwards', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
     try {
@@ -153,7 +153,7 @@ describe('a collection that a node could not bring in at first', () => {
       const to = await cluster.add('n3', { change });
       await leader.node.move(incarnation, { from: from!, to: 'n3' });
       await waitFor('an attempt', () => attemptCount > 0 || undefined);
-      // With each, the node looks at the logs that it follows.
+      // With each of them, the node syncs the logs that it follows.
       for (let i = 0; i < 20; i++)
         await leader.database.createCollection({ id: `d${i}`, ...SHAPE });
       isFull = false;
@@ -231,7 +231,7 @@ describe('a collection that one node holds', () => {
   });
   after(() => served.stop());
 
-  /** Sends a request about both collections through a node. The replies are alike but for what differs between machines. */
+  /** Sends a request about both collections through a node, and compares the replies without what differs between machines. */
   async function both(node: string, method: string, path: string, body?: unknown) {
     const options = body === undefined ? {} : { body };
     const replies = [];
@@ -244,7 +244,7 @@ describe('a collection that one node holds', () => {
     }));
   }
 
-  it('is written and read through every node, like one that all hold', async () => {
+  it('is written and read through every node, like one on all nodes', async () => {
     for (let round = 0; round < 3; round++) {
       const node = NODES[round % 3]!;
       const vectors = Array.from({ length: 60 }, (_, i) => ({
@@ -255,7 +255,7 @@ describe('a collection that one node holds', () => {
       const written = await both(node, 'POST', '/collections/ID/vectors', { vectors });
       assert.equal(written[0]!.status, 200, JSON.stringify(written));
       assert.deepEqual(written[1], written[0]);
-      // Whoever writes through a node finds it there, whichever node holds it.
+      // A write through a node can be read there, whichever node holds the collection.
       const requests = [
         ['POST', '/collections/ID/query', { vector: [1, 2, 3], top_k: 40, include_metadata: true }],
         ['POST', '/collections/ID/query', { vector: [1, 0, 0], filter: { round }, limit: 7 }],
@@ -276,13 +276,13 @@ describe('a collection that one node holds', () => {
     }
   });
 
-  it('is read by names and aliases outside the path, too', async () => {
+  it('is also read by names and aliases outside the path', async () => {
     await served.call('n2', 'PUT', '/aliases/alias', { body: { collection: 'one' } });
     for (const node of NODES) {
       const body = { vector: [3, 2, 1], top_k: 5 };
       const expected = await served.call(node, 'POST', '/collections/all/query', { body });
       const named = { body: { ...body, collection: 'alias' } };
-      // Another node has the alias a moment later.
+      // Another node knows the alias a moment later.
       const headers = { 'sagitta-consistency': 'strong' };
       const found = await served.call(node, 'POST', '/query', { ...named, headers });
       assert.deepEqual(found.json.matches, expected.json.matches);
@@ -311,7 +311,7 @@ describe('a collection that one node holds', () => {
     assert.deepEqual(pages[1], pages[0]);
   });
 
-  it('has everything that was acknowledged anywhere, in strong reads and with min_sequence', async () => {
+  it('shows everything acknowledged anywhere in strong reads and with min_sequence', async () => {
     for (let i = 0; i < 10; i++) {
       const id = `strong-${i}`;
       const vectors = [{ id, values: [0, i + 1, 0] }];
@@ -388,7 +388,7 @@ describe('a collection that one node holds', () => {
 
 describe('several collections, each on one node', () => {
   let served: ServedCluster;
-  /** The collections by the node that holds them. */
+  /** The collections by their holders. */
   const on = new Map<string, string[]>();
   before(async () => {
     served = await ServedCluster.start(NODES);
@@ -429,7 +429,7 @@ describe('several collections, each on one node', () => {
     }
   });
 
-  it('have everything again after a node has been killed and started', async () => {
+  it('have all rows after a node has been killed and started', async () => {
     const [id] = on.get('n3')! as [string];
     await served.kill('n3');
     const path = `/collections/${id}/vectors/a`;
@@ -440,7 +440,7 @@ describe('several collections, each on one node', () => {
     const { json } = await served.call('n1', 'GET', '/collections');
     const found = json.collections.find((record: { id: string }) => record.id === id);
     assert.deepEqual([found.status, found.nodes], ['elsewhere', ['n3']]);
-    // The others are as they were.
+    // The other collections are unchanged.
     const [other] = on.get('n2')!;
     assert.equal((await served.call('n1', 'GET', `/collections/${other}/vectors/a`)).status, 200);
     await served.add('n3');
@@ -470,7 +470,7 @@ describe('several collections, each on one node', () => {
 });
 
 describe('a collection that two nodes hold', () => {
-  it('is read from the other one when one does not answer, and not lost with one', async () => {
+  it('is read from the other one when one does not answer, and survives the loss of one', async () => {
     const served = await ServedCluster.start(NODES);
     try {
       const body = { id: 'c', dimension: 2, replication_factor: 2 };
@@ -488,7 +488,7 @@ describe('a collection that two nodes hold', () => {
       };
       await write('a');
       await served.silence(first);
-      // Either is asked first.
+      // Each of the two is asked first at some time.
       for (let i = 0; i < 4; i++) {
         const { status, text } = await served.call(other, 'GET', '/collections/c/vectors/a');
         assert.equal(status, 200, text);
@@ -524,7 +524,7 @@ describe('a collection that two nodes hold', () => {
         const { status, text } = await served.call(node, 'POST', path, { body: { vectors } });
         assert.equal(status, 200, text);
       };
-      /** Every holder is asked first for one of them. */
+      /** Enough collections for every holder to be asked first for one of them. */
       const expectCount = async (count: number, headers = {}) => {
         for (let i = 0; i < 4; i++) {
           const { status, json } = await served.call(other, 'GET', '/collections/c', { headers });
@@ -540,7 +540,7 @@ describe('a collection that two nodes hold', () => {
       await expectCount(2);
       await write(owner.name, 'c');
       await expectCount(3, strong);
-      // What was read through that node once.
+      // Rows that were read through that node once stay visible there.
       await expectCount(3);
       release();
       await expectCount(3, strong);
@@ -589,7 +589,7 @@ describe('a collection that the leader does not hold', () => {
   });
   after(() => served.stop());
 
-  /** The record as the node tells it that has the rows. */
+  /** The record from the node that holds the rows. */
   async function recordOf(name: string) {
     const headers = { 'sagitta-consistency': 'strong' };
     const { status, text, json } = await served.call(holder, 'GET', `/collections/${name}`, {
@@ -600,7 +600,7 @@ describe('a collection that the leader does not hold', () => {
     return json;
   }
 
-  it('has the record of a node that does in replies to changes of it', async () => {
+  it('has the record of a holder in replies to changes', async () => {
     for (const change of [
       { labels: { a: 'b' } },
       { description: 'text' },
@@ -616,7 +616,7 @@ describe('a collection that the leader does not hold', () => {
     assert.deepEqual(existing.json, await recordOf(id));
   });
 
-  it('has it in the reply to a rename, and in the one that is stored', async () => {
+  it('has that record in the reply to a rename, also in the stored one', async () => {
     for (const [i, node] of NODES.entries()) {
       for (const headers of [{}, { 'idempotency-key': `rename ${i}` }]) {
         const path = `/collections/${id}/rename`;
@@ -634,13 +634,13 @@ describe('a collection that the leader does not hold', () => {
   });
 });
 
-/** Members of replies that differ between machines, or between any two collections. */
+/** Members of replies that differ between machines or between collections. */
 const DIFFERENT: readonly string[] = [
   ...['version', 'next_cursor', 'id', 'created_at', 'updated_at', 'replication_factor', 'nodes'],
   ...['memory', 'disk_bytes', 'engine', 'timings'],
 ];
 
-/** The reply to a request about one of two collections that have the same rows. */
+/** The reply to a request about one of two collections with the same rows. */
 function comparable(json: Readonly<Record<string, unknown>>): unknown {
   const isShown = ([name]: [string, unknown]) => !DIFFERENT.includes(name);
   const shown = Object.fromEntries(Object.entries(json).filter(isShown));

@@ -1,4 +1,4 @@
-// What is planned for the nodes of collections, step by step: each step is one record for each collection.
+// Plans for the nodes of collections, step by step; each step is one record per collection.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -40,26 +40,26 @@ function planFor(placement: Placement, nodes: readonly PlannedNode[]) {
 const gone = { isServing: false, isGone: true } as const;
 
 describe('the plan for a collection', () => {
-  it('is nothing where it is as it is to be', () => {
+  it('is empty for a collection that is where it should be', () => {
     assert.equal(planFor(on(['a', 'b']), [node('a'), node('b'), node('c')]), undefined);
-    // One that is away for a while is waited for.
+    // A node that is away for a while is waited for.
     const away = node('b', { isServing: false });
     assert.equal(planFor(on(['a', 'b']), [node('a'), away, node('c')]), undefined);
   });
 
-  it('ends a move when the new node has the collection, and when it cannot come any more', () => {
+  it('ends a move when the new node has the collection, or can no longer get it', () => {
     const moving = on(['a', 'b'], { joining: 'c', leaving: 'a', moveId: 'move' });
     const others = [node('a'), node('b')];
     assert.equal(planFor(moving, [...others, node('c')]), undefined);
     assert.deepEqual(planFor(moving, [...others, node('c', { joined: ['move'] })]), on(['b', 'c']));
     assert.deepEqual(planFor(moving, [...others, node('c', gone)]), on(['a', 'b']));
     assert.deepEqual(planFor(moving, [...others, node('c', { isDrained: true })]), on(['a', 'b']));
-    // One that has it takes its place although it was told to go meanwhile.
+    // A node that has loaded the collection becomes a holder although it was drained meanwhile.
     const late = node('c', { joined: ['move'], isDrained: true });
     assert.deepEqual(planFor(moving, [...others, late]), on(['b', 'c']));
   });
 
-  it('replaces nodes that are gone or drained, by one of another zone where there is one', () => {
+  it('replaces nodes that are gone or drained, preferably by one of another zone', () => {
     const zone = (name: string) => ({ zone: name });
     for (const change of [gone, { isDrained: true }]) {
       const nodes = [
@@ -79,7 +79,7 @@ describe('the plan for a collection', () => {
     const grown = planFor(on(['a'], { factor: 3 }), nodes);
     assert.deepEqual(grown, on(['a'], { factor: 3, joining: 'b', moveId: 'move' }));
     assert.deepEqual(planFor(on(['a', 'b'], { factor: 1 }), nodes)?.nodes.length, 1);
-    // The last one that answers stays.
+    // The last serving node stays.
     assert.equal(planFor(on(['a', 'c'], { factor: 1 }), [node('a', gone), nodes[2]!]), undefined);
     const shrunk = planFor(on(['a', 'c'], { factor: 1 }), [nodes[0]!, node('c', gone)]);
     assert.deepEqual(shrunk, on(['a']));
@@ -88,7 +88,7 @@ describe('the plan for a collection', () => {
     assert.deepEqual(everywhere, on(['a'], { factor: null, joining: 'b', moveId: 'move' }));
   });
 
-  it('balances when nothing else is to be done, to nodes that have served for a while', () => {
+  it('balances when nothing else remains, to nodes that have served for a while', () => {
     const entries = ['1', '2', '3'].map((name) => [name, on(['a'])] as const);
     const plan = (other: PlannedNode) =>
       [...planMoves(entries, [node('a'), other], OPTIONS)].map(([, placement]) => placement);
@@ -97,7 +97,7 @@ describe('the plan for a collection', () => {
     assert.deepEqual(plan(node('b', { isDrained: true })), []);
   });
 
-  it('moves the collection after which two nodes differ least, and none that would change their places', () => {
+  it('moves the collection that leaves the smallest difference, and none that would reverse it', () => {
     const weigh = (incarnation: string) => COLLECTION_BYTES + Number(incarnation) * GB;
     const nodes = [node('a'), node('b')];
     const plan = (onA: readonly number[], onB: readonly number[]) => {
@@ -112,11 +112,11 @@ describe('the plan for a collection', () => {
     assert.deepEqual(plan([100], []), []);
     assert.deepEqual(plan([100, 1, 40], []), ['100 a b']);
     assert.deepEqual(plan([100, 1, 40], [90]), ['40 a b']);
-    // By number they are even, or the other way round.
+    // By number, the nodes are even, or unbalanced in the other direction.
     assert.deepEqual(plan([90, 80], [1, 2]), ['80 a b']);
     assert.deepEqual(plan([100], [1, 2, 3, 4]), []);
     assert.deepEqual(plan([100, 3.5], [1, 2, 3, 4, 5]), ['3.5 a b']);
-    // A twentieth of what a node holds is not worth a move.
+    // A gain of a twentieth of what a node holds is too small for a move.
     assert.deepEqual(plan([100, 1], [97]), []);
     assert.deepEqual(plan([0.001, 0.002, 0.003], [0.004]), ['0.001 a b']);
   });
@@ -140,7 +140,7 @@ describe('the plan for a collection', () => {
     const weigh = weighCollections(nodes);
     const bytesOf = (name: string, on: Placement) => weigh(name, on) - COLLECTION_BYTES;
     assert.equal(bytesOf('c20', on(['a'])), 21_000);
-    // The one that has most knows best. What is not named has as much as the others on average.
+    // The largest announced size counts. A collection that is not named counts as the average of the others.
     assert.equal(bytesOf('c39', on(['a', 'b'])), 50_000);
     assert.equal(bytesOf('c0', on(['a'])), 4_500);
     assert.equal(bytesOf('c0', on(['gone'])), 0);
@@ -204,7 +204,7 @@ describe('the plan for a collection', () => {
 });
 
 describe('the nodes for a collection', () => {
-  it('are in different zones, and then those that hold least', () => {
+  it('are in different zones, then those with the lowest load', () => {
     const candidates = ['a', 'b', 'c', 'd'].map((name, i) => ({ node: name, zone: `z${i >> 1}` }));
     const options = { incarnation: 'c', held: [] };
     const loads = { a: 3 * GB, b: 2 * GB, c: 9 * GB, d: 8 * GB };
@@ -213,7 +213,7 @@ describe('the nodes for a collection', () => {
       loadByNode: new Map(Object.entries(loads)),
     });
     assert.deepEqual(chosen.map(({ node }) => node).sort(), ['b', 'd']);
-    // Where all hold as much, not all collections are on the same ones.
+    // With equal loads, collections go to different nodes.
     const first = Array.from({ length: 20 }, (_, i) => {
       const even = { ...options, incarnation: `c${i}`, loadByNode: new Map() };
       return chooseNodes(candidates, 1, even)[0]!.node;

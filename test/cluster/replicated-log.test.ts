@@ -1,4 +1,4 @@
-// A log as one node uses it.
+// A log that one node owns or follows.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -10,7 +10,7 @@ import { silentLogger } from '../../src/common/logger.js';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 
-it('a log can be forgotten while a take-over waits for what forgets it', async () => {
+it('a log can be forgotten while its take-over waits for that', async () => {
   const store = createMemoryStore({});
   const log = new ReplicatedLog({
     log: new ChainedLog(new MemoryStream({ name: 'c' })),

@@ -1,4 +1,4 @@
-// Servers of this process as nodes of clusters, on NATS servers that all clusters share.
+// Servers in this process as nodes of clusters, which share the NATS servers.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,10 +12,10 @@ import type { NatsServers } from './nats-servers.js';
 
 export interface NodeOptions {
   readonly nats: NatsServers;
-  /** Of the cluster. */
+  /** The name of the cluster. */
   readonly name: string;
   readonly node: string;
-  /** Each node has a folder of its own in it; all share one for blobs. */
+  /** Contains a folder for each node, and one for the blobs of all of them. */
   readonly folder: string;
   readonly config?: Partial<Config>;
 }
@@ -29,7 +29,7 @@ export function startNode({ nats, name, node, folder, config = {} }: NodeOptions
     logLevel: 'error',
     threads: 1,
     limits: { ...usual.limits, ...PATIENT_LIMITS, requestMsMax: 120_000 },
-    // A test may not fail because the machine is busy.
+    // A busy machine must not fail a test.
     clusterSilentMs: 60_000,
     ...config,
     dataDir: join(folder, node),
@@ -54,7 +54,7 @@ async function leaderSeenAt(url: string): Promise<string | null> {
   return (await clusterSeenAt(url)).leader;
 }
 
-/** Resolves with the node that leads when all nodes know it. */
+/** Resolves with the leader when all nodes know it. */
 export async function waitForLeader(urls: readonly string[]): Promise<string> {
   for (;;) {
     const seen = new Set(await Promise.all(urls.map(leaderSeenAt)));
@@ -106,7 +106,7 @@ export class RunningCluster {
     return this.servers.get(node)!.url;
   }
 
-  /** Resolves when every node knows who leads, and that these nodes serve and no others. */
+  /** Resolves when every node knows the leader, and that exactly these nodes serve. */
   async whenWritable(): Promise<void> {
     const names = [...this.servers.keys()].sort().join();
     const urls = [...this.servers.values()].map(({ url }) => url);

@@ -1,5 +1,5 @@
-// A server with the part of the interface of S3 that blobs use. It computes the signature of each request with a
-// library of others and refuses what does not match, as S3 does.
+// A server with the part of the interface of S3 that blobs use. It computes the signature of each request with another
+// library, and refuses requests that do not match, as S3 does.
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,9 +8,9 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import aws4 from 'aws4';
 
-/** So few that lists have several pages soon; S3 has a thousand. */
+/** Names per page of a list, few enough for several pages; S3 has a thousand. */
 const PAGE_NAMES = 10;
-/** Characters that XML cannot have as they are, so that clients must decode the token. */
+/** Characters that XML escapes, so that clients must decode the token. */
 const TOKEN_PREFIX = '"<&>';
 
 export const CREDENTIALS = {
@@ -23,10 +23,10 @@ export class S3Server {
   readonly #server: Server;
   readonly #bucket: string;
   readonly #objects = new Map<string, Buffer>();
-  /** What it waits for before it answers. */
+  /** Awaited before each reply. */
   #halt: Promise<void> = Promise.resolve();
   #resume = () => {};
-  /** Answers these statuses before it works. */
+  /** Replies with these statuses first. */
   readonly failures: number[] = [];
 
   private constructor(bucket: string) {
@@ -48,7 +48,7 @@ export class S3Server {
     return `http://${address}:${port}`;
   }
 
-  /** Takes requests, and answers none of them. */
+  /** Accepts requests and answers none of them. */
   halt(): void {
     this.#halt = new Promise((resolve) => {
       this.#resume = resolve;

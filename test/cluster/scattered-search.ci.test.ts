@@ -27,13 +27,13 @@ const DIMENSION = 4;
 const TITLE_DIMENSION = 3;
 const TOKEN_DIMENSION = 2;
 const SPECS = { title: dense(TITLE_DIMENSION), tokens: multi(TOKEN_DIMENSION) };
-/** Differ, so that the nodes have other segments. */
+/** Different for each node, so that their segments differ. */
 const SEGMENT_ROWS = new Map([
   ['n1', 64],
   ['n2', 23],
   ['n3', 300],
 ]);
-/** What becomes of a request to another node. */
+/** The fate of a request to another node. */
 type Outcome = 'reply' | 'failure' | 'silence';
 
 describe('a query that several nodes answer', () => {
@@ -47,7 +47,7 @@ describe('a query that several nodes answer', () => {
   };
   let cluster: MemoryCluster;
   let asked: (PeerSearchRequest | PeerCountRequest)[] = [];
-  /** The other nodes, whose names begin with those of nodes that answer for them. */
+  /** The other nodes, whose names have those of the answering nodes as prefixes. */
   let others = new Map<string, Outcome>();
   let writer: TestNode;
   let node: TestNode;
@@ -60,7 +60,7 @@ describe('a query that several nodes answer', () => {
       ? encodeCounts(await database.countForPeer(part, signal))
       : encodeHits(await database.searchForPeer(part, signal));
   };
-  /** As nodes ask each other, without the network. */
+  /** Requests between nodes without a network. */
   const forwardingOf = (self: string) => {
     const memberOf = (name: string) => ({ node: name, instance: `${name}/1`, version: '1' });
     let turn = 0;
@@ -85,7 +85,7 @@ describe('a query that several nodes answer', () => {
     const forwarder = forwardingOf(self);
     return {
       valuesMin: 1,
-      // Anew for each search, so that a node that has failed is asked again.
+      // New for each search, so that a node that has failed is asked again.
       holding(incarnation) {
         const metrics = createMetrics();
         return new PeerSearches({ forwarder, metrics, valuesMin: 1 }).holding(incarnation);
@@ -151,7 +151,7 @@ describe('a query that several nodes answer', () => {
       { ...base, scoreThreshold: 0.2, limit: 50 },
       { ...base, topK: 20, sort: [{ field: 'n', order: 'desc' }] },
       { ...base, topK: 5, groupBy: 'team', groupSize: 3 },
-      // One of the groups has most of the rows, and segments of its own, so that later searches have fewer segments.
+      // One of the groups has most of the rows and its own segments, so that later searches have fewer segments.
       { ...base, topK: 10, groupBy: 'group', groupSize: 3 },
       { ...base, topK: 8, diversity: { lambda: 0.5 }, filter },
       { id: `v${integer(700)}`, topK: 10 },
@@ -178,7 +178,7 @@ describe('a query that several nodes answer', () => {
   const visible = ({ matches, total, hasMore, sequence }: QueryReply) => {
     return { matches, total, hasMore, sequence };
   };
-  /** What the node finds alone. */
+  /** The result of a single node. */
   const alone = async <Found>(ask: () => Promise<Found>): Promise<Found> => {
     const known = others;
     others = new Map();
@@ -298,7 +298,7 @@ describe('a query that several nodes answer', () => {
     );
   });
 
-  it('gives every node a part with about as many rows', async () => {
+  it('gives every node about as many rows', async () => {
     others = all('n2', 'n3');
     asked = [];
     const { work, total } = await node.database
@@ -338,7 +338,7 @@ describe('a query that several nodes answer', () => {
     assert.ok(share > 0.6, `they have ${share} in common`);
   });
 
-  it('is not shared when it would find too much, or is not by vectors', async () => {
+  it('is not shared if it would find too much, or does not rank by vectors', async () => {
     others = all('n2', 'n3');
     asked = [];
     await answer({ vector: vector(), topK: 10_000 });

@@ -1,4 +1,4 @@
-// The nodes of a MemoryCluster with the server in front of each, which reach each other over HTTP on this machine.
+// The nodes of a MemoryCluster, each with a server, which reach each other over HTTP on this machine.
 
 import type { AddressInfo } from 'node:net';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
@@ -63,7 +63,7 @@ export class ServedCluster {
     this.#served.set(name, { node, service, forwarder });
   }
 
-  /** Resolves when every node knows that all of these serve, and who leads. */
+  /** Resolves when every node knows the leader, and that all of these serve. */
   async whenServing(names: readonly string[]): Promise<void> {
     await this.cluster.leader();
     await waitFor('nodes that know each other', () => {
@@ -84,7 +84,7 @@ export class ServedCluster {
     return this.#served.get(name)!.service.call(method, `/v1${path}`, options);
   }
 
-  /** The node answers no requests any more, and the others do not know. */
+  /** Closes the server of a node, without telling the others. */
   async silence(name: string): Promise<void> {
     const { service } = this.#served.get(name)!;
     service.app.server.closeAllConnections();

@@ -1,4 +1,4 @@
-// Three servers as nodes of a cluster on three real NATS servers: any of them takes any request.
+// Three servers as nodes of a cluster on three real NATS servers; each of them accepts every request.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -50,7 +50,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
 
   before(async () => {
     nats = await NatsServers.start();
-    // Every query is answered by all nodes together.
+    // All nodes share every search.
     const config = { clusterSnapshotBytes: 100_000, clusterScatterValues: 1 };
     cluster = await RunningCluster.start({ nats, name: 'servers', config });
     await findRoles();
@@ -119,7 +119,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(json.matches[0].id, 'far');
   });
 
-  it('have everything that was acknowledged anywhere, in strong reads', async () => {
+  it('show everything acknowledged anywhere in strong reads', async () => {
     const strong = { headers: { 'sagitta-consistency': 'strong' } };
     for (let i = 0; i < 20; i++) {
       const id = `strong-${i}`;
@@ -135,7 +135,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     await at(leader).post('/collections/c/vectors/delete', { ids });
   });
 
-  it('have audit events of what their own clients asked for, and of what they have carried out', async () => {
+  it('audit the requests of their own clients, and those that they carry out for others', async () => {
     await at(follower).post('/collections', { id: 'audited', dimension: 2 });
     await at(follower).delete('/collections/audited');
     for (const [node, via] of [
@@ -209,13 +209,13 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.deepEqual(counts[2], counts[0]);
   });
 
-  it('answer queries together, and let clients not take part', async () => {
+  it('share searches, and let no client take part', async () => {
     const strong = { headers: { 'sagitta-consistency': 'strong' } };
     const ask = (node: string) =>
       at(node).post('/collections/c/query', { vector: [1, 1], top_k: 5 }, strong);
     const { json: expected } = await ask(leader);
     for (const node of cluster.servers.keys()) {
-      // Another node that is late is not asked for a while.
+      // A node that is late is not asked for a while.
       await eventually('parts of other nodes', async () => {
         assert.deepEqual((await ask(node)).json.matches, expected.matches);
         return HAS_FOUND.test(await (await fetch(`${cluster.urlOf(node)}/metrics`)).text());
@@ -226,7 +226,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(json.paths['/cluster/search'], undefined);
   });
 
-  it('do not believe a client that claims to be a node', async () => {
+  it('refuse a client that claims to be a node', async () => {
     const { status, json } = await at(leader).post(
       '/collections/c/vectors',
       { vectors: [] },
@@ -236,7 +236,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(json.code, 'credentials_invalid');
   });
 
-  it('are drained through any node, and then lead no more', async () => {
+  it('are drained through any node, and then no longer lead', async () => {
     const { status, json } = await at(follower).put(`/cluster/nodes/${leader}/drain`);
     assert.deepEqual([status, json.name], [200, leader], JSON.stringify(json));
     const drainOf = async (node: string) => {
@@ -258,7 +258,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.match(unknown.json.detail, /"n9": there are n1, n2, n3\.$/);
   });
 
-  it('move a collection that one of them holds while it is written', async () => {
+  it('move a collection of one of them during writes', async () => {
     const body = { id: 'moved-about', dimension: 2, metric: 'dot', replication_factor: 1 };
     const made = await at(follower).post('/collections', body);
     assert.equal(made.status, 200, JSON.stringify(made.json));
@@ -267,7 +267,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     let session = '';
     const write = async (node: string) => {
       const vectors = Array.from({ length: 50 }, () => ({ id: `m${count}`, values: [count++, 1] }));
-      // A log without an owner has one a moment later.
+      // A log without an owner gets one a moment later.
       for (;;) {
         const { status, headers, json } = await at(node).post(`${path}/vectors`, { vectors });
         session = headers.get('sagitta-session') ?? session;
@@ -276,7 +276,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
       }
     };
     await write(other);
-    // There and back: the second time a node has had it before.
+    // There and back, so that a node gets a collection that it has held before.
     for (let i = 0; i < 2; i++) {
       const strong = { headers: { 'sagitta-consistency': 'strong' } };
       const { nodes } = (await at(follower).get(path, strong)).json;
@@ -290,7 +290,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
         if (json.move === undefined && json.nodes?.[0] === to) break;
       }
       for (const node of cluster.servers.keys()) {
-        // A node may have held it until a moment ago.
+        // A node may have held it a moment ago.
         const options = { headers: { 'sagitta-session': session } };
         const { json } = await at(node).get(`${path}/digest`, options);
         assert.equal(json.vector_count, count, `${node}: ${JSON.stringify(json)}`);
@@ -303,7 +303,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(deleted.json.vector_count, count, JSON.stringify(deleted.json));
   });
 
-  it('answer a key again after the node that wrote has gone, and write through the next leader', async () => {
+  it('repeat the reply to a key after the owner is gone, and write through the next leader', async () => {
     const options = { headers: { 'idempotency-key': 'once' } };
     const body = { vectors: [{ id: 'once', values: [1, 1] }] };
     const first = await at(follower).post('/collections/c/vectors', body, options);
@@ -319,7 +319,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(later.json.sequence, first.json.sequence + 1);
   });
 
-  it('shorten the logs by snapshots, with which new nodes begin', async () => {
+  it('trim the logs by snapshots, from which new nodes start', async () => {
     const connection = await nats.connect();
     const names = await connection.manager.streams.names().next();
     const streams = names.map((name) => new JetStreamStream(connection, name));
@@ -338,7 +338,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     await connection.close();
   });
 
-  it('have everything when they come back, or are new', async () => {
+  it('have all data when they come back or are new', async () => {
     for (const node of ['n1', 'n2', 'n3', 'n4']) {
       if (!cluster.servers.has(node)) await cluster.add(node);
       const { json } = await at(node).get('/collections/c/vectors/later');
@@ -346,7 +346,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     }
   });
 
-  it('require the keys that were made on another node', async () => {
+  it('require keys that were created on another node', async () => {
     await findRoles();
     const made = await at(follower).post('/keys', { owner: 'admin', scopes: ['admin'] });
     assert.equal(made.status, 200, JSON.stringify(made.json));
@@ -371,7 +371,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(refused.status, 401);
   });
 
-  it('tell nothing of a collection to those who may not know whether it exists', async () => {
+  it('reveal nothing about a collection to clients without access to it', async () => {
     const asAdmin = { headers: { authorization: `Bearer ${adminKey}` } };
     const limited = { owner: 'limited', scopes: ['vectors:write:mine', 'vectors:read:mine'] };
     const made = await at(follower).post('/keys', limited, asAdmin);

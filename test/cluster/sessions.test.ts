@@ -1,5 +1,4 @@
-// What a client has seen through one node of a cluster, it sees through every other one when it sends the header
-// Sagitta-Session along.
+// With the header Sagitta-Session, a client sees through every node of a cluster what it has seen through another one.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -8,7 +7,7 @@ import type { Reply } from '../server/harness.js';
 import { ServedCluster } from './served-cluster.js';
 
 const NODES = ['n1', 'n2', 'n3'];
-/** Longer than a node that is not late takes to answer. */
+/** Longer than an up-to-date node takes to answer. */
 const WAIT_MS = 100;
 
 function sessionOf({ headers }: Reply): string {
@@ -43,11 +42,11 @@ describe('the session of a client', () => {
     assert.equal(reply.status, 200, reply.text);
     return { count: reply.json.total as number, session: sessionOf(reply) };
   };
-  /** Resolves to whether it is settled although the client waits for a node that is late. */
+  /** Whether a request is answered while one node is late. */
   const isSettled = async (work: Promise<unknown>) =>
     await Promise.race([work.then(() => true), sleep(WAIT_MS, false)]);
 
-  it('has a late node wait for what was written, or read, through another one', async () => {
+  it('makes a late node wait for what was written or read through another one', async () => {
     const body = { id: 'all', dimension: 2 };
     const made = sessionOf(await served.call('n1', 'POST', '/collections', { body }));
     for (const node of NODES) assert.equal((await countAt(node, 'all', made)).count, 0);
@@ -63,7 +62,7 @@ describe('the session of a client', () => {
     for (const { count } of await Promise.all(waiting)) assert.equal(count, 1);
   });
 
-  it('has the collections that the body of a request names', async () => {
+  it('covers the collections that the body of a request names', async () => {
     const { session } = await countAt('n1', 'all');
     const found = await served.call('n2', 'GET', '/vectors?collection=all');
     assert.deepEqual(sessionOf(found).split(',').sort(), session.split(',').sort());
@@ -74,7 +73,7 @@ describe('the session of a client', () => {
     assert.equal(sessionOf(join), session);
   });
 
-  it('is asked of a holder that is not late by a node that does not hold the collection', async () => {
+  it('is passed to an up-to-date holder by a node that does not hold the collection', async () => {
     const body = { id: 'two', dimension: 2, replication_factor: 2 };
     const made = await served.call('n1', 'POST', '/collections', { body });
     const other = NODES.find((name) => !made.json.nodes.includes(name))!;
@@ -91,7 +90,7 @@ describe('the session of a client', () => {
     assert.equal(record.json.vector_count, 2);
   });
 
-  it('goes on through nodes that do not hold what they were asked for', async () => {
+  it('goes on through nodes that do not hold the collection', async () => {
     const body = { id: 'one', dimension: 2, replication_factor: 1 };
     const made = await served.call('n1', 'POST', '/collections', { body });
     const others = NODES.filter((name) => !made.json.nodes.includes(name));
@@ -103,7 +102,7 @@ describe('the session of a client', () => {
     }
   });
 
-  it('does not wait for what no log has', async () => {
+  it('does not wait for positions beyond the end of a log', async () => {
     const body = { id: 'old', dimension: 2 };
     const made = sessionOf(await served.call('n1', 'POST', '/collections', { body }));
     const invented = made.replaceAll(/:\d+/g, ':999999999999');
@@ -117,7 +116,7 @@ describe('the session of a client', () => {
     }
   });
 
-  it('is refused where it is not what replies have', async () => {
+  it('is refused unless it has the form of those in replies', async () => {
     const invalid = ['', 'catalogue', 'catalogue:', 'catalogue:-1', 'a b:1', 'catalogue:1;x:2'];
     const tooMany = Array.from({ length: 65 }, (_, i) => `log-${i}:1`).join(',');
     for (const session of [...invalid, tooMany, 'catalogue:1234567890123456']) {

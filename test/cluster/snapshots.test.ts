@@ -1,4 +1,4 @@
-// Snapshots of logs, which their owners make: new nodes begin with them, and nodes that were away for too long.
+// Snapshots of logs, taken by their owners, from which new nodes and nodes that were away for too long start.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -34,7 +34,7 @@ class Written {
     this.collection = collection;
   }
 
-  /** One row, through the owner, which then archives it. */
+  /** Writes a row through the owner, which then archives it. */
   async write(): Promise<TestNode> {
     this.#count++;
     const id = `row-${String(this.#count).padStart(4, '0')}`;
@@ -48,7 +48,7 @@ class Written {
       try {
         await owner.database.collection(this.collection).write(batchOf([row]), { mode: 'upsert' });
       } catch (error) {
-        // The owner may have changed in between.
+        // Another node may have become the owner in between.
         if ((error as { code?: string }).code === 'no_leader') return undefined;
         throw error;
       }
@@ -73,7 +73,7 @@ class Written {
     return new SnapshotFiles(this.cluster.blobs, this.incarnation);
   }
 
-  /** Writes until neither the log nor the archive has what comes next after a position. */
+  /** Writes until neither the log nor the archive has the next record after a position. */
   async writeBeyond(position: number): Promise<void> {
     const { cluster, incarnation } = this;
     const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
@@ -103,14 +103,14 @@ async function startWith(
   return new Written(cluster);
 }
 
-/** Also those that fail are told. */
+/** Counts failed attempts, too. */
 function recordingLogger(): { logger: Logger; messages: string[] } {
   const messages: string[] = [];
   const warn = (_: object, message: string) => void messages.push(message);
   return { logger: { ...silentLogger, warn }, messages };
 }
 
-/** Shared files where what is put under a prefix waits, until `release` is called. */
+/** Shared files that hold up writes under a prefix until `release` is called. */
 function holding(blobs: Blobs, prefix: () => string) {
   const { promise: released, resolve: release } = withResolvers();
   let isHeld = false;
@@ -131,7 +131,7 @@ function holding(blobs: Blobs, prefix: () => string) {
 }
 
 describe('a snapshot of a log', () => {
-  it('is made by the owner of the log, and new nodes begin with those of all owners', async () => {
+  it('is taken by the owner of the log, and new nodes start from those of all owners', async () => {
     const names = ['n1', 'n2', 'n3'];
     const { cluster } = await startWith(names, { balanceMs: 20 });
     const leader = await cluster.leader();
@@ -157,7 +157,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('has the replies under idempotency keys that came through its log', async () => {
+  it('contains the replies under idempotency keys that came through its log', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     const perform = async ({ database }: TestNode, key: string, collection: string) => {
@@ -186,7 +186,7 @@ describe('a snapshot of a log', () => {
         if (kind === 'put' && operation.key[0] === 'idempotency') replies.push(operation.key[1]!);
       }
     }
-    // And none that came through another one.
+    // It contains none that came through another log.
     assert.deepEqual(replies, ['expiry', 'reply']);
     const added = await cluster.add('n3');
     for (const node of cluster.nodes) if (node !== added) await node.stop();
@@ -200,7 +200,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('has one state, whatever is written while it is made', async () => {
+  it('contains one state, whatever is written meanwhile', async () => {
     const written = await startWith(['n1']);
     const { cluster } = written;
     for (let i = 0; i < 3; i++) await written.write();
@@ -216,7 +216,7 @@ describe('a snapshot of a log', () => {
     release();
     await written.writeUntil('a snapshot', () => node.node.counts.snapshots > 0);
     const [first] = await written.files.list();
-    // What the log has up to the place of the snapshot, and no more.
+    // The log up to the position of the snapshot, and no more.
     let expected = 0;
     const log = new ChainedLog(cluster.network.streams.get(incarnation)!);
     const signal = new AbortController().signal;
@@ -240,7 +240,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('leaves what a node needs that has begun with the one before', async () => {
+  it('keeps what a node needs that has started from the previous one', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     await written.writeBeyond(1);
@@ -271,7 +271,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('uploads only what the one before does not have', async () => {
+  it('uploads only what the previous one does not contain', async () => {
     const written = await startWith(['n1']);
     const { cluster } = written;
     const { put } = cluster.blobs;
@@ -294,7 +294,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('leaves no blobs but its own and those of the one before', async () => {
+  it('leaves no blobs but its own and those of the previous one', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     const owner = await cluster.ownerOf('c');
@@ -310,7 +310,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('ends when another node takes over the log, and keeps nobody from the next ones', async () => {
+  it('ends when another node takes over the log, and does not prevent the next ones', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     const old = await cluster.ownerOf('c');
@@ -344,7 +344,7 @@ describe('a snapshot of a log', () => {
     await cluster.stop();
   });
 
-  it('is verified, and passed over by new nodes when it is damaged', async () => {
+  it('is verified, and skipped by new nodes if it is damaged', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     await written.writeBeyond(1);
@@ -392,7 +392,7 @@ describe('a node that was away for longer than the logs reach', () => {
     await cluster.settle();
     await written.assertIn(back);
     assert.equal(messages.filter((message) => REPLACED.test(message)).length, 1);
-    // It can own the log, and write to it.
+    // The node can own the log and write to it.
     for (const node of cluster.nodes) if (node !== back) await node.stop();
     assert.equal(await cluster.ownerOf('c'), back);
     await written.write();
@@ -424,7 +424,7 @@ describe('a node that was away for longer than the logs reach', () => {
     await cluster.stop();
   });
 
-  it('does so in a store on disk, and makes snapshots of that', async () => {
+  it('replaces it in a store on disk, and takes snapshots of that', async () => {
     const directory = await makeDirectory();
     const open = () => openStore({ directory, mapping: 'memory' });
     const written = await startWith(['n1', 'n2']);
@@ -504,7 +504,7 @@ describe('a node that was away for longer than the logs reach', () => {
     });
   }
 
-  it('is refused where no snapshot is left', async () => {
+  it('is refused if no snapshot is left', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     await written.writeBeyond(1);
@@ -530,7 +530,7 @@ describe('the state of a collection', () => {
     assert.ok([...store.readLog(log, 0)].length > 0);
     const killed = overrideStore(store, { eraseLog: () => Promise.reject(new Error('killed')) });
     await assert.rejects(removeState(killed, Database.storeLayout, incarnation), /killed/);
-    // Without a place, nothing shows that there are records; they would stay below those that come.
+    // Without an applied position, nothing shows that the records exist, and they would stay among the new ones.
     assert.equal(findAppliedPosition(store, incarnation), undefined);
     assert.deepEqual([...store.readLog(log, 0)], []);
     const back = await cluster.add('n3');

@@ -1,4 +1,4 @@
-// Logs on the store of one process: the contract, and what is there after a restart.
+// Logs on the store of one process: the contract, and the state after a restart.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

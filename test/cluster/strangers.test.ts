@@ -1,4 +1,4 @@
-// What somebody can do who reaches the ports of the nodes and what they share, but has not their secret.
+// What an attacker can do who reaches the ports of the nodes and what they share, but does not have their secret.
 
 import assert from 'node:assert/strict';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -34,7 +34,7 @@ logContract('signed', {
 });
 
 describe('a stranger with access to the logs', () => {
-  it('neither finds the secret there nor can read or write records in the name of a node', async () => {
+  it('cannot find the secret there, nor read or write records in the name of a node', async () => {
     const network = new MemoryNetwork();
     const service = sealed(network);
     await service.createLog('log');
@@ -50,7 +50,7 @@ describe('a stranger with access to the logs', () => {
       code: 'configuration_invalid',
       message: /^Expected the same SAGITTA_CLUSTER_SECRET on all nodes .*; found the log log, /,
     });
-    // One that is changing its secret.
+    // A node during a change of the secret.
     const changed = new NodeKeys(['a new secret', SECRET], 'test');
     await sealed(network, changed).createLog('log', { isStarting: true });
     const raw = network.streams.get('log')!;
@@ -62,7 +62,7 @@ describe('a stranger with access to the logs', () => {
       stolen.push(bytes);
       if (position === head) break;
     }
-    // A record of another place, and one that is no node's.
+    // A record of another log, and one that no node has written.
     for (const bytes of [stolen[0]!, stolen.at(-1)!.subarray(0, -32)]) {
       const copy = new MemoryStream({ name: 'log' });
       await copy.publish([{ channel: 'chain', bytes }], 0);
@@ -76,7 +76,7 @@ describe('a stranger with access to the logs', () => {
     assert.deepEqual(outline(await readAll(log)), ['epoch 1 by a', 1]);
   });
 
-  it('cannot announce a node, nor repeat what one has announced', async () => {
+  it('cannot announce a node, nor replay an announcement', async () => {
     const network = new MemoryNetwork();
     const service = sealed(network);
     const open = (name: string, bus: SealedService, heard: string[]) => {
@@ -122,7 +122,7 @@ describe('a stranger with access to the ports of nodes', () => {
   let leader: string;
   let follower: string;
   let key: string;
-  /** Between the follower and the leader. */
+  /** The connection between the follower and the leader. */
   let wire: Server;
   let seen = '';
   const warnings: object[] = [];
@@ -163,7 +163,7 @@ describe('a stranger with access to the ports of nodes', () => {
 
   const authorized = () => ({ authorization: `Bearer ${key}` });
 
-  /** What a node answers to these bytes. */
+  /** The reply of a node to these bytes. */
   function exchange(node: string, text: string): Promise<string> {
     const found = served.cluster.find(node).node.self.url;
     const port = node === leader ? (wire.address() as { port: number }).port : new URL(found).port;
@@ -178,7 +178,7 @@ describe('a stranger with access to the ports of nodes', () => {
     });
   }
 
-  /** A request of a client through the follower, as the leader gets it. */
+  /** A client's request through the follower, as the leader receives it. */
   async function captured(
     method: string,
     path: string,
@@ -201,7 +201,7 @@ describe('a stranger with access to the ports of nodes', () => {
     assert.ok(!request.includes(key) && !request.includes(key.slice(-20)));
   });
 
-  it('cannot send requests of nodes again, change them, or send them to another node', async () => {
+  it('cannot replay requests of nodes, change them, or send them to another node', async () => {
     const request = await captured('POST', '/collections/c/vectors', {
       body: { vectors: [{ id: 'a', values: [1, 2] }] },
     });
@@ -225,7 +225,7 @@ describe('a stranger with access to the ports of nodes', () => {
     assert.match(JSON.stringify(warnings.at(-1)), /"client":"(::ffff:)?127\.0\.0\.1"/);
   });
 
-  it('cannot change what is sent on the way', async () => {
+  it('cannot change requests on their way', async () => {
     let change = (text: string) => text.replace('"honest"', '"forged"');
     const changing = createServer((inner) => {
       const target = (wire.address() as { port: number }).port;
@@ -265,7 +265,7 @@ describe('a stranger with access to the ports of nodes', () => {
       const reply = await send(sent);
       assert.match(reply.text, /does not carry the signature of a node/, sent[0]);
     }
-    // The body is over when the node begins to read it.
+    // The body has ended when the node begins to read it.
     change = (text) => (/^POST/.test(text) ? text.replace(/\r\n\r\n.*/s, '\r\n\r\n0\r\n\r\n') : '');
     for (const sent of bodies) {
       const reply = await send(sent);
@@ -281,7 +281,7 @@ describe('a stranger with access to the ports of nodes', () => {
     }
   });
 
-  it('cannot use the ways of nodes without their keys', async () => {
+  it('cannot use the routes of nodes without their keys', async () => {
     const forged = Buffer.from(
       JSON.stringify({
         principal: { id: 'operator', grants: [{ scope: 'admin', collections: '*' }] },
@@ -305,7 +305,7 @@ describe('a stranger with access to the ports of nodes', () => {
     );
   });
 
-  it('leaves a trace, as do changes that one node carries out for clients of another one', async () => {
+  it('is audited, as are changes that one node carries out for clients of another one', async () => {
     const { json } = await served.call(leader, 'GET', '/audit', { headers: authorized() });
     const known = json.events.map((event: Record<string, unknown>) => [
       event.operation,

@@ -1,5 +1,5 @@
-// `sagitta cluster verify` on nodes with real NATS servers: it finds nothing where nothing is wrong, and a node that
-// has other rows, a damaged blob, and a damaged log.
+// `sagitta cluster verify` on nodes with real NATS servers finds a node with other rows, a damaged blob and a damaged log,
+// and nothing where nothing is wrong.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     await post('/collections', { id: 'c', dimension: 2, metric: 'dot' });
     await post('/collections/c/clone', { id: 'copy' });
     for (let i = 0; i < 10; i++) await writeRows(i);
-    // Not that of the clone, at the start of its log.
+    // Not the snapshot of the clone, at the start of its log.
     await writeUntil('snapshots', (path) => /\/0*[1-9]\d*-[^/]*\.json$/.test(path));
     await writeUntil('an archive', (path) => path.startsWith('archive/'));
     const streams = await connection.manager.streams.names().next();
@@ -75,7 +75,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     await post('/collections/c/vectors', { vectors }, url);
   }
 
-  /** Writes until the shared files have such a blob. */
+  /** Writes until the shared files contain a matching blob. */
   async function writeUntil(what: string, isWanted: (path: string) => boolean): Promise<void> {
     for (let i = 100; !blobs().some(isWanted); i++) {
       assert.ok(i < 1_000, `${what} among the shared files`);
@@ -84,7 +84,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     }
   }
 
-  /** A snapshot that is being made is followed by the removal of what is no longer needed. */
+  /** Waits for the removals that follow a running snapshot. */
   async function whenBlobsStay(): Promise<void> {
     let before = '';
     for (let same = 0; same < 10; ) {
@@ -95,7 +95,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     }
   }
 
-  /** Flips a bit in a file, and flips it back when `use` ends. */
+  /** Flips a bit in a file, and restores it when `use` ends. */
   async function damaged(path: string, use: () => Promise<void>): Promise<void> {
     const file = join(blobFolder(), path);
     const whole = readFileSync(file);
@@ -109,7 +109,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     }
   }
 
-  it('finds nothing where everything is as it should be', async () => {
+  it('finds nothing where nothing is wrong', async () => {
     const { code, stdout, stderr } = await verify();
     assert.equal(code, 0, stdout + stderr);
     assert.match(stdout, /^c +\d+ +[\d ,]+ +3 +[0-9a-f]{16} +the same$/m);
@@ -141,11 +141,11 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     assert.equal((await verify()).code, 0);
   });
 
-  it('finds a node that has other rows than the others', async () => {
+  it('finds a node with other rows than the others', async () => {
     await cluster.remove('n3');
     await cluster.whenWritable();
     const row = { id: 'the same id', values: [1, 1] };
-    // As a service that is alone, with another write in the place of the next one of the cluster.
+    // As a service without a cluster, with another write under the next sequence of the cluster.
     const usual = loadConfig({ env: {} });
     const dataDir = join(cluster.folder, 'n3');
     const alone = await startServer({
@@ -161,7 +161,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     await post('/collections/c/vectors', { vectors: [{ ...row, values: [1, 2] }] }, alone.url);
     await alone.stop();
     await post('/collections/c/vectors', { vectors: [row] });
-    await writePlace(dataDir);
+    await writeAppliedPosition(dataDir);
     await cluster.add('n3');
     await cluster.whenWritable();
     const { code, stdout, stderr } = await verify();
@@ -175,20 +175,20 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     assert.equal((await verify()).code, 0);
   });
 
-  /** As if the store had what the log has. */
-  async function writePlace(directory: string): Promise<void> {
+  /** Pretends that the store has applied the log to its end. */
+  async function writeAppliedPosition(directory: string): Promise<void> {
     const raw = new JetStreamStream(connection, stream);
     const log = new ChainedLog(new SealedStream(raw, new NodeKeys([], NAME)));
     const key = ['replication', stream.slice(NAME.length + 1)];
     const store = await openStore({ directory, mapping: 'memory', warn() {} });
-    const place = JSON.parse(Buffer.from(store.get(key)!).toString());
+    const applied = JSON.parse(Buffer.from(store.get(key)!).toString());
     const signal = new AbortController().signal;
-    for await (const record of log.readToEnd(place, { signal })) {
-      if (record.kind !== 'barrier') Object.assign(place, record.link);
-      if (record.kind === 'epoch') place.owner = record.owner;
+    for await (const record of log.readToEnd(applied, { signal })) {
+      if (record.kind !== 'barrier') Object.assign(applied, record.link);
+      if (record.kind === 'epoch') applied.owner = record.owner;
     }
-    assert.ok(place.position > LOG_START.position);
-    await store.commit([{ kind: 'put', key, value: Buffer.from(JSON.stringify(place)) }]);
+    assert.ok(applied.position > LOG_START.position);
+    await store.commit([{ kind: 'put', key, value: Buffer.from(JSON.stringify(applied)) }]);
     await store.close();
   }
 

@@ -1,4 +1,4 @@
-// Verifies what the nodes of a cluster share: the chain of each log, the chunks of its archive and that they belong to the
+// Verifies what the nodes of a cluster share: the chain of each log, the chunks of its archive and whether they belong to the
 // log, and the files of snapshots and clones by their digests. Everything is read and nothing is changed. Of each log,
 // the replica that answers is checked, as a reader would get it.
 

@@ -26,13 +26,13 @@ import { isRepeated, NodeProcesses } from '../node-processes.js';
 
 const NODES = ['n1', 'n2', 'n3'];
 const SERVERS = 3;
-/** Longer than it takes to take over, so that a client that waits sees that. */
+/** Longer than a take-over, so that a waiting client sees its end. */
 const WAIT_MS_MAX = 8_000;
 const LIFE_MS_MAX = 20_000;
-/** Longer than the time after which another node takes over. */
+/** Longer than the silence after which another node takes over. */
 const HALT_MS_MAX = 5_000;
 const DOWN_MS_MAX = 2_000;
-/** Of each fault, per second of load. */
+/** The frequency of each fault, per second of load. */
 const PER_SECOND = 0.3;
 const DISKS_LOST_PER_SECOND = 0.1;
 /** Several snapshots in a run of half a minute. */
@@ -46,7 +46,7 @@ export interface ClusterMarks extends Marks {
   natsHalts: number;
   /** All nodes and servers killed at once. */
   powerLosses: number;
-  /** How often another node led than before. */
+  /** The number of changes of the leader. */
   leaderChanges: number;
 }
 
@@ -83,9 +83,9 @@ export class ClusterService implements TestedService {
         SAGITTA_ENGINE: 'reference',
         SAGITTA_CLUSTER: servers.urls.join(','),
         SAGITTA_CLUSTER_SECRET: 'known-to-the-nodes-under-test-only',
-        // Their network is one of this machine.
+        // The servers and nodes share a network of this machine.
         SAGITTA_CLUSTER_INSECURE: 'yes',
-        // Several runs can have the same servers.
+        // Several runs can use the same servers.
         SAGITTA_CLUSTER_NAME: `checker-${process.pid}`,
         SAGITTA_CLUSTER_SNAPSHOT_BYTES: String(SNAPSHOT_BYTES),
         SAGITTA_BLOBS: join(directory, 'blobs'),
@@ -109,7 +109,7 @@ export class ClusterService implements TestedService {
     ];
   }
 
-  /** Of nodes and servers, one at a time, while clients sent requests. */
+  /** Kills and halts of nodes and servers, one at a time, under load. */
   get faultCount(): number {
     const { nodeKills, nodeHalts, disksLost, natsKills, natsHalts } = this.marks;
     return nodeKills + nodeHalts + disksLost + natsKills + natsHalts;
@@ -132,14 +132,14 @@ export class ClusterService implements TestedService {
         if (started !== null) return;
         this.marks.killsWhileStarting++;
       } catch (error) {
-        // It may also end by itself, as it does while the NATS servers elect a leader.
+        // The node may also end by itself while the NATS servers elect a leader.
         if (!isRepeated(error)) throw error;
       }
     }
     await this.#nodes.startUntilReady(node);
   }
 
-  /** All nodes, and sometimes all servers of the logs. */
+  /** Kills all nodes, and sometimes all NATS servers. */
   async kill(): Promise<void> {
     this.marks.kills++;
     await this.#nodes.killAll();
@@ -198,7 +198,7 @@ export class ClusterService implements TestedService {
     await this.#noteLeader();
   }
 
-  /** It begins again with the newest snapshot. */
+  /** Removes the data of a node, which then loads the newest snapshots. */
   async #loseDisk(): Promise<void> {
     this.marks.disksLost++;
     const node = this.#node();
@@ -230,15 +230,15 @@ export class ClusterService implements TestedService {
 }
 
 /**
- * Sends each request to any node. It asks for what all nodes have acknowledged, for what all replies so far have told of, or
- * for nothing: the first two are the same for whoever sends all requests.
+ * Sends each request to any node, with strong consistency or with the session of all replies so far, which are the same
+ * for a client that sends all requests, or with neither.
  */
 class NodeSender implements Sender {
   readonly nodes = NODES;
   readonly #processes: NodeProcesses;
   readonly #random: () => number;
   readonly #session = new Session();
-  /** By URL: a node has another one after each start. */
+  /** By URL, which is different after each start of a node. */
   readonly #connections = new Map<string, Connections>();
 
   constructor(processes: NodeProcesses, random: () => number) {

@@ -1,23 +1,23 @@
-// What can happen to a cluster. Each fault begins at once, lasts for a while, and is undone; it hits one node or one
-// server, except where its name says more.
+// The kinds of faults of a cluster. Each fault begins immediately, lasts for a while, and is undone. It affects one node or
+// one server unless its name says otherwise.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFaketime } from '../../hostile/checker/service.js';
 import { type FaultyCluster, NODES, natsName, SERVERS } from './faulty-cluster.js';
 import { BLOBS_HOST, type Machine } from './machines.js';
 
-/** A fault that has begun. */
+/** A fault in progress. */
 export interface Fault {
   readonly target: string;
-  /** How long it lasts. */
+  /** The duration of the fault. */
   readonly lastsMs: number;
   undo(): Promise<void> | void;
 }
 
 export interface FaultKind {
-  /** What it needs besides processes. */
+  /** What the fault needs besides processes. */
   readonly needs?: 'machines' | 'faketime';
-  /** Whether a node may end by itself. */
+  /** Whether a node may end by itself during the fault. */
   readonly mayEndNode?: boolean;
   begin(cluster: FaultyCluster, random: () => number): Promise<Fault> | Fault;
 }
@@ -57,7 +57,7 @@ export const FAULT_KINDS = {
       return { target: natsName(server), lastsMs: 500 + 5_000 * random(), undo };
     },
   },
-  /** The leader is halted until another node leads, and then goes on as if it still did. */
+  /** Halts the leader until another node leads; it then goes on as if it still led. */
   'two-leaders': {
     async begin({ nodes }) {
       const leader = await nodes.whenLed();
@@ -68,7 +68,7 @@ export const FAULT_KINDS = {
       return { target: leader, lastsMs: 0, undo };
     },
   },
-  /** All processes at once. */
+  /** Kills all processes at once. */
   'kill-all': {
     async begin(cluster, random) {
       const { nodes, nats } = cluster;
@@ -89,7 +89,7 @@ export const FAULT_KINDS = {
     },
   },
   'lose-nats': { begin: (cluster, random) => loseData(cluster, random) },
-  /** What a server has of the streams is deleted, but not what it knows of the votes on them. */
+  /** Deletes the streams of a server, but not its record of votes. */
   'lose-streams': { begin: (cluster, random) => loseData(cluster, random, /./) },
   clock: {
     needs: 'faketime',
@@ -97,7 +97,7 @@ export const FAULT_KINDS = {
       const node = await chooseNode(cluster, random);
       const offset = random() < 0.5 ? `+${CLOCK_OFFSET_S}` : `-${CLOCK_OFFSET_S}`;
       await cluster.nodes.kill(node);
-      // Until its next start.
+      // Ends with the next start of the server.
       const settings = { LD_PRELOAD: findFaketime()!, FAKETIME: offset, DONT_FAKE_MONOTONIC: '1' };
       const undo = () => cluster.startNode(node, settings);
       return { target: `${node} by ${offset} s`, lastsMs: 0, undo };
@@ -117,7 +117,7 @@ export const FAULT_KINDS = {
       return cut(cluster, random, node, bothWays(cluster, node, othersThan(node)));
     },
   },
-  /** It hears the others, and they do not hear it. */
+  /** Drops the packets that it sends, but not those that it receives. */
   'cut-node-outgoing': {
     needs: 'machines',
     async begin(cluster, random) {
@@ -135,7 +135,7 @@ export const FAULT_KINDS = {
       return cut(cluster, random, node, links);
     },
   },
-  /** From the other servers; nodes reach it. */
+  /** Cuts a server off from the other servers; nodes reach it. */
   'cut-nats': {
     needs: 'machines',
     begin(cluster, random) {
@@ -185,7 +185,7 @@ export const FAULT_KINDS = {
       disk.fill();
       const undo = async () => {
         disk.empty();
-        // A server that had no space left does not try again by itself.
+        // A server without space does not try again by itself.
         await cluster.nats.restart(server);
       };
       return { target: natsName(server), lastsMs: 500 + 3_000 * random(), undo };
@@ -197,7 +197,7 @@ export type FaultName = keyof typeof FAULT_KINDS;
 
 export const FAULT_NAMES = Object.keys(FAULT_KINDS) as readonly FaultName[];
 
-/** From whom packets to which address are lost. */
+/** Which packets are lost, by sender and address. */
 type Link = readonly [from: Machine, host: string];
 
 function oneWay(cluster: FaultyCluster, from: string, to: readonly string[]): Link[] {
@@ -224,7 +224,7 @@ function cut(
   return { target, lastsMs: 500 + 6_000 * random(), undo };
 }
 
-/** Only when the others have everything, since a majority of servers must have it afterwards. */
+/** Waits until the others have everything, since a majority of the servers must have it afterwards. */
 async function loseData(
   cluster: FaultyCluster,
   random: () => number,
@@ -242,7 +242,7 @@ async function loseData(
   return { target: natsName(server), lastsMs: 1_000 * random(), undo };
 }
 
-/** Often the leader, since the others matter less. */
+/** A random node, the leader most often, since the others matter less. */
 async function chooseNode({ nodes }: FaultyCluster, random: () => number): Promise<string> {
   const any = NODES[Math.floor(random() * NODES.length)]!;
   return random() < 0.4 ? await nodes.whenLed() : any;

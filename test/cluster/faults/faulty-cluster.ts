@@ -1,5 +1,5 @@
-// A cluster of three nodes, three NATS servers and a bucket, each of which can fail in many ways. On machines of their
-// own where that is possible (machines.ts), else on loopback.
+// A cluster of three nodes, three NATS servers and a bucket, each of which can fail in many ways. They run on separate
+// machines where that is possible (machines.ts), and on loopback otherwise.
 
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import { BLOBS_HOST, Disk, hasNamespaces, type Machine, Machines } from './machi
 export const NODES = ['n1', 'n2', 'n3'];
 export const SERVERS = [0, 1, 2];
 const NODE_PORT = 8484;
-/** Several snapshots of each log in a run of minutes, after which it is cut. */
+/** Small enough for several snapshots of each log, which trim it, in a run of minutes. */
 const SNAPSHOT_BYTES = 4_000_000;
 const POLL_MS = 100;
-/** A process manager starts a node again that has ended. */
+/** The pause before a node that has ended is started again, as by a process manager. */
 const STARTS_MAX = 20;
 const SYNC_MS_MAX = 600_000;
-/** Lines of each log that are shown. */
+/** Lines shown of each log. */
 const LOGGED_MAX = 15;
 const BUCKET = 'vectors';
 
@@ -30,7 +30,7 @@ export class FaultyCluster {
   readonly machines: Machines | null;
   readonly #disks: ReadonlyMap<string, Disk>;
   readonly #folder: string;
-  /** Starts that failed, as while NATS has no leader. */
+  /** Failed starts, such as those while NATS has no leader. */
   failedStartCount = 0;
 
   private constructor(options: {
@@ -52,7 +52,7 @@ export class FaultyCluster {
       settings: {
         SAGITTA_CLUSTER: nats.urls.join(','),
         SAGITTA_CLUSTER_SECRET: 'known-to-the-nodes-under-test-only',
-        // Their network is one of this machine.
+        // The servers and nodes share a network of this machine.
         SAGITTA_CLUSTER_INSECURE: 'yes',
         SAGITTA_CLUSTER_SNAPSHOT_BYTES: String(SNAPSHOT_BYTES),
         SAGITTA_BLOBS: `s3://${BUCKET}/faults?endpoint=${blobs.url}&region=${CREDENTIALS.region}`,
@@ -73,7 +73,7 @@ export class FaultyCluster {
               host: machines.of(node).host,
               port: NODE_PORT,
               prefix: machines.of(node).prefix,
-              // The directory itself is what is removed when a disk is lost.
+              // The loss of a disk removes this directory.
               dataDirectory: join(disks.get(node)!.folder, 'data'),
             }),
           }),
@@ -114,7 +114,7 @@ export class FaultyCluster {
     return this.machines!.of(name);
   }
 
-  /** As a process manager does, until it is ready. */
+  /** Starts a node until it is ready, as a process manager does. */
   async startNode(node: string, settings: Readonly<Record<string, string>> = {}): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const logFile = this.logFileOf(node);
@@ -131,7 +131,7 @@ export class FaultyCluster {
     }
   }
 
-  /** Resolves when every NATS server has everything, so that losing another one loses nothing. */
+  /** Resolves when every NATS server has everything, so that the loss of another one loses nothing. */
   async whenInSync(): Promise<void> {
     const deadlineMs = performance.now() + SYNC_MS_MAX;
     while (!(await this.nats.areInSync())) {
@@ -142,13 +142,13 @@ export class FaultyCluster {
     }
   }
 
-  /** Logs whose state a node has replaced by a snapshot, since it was away for too long. */
+  /** Logs whose state a node has replaced by a snapshot because it was away for too long. */
   get replacedCount(): number {
     const texts = NODES.map((node) => readFrom(this.logFileOf(node), 0));
     return texts.join('\n').split('its state is replaced by a snapshot').length - 1;
   }
 
-  /** The state of the servers, and what the nodes have logged last, to find out what is wrong. */
+  /** The state of the servers and the last log lines of the nodes, for diagnosis. */
   async describe(): Promise<string[]> {
     const logged = NODES.flatMap((node) => {
       const lines = readFrom(this.logFileOf(node), 0).trim().split('\n');

@@ -1,6 +1,6 @@
-// Writers of one log on three NATS servers, of which one at a time is killed or halted, while writers take over from
-// each other. Afterwards every acknowledged commit must be in the log once, at the place that was acknowledged, and none
-// that was denied; two readers, of which one followed all the time, must have read the same.
+// Writers of one log on three NATS servers take over from each other, while one server at a time is killed or halted.
+// Afterwards every acknowledged commit must be in the log once, at its acknowledged position, and no denied one; two
+// readers, one of which followed all the time, must have read the same.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,18 +33,18 @@ export interface LogFaultsReport {
   readonly deniedCount: number;
   readonly unknownCount: number;
   readonly takeOverCount: number;
-  /** From each fault to the next acknowledgement. */
+  /** Times from each fault to the next acknowledgement. */
   readonly resumedMs: readonly number[];
 }
 
-/** All but barriers. */
+/** All records but barriers. */
 type LinkedRecord = Exclude<LogRecord, { kind: 'barrier' }>;
 
 const SHARDS = [0, 1, 2];
 const SERVERS = 3;
-/** Between the end of a fault and the next one, so that all replicas have what was written. */
+/** The pause after a fault, in which all replicas catch up. */
 const CALM_MS = 3_000;
-/** Acknowledged at least, after each fault. */
+/** Commits acknowledged after each fault, at least. */
 const COMMITS_PER_FAULT = 10;
 
 export async function runLogFaults(options: LogFaultsOptions): Promise<LogFaultsReport> {
@@ -172,7 +172,7 @@ class Run {
   }
 
   async #writeUntilFenced(writer: LogWriter): Promise<void> {
-    // A commit that is under way when the run ends is settled all the same.
+    // An unfinished commit is settled even when the run ends.
     const { signal } = new AbortController();
     while (!this.#ending.signal.aborted) {
       const sequence = ++this.#sequence;

@@ -1,6 +1,6 @@
-// Machines of a cluster on one machine: network namespaces on a bridge, between which packets can be lost in one
-// direction only, and file systems in memory that can be full. They exist in namespaces of this process, which
-// `enterNamespaces` makes, and go with it.
+// Simulates the machines of a cluster on one machine: network namespaces on a bridge, between which packets can be lost in
+// one direction only, and file systems in memory that can be full. They belong to namespaces of this process, which
+// `enterNamespaces` creates, and end with it.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,10 +9,10 @@ import { mkdirSync, statfsSync } from 'node:fs';
 const ENTERED = 'FAULTS_NAMESPACES';
 const NAMESPACES = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
 const NETWORK = '10.77.0';
-/** Of this process, and of the blobs, so that a machine can be cut off from one of them. */
+/** The addresses of this process and of the blobs, so that a machine can be cut off from either. */
 const DRIVER_HOST = `${NETWORK}.254`;
 export const BLOBS_HOST = `${NETWORK}.253`;
-/** No network card has it: what is sent there is lost, and the sender is not told. */
+/** An address of no network card: packets to it are lost without an error. */
 const NOWHERE = '02:00:00:00:00:99';
 const DISK_BYTES_MAX = 2 ** 31;
 const FILL_ATTEMPTS_MAX = 100;
@@ -32,14 +32,14 @@ export function machinesMissing(): string | undefined {
   return `network namespaces and mounts need root, unshare and ip (${reason})`;
 }
 
-/** Runs this program once more in namespaces of its own, and ends with its exit code. */
+/** Runs this program again in namespaces of its own, and ends with its exit code. */
 export async function enterNamespaces(): Promise<never> {
   const child = spawn(
     'unshare',
     [...NAMESPACES, process.execPath, ...process.execArgv, ...process.argv.slice(1)],
     { stdio: 'inherit', env: { ...process.env, [ENTERED]: '1' } },
   );
-  // The first process of a namespace is not ended by signals that it does not handle.
+  // The first process of a namespace ignores signals that it does not handle.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => child.kill('SIGKILL'));
   }
@@ -50,7 +50,7 @@ export async function enterNamespaces(): Promise<never> {
 export interface Machine {
   readonly name: string;
   readonly host: string;
-  /** A command that runs another one there. */
+  /** A prefix for commands that run there. */
   readonly prefix: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export class Machines {
 
   private constructor() {}
 
-  /** In the namespaces of this process. */
+  /** Runs a command in the namespaces of this process. */
   static async start(names: readonly string[]): Promise<Machines> {
     const machines = new Machines();
     sh(`ip link set lo up
@@ -77,7 +77,7 @@ export class Machines {
     return this.#machines.get(name)!;
   }
 
-  /** From now on, what the first one sends to the address is lost. */
+  /** Drops the packets of a machine to an address from now on. */
   cut(from: Machine, host: string): void {
     this.#in(from, `ip neigh replace ${host} lladdr ${NOWHERE} dev eth0 nud permanent`);
   }
@@ -122,7 +122,7 @@ export class Disk {
     sh(`mount -t tmpfs -o size=${DISK_BYTES_MAX} none ${folder}`);
   }
 
-  /** It has no space left. */
+  /** Fills the file system. */
   fill(): void {
     for (let attempt = 1; ; attempt++) {
       const { blocks, bfree, bsize } = statfsSync(this.folder);
@@ -130,7 +130,7 @@ export class Disk {
         this.#resize((blocks - bfree) * bsize);
         return;
       } catch (error) {
-        // More was written meanwhile.
+        // Other processes have written meanwhile.
         if (attempt === FILL_ATTEMPTS_MAX) throw error;
       }
     }

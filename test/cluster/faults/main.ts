@@ -2,7 +2,7 @@
 //   [--writers 12] [--acknowledged 200] [--replicas 2] [--log FILE]
 // node dist/test/cluster/faults/main.js --sum FILE
 //
-// Faults of the servers of a log, or with `--of nodes` those of whole clusters. README.md describes the options.
+// Faults of the servers of a log, or with `--of nodes`, of whole clusters. README.md describes the options.
 
 import { findFaketime } from '../../hostile/checker/service.js';
 import { namesOf, quantile, readOptions, summarize } from '../../hostile/harness/program.js';
@@ -74,7 +74,7 @@ function faketimeMissing(): string | undefined {
   return findFaketime() === undefined ? 'libfaketime is not installed' : undefined;
 }
 
-/** Those that were asked for and can happen here. */
+/** The requested kinds that can happen on this machine. */
 function chosenKinds(
   missing: Readonly<Record<'machines' | 'faketime', string | undefined>>,
 ): FaultName[] {

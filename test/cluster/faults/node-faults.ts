@@ -1,6 +1,6 @@
-// A cluster of three processes on three NATS servers, to which one fault after the other happens while clients write to
-// all nodes and read from them. Afterwards every write that was acknowledged must be there once, with the sequence that
-// was acknowledged, on all nodes; and after each fault writes resume.
+// One fault after another on a cluster of three processes and three NATS servers, while clients write to all nodes and
+// read from them. Afterwards all nodes must have every acknowledged write once, with its acknowledged sequence, and after
+// each fault writes must resume.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,18 +18,18 @@ export interface NodeFaultsOptions {
   readonly durationMs?: number;
   readonly seed: number;
   readonly kinds: readonly FaultName[];
-  /** Clients that write at once to each node. */
+  /** Concurrent writers on each node. */
   readonly writersPerNode: number;
-  /** Writes that are acknowledged after each fault before the next one. */
+  /** Writes acknowledged between two faults, at least. */
   readonly acknowledgedMin: number;
-  /** How many nodes hold the collection; null for all. */
+  /** The replication factor; null for all nodes. */
   readonly replicationFactor: number | null;
   readonly log: (line: string) => void;
 }
 
 export interface FaultOutcome {
   readonly kind: FaultName;
-  /** The longest times from its beginning to the next fault. */
+  /** The longest times without writes, or reads, from the beginning of the fault to the next one. */
   readonly withoutWritesMs: number;
   readonly withoutReadsMs: number;
 }
@@ -39,21 +39,21 @@ export interface NodeFaultsReport {
   readonly acknowledged: number;
   readonly lost: number;
   readonly doubled: number;
-  /** Writes that were sent again, since they had no reply or were refused. */
+  /** Writes repeated after a refusal or without a reply. */
   readonly repeated: number;
   readonly reads: number;
-  /** Starts of nodes that failed, and states of logs that nodes replaced, since these did not reach back far enough. */
+  /** Failed starts of nodes, and states that nodes replaced because the log did not reach back far enough. */
   readonly failedStarts: number;
   readonly replaced: number;
   readonly seconds: number;
-  /** What was wrong besides, and what was lost or doubled. */
+  /** Other failures, and writes that were lost or doubled. */
   readonly details: readonly string[];
 }
 
-/** Then everything is compared, and a new collection is begun, to bound memory. */
+/** Writes after which everything is compared and a new collection is begun, to bound memory. */
 const ROUND_FAULTS_MAX = 25;
 const POLL_MS = 20;
-/** Of writes, after the end of a fault. */
+/** The longest pause of writes after the end of a fault. */
 const RESUME_MS_MAX = 300_000;
 
 export async function runNodeFaults(options: NodeFaultsOptions): Promise<NodeFaultsReport> {
@@ -167,7 +167,7 @@ class Run {
     );
   }
 
-  /** A node ends by itself only where that is expected. */
+  /** A node may end by itself only during faults that expect it. */
   async #restartEnded(name: FaultName, { mayEndNode = false }: FaultKind): Promise<void> {
     for (const node of NODES) {
       if (this.#cluster.nodes.isRunning(node)) continue;
@@ -177,7 +177,7 @@ class Run {
     }
   }
 
-  /** Resolves when so many more writes are acknowledged, and every node answers. */
+  /** Resolves when `count` more writes are acknowledged, and every node answers. */
   async #whenAcknowledged(writers: Writers, count: number): Promise<void> {
     const wanted = writers.acknowledgedCount + count;
     const deadlineMs = performance.now() + RESUME_MS_MAX;
@@ -193,7 +193,7 @@ class Run {
   }
 }
 
-/** Times in milliseconds without acknowledged writes: half of the faults had at most the first one. */
+/** Quantiles of the times without acknowledged writes, in milliseconds. */
 export function resumeTimes(faults: readonly FaultOutcome[]): { p50: number; p99: number } {
   const ascending = faults.map(({ withoutWritesMs }) => withoutWritesMs).sort((a, b) => a - b);
   return { p50: quantile(ascending, 0.5), p99: quantile(ascending, 0.99) };

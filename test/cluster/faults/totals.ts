@@ -1,4 +1,4 @@
-// The totals of runs of faults, one line of JSON for each run, and what they add up to.
+// The totals of runs of faults, one line of JSON each, and their sum.
 
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export interface Totals {
   readonly acknowledged: number;
   readonly lost: number;
   readonly doubled: number;
-  /** Wrong in another way, such as a read that went back. */
+  /** Other failures, such as a read that went back. */
   readonly otherwiseWrong: number;
   readonly resumeP50Ms: number;
   readonly resumeP99Ms: number;
@@ -69,7 +69,7 @@ export function sumOf(file: string) {
   };
 }
 
-/** Of the code that runs, with a mark when files differ from it. */
+/** The commit of the running code, marked if files differ from it. */
 function commitHere(): string {
   const { stdout, status } = spawnSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {
     encoding: 'utf8',

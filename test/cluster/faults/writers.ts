@@ -1,18 +1,18 @@
-// Clients of the run of faults: many small writes at once on every node, each acknowledged one by one, and reads beside
-// them. What was acknowledged is kept as one number per write, so that a run can have millions of them.
+// The clients of a run of faults: many small concurrent writes on every node, and reads. An acknowledgement is kept as one
+// number, so that a run can have millions of them.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AttemptReply, Connections } from '../../hostile/checker/attempt.js';
 import type { NodeProcesses } from '../node-processes.js';
 
-/** A client then asks another node. */
+/** The time after which a client asks another node. */
 const WAIT_MS_MAX = 5_000;
 const RETRY_MS = 50;
 const READ_MS = 20;
 const STRONG_READ_MS = 200;
-/** Every so many writes has an idempotency key, and would be there twice if it were carried out twice. */
+/** One of this many writes has an idempotency key, and would appear twice if it were carried out twice. */
 const KEYED_EVERY = 16;
-/** Ids in one request when everything is compared at the end. */
+/** Ids per request of the final comparison. */
 const COMPARED_AT_ONCE = 1_000;
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
@@ -21,7 +21,7 @@ class Gap {
   #lastAtMs = performance.now();
   #longestMs = 0;
 
-  /** From now on. */
+  /** Restarts the measurement. */
   begin(): void {
     this.#lastAtMs = performance.now();
     this.#longestMs = 0;
@@ -39,32 +39,32 @@ class Gap {
 
 export interface Comparison {
   readonly acknowledged: number;
-  /** Acknowledged writes that a node has not, or not at the sequence that was acknowledged. */
+  /** Acknowledged writes that a node lacks, or has at another sequence. */
   lost: number;
-  /** Sequences that belong to no write, or to two. */
+  /** Sequences of no write, or of two. */
   doubled: number;
-  /** What is wrong, up to some lines. */
+  /** Descriptions of the first failures. */
   readonly details: string[];
 }
 
 export interface WritersOptions {
   readonly nodes: NodeProcesses;
   readonly collection: string;
-  /** At once on each node. */
+  /** Concurrent writers on each node. */
   readonly writersPerNode: number;
-  /** How many nodes hold the collection; null for all. */
+  /** The replication factor; null for all nodes. */
   readonly replicationFactor: number | null;
 }
 
 export class Writers {
   readonly writeGap = new Gap();
   readonly readGap = new Gap();
-  /** What no client may be told. */
+  /** Replies that no client may get. */
   readonly faults: string[] = [];
   readonly #nodes: NodeProcesses;
   readonly #options: WritersOptions;
   readonly #connections = new Map<string, Connections>();
-  /** By the number of the write; 0: it is there, its reply was lost. */
+  /** Sequences by the number of the write; 0 if its reply was lost. */
   readonly #sequences: number[] = [];
   #acknowledgedCount = 0;
   #repeatedCount = 0;
@@ -83,7 +83,7 @@ export class Writers {
     return this.#acknowledgedCount;
   }
 
-  /** Attempts that had no reply or were refused, and were made again. */
+  /** Attempts that were refused or got no reply, and were repeated. */
   get repeatedCount(): number {
     return this.#repeatedCount;
   }
@@ -128,7 +128,7 @@ export class Writers {
     for (const connections of this.#connections.values()) connections.close();
   }
 
-  /** Of what every node has with what was acknowledged, when the writers have stopped. */
+  /** Compares the rows of every node with the acknowledged writes, after the writers have stopped. */
   async compare(): Promise<Comparison> {
     const acknowledged = this.#acknowledgedCount;
     const comparison: Comparison = { acknowledged, lost: 0, doubled: 0, details: [] };
@@ -158,7 +158,7 @@ export class Writers {
         for (const [i, told] of this.#sequences.slice(from, from + COMPARED_AT_ONCE).entries()) {
           const id = idOf(from + i);
           const has = sequences.get(id);
-          // All nodes have the same, also where the reply was lost.
+          // All nodes must agree, also on writes whose reply was lost.
           const expected = told === 0 ? (found.get(from + i) ?? String(has)) : String(told);
           found.set(from + i, expected);
           if (has !== undefined && String(has) === expected) continue;
@@ -209,7 +209,7 @@ export class Writers {
         }
         mayBeThere ||= mayHaveArrived;
         this.#repeatedCount++;
-        // Nobody else is asked by those that have other nodes, so that one that hangs does not stop all.
+        // Another node is asked only after a failure, so that a node that hangs does not stop all writers.
         node = this.#anyNode();
         await sleep(RETRY_MS);
       }
@@ -223,7 +223,7 @@ export class Writers {
     this.writeGap.note();
   }
 
-  /** Rows do not go away, whatever happens. */
+  /** The number of rows must never decrease. */
   async #read(node: string): Promise<void> {
     let least = 0;
     while (!this.#isEnding) {
@@ -240,7 +240,7 @@ export class Writers {
     }
   }
 
-  /** They have what had been acknowledged by any node. */
+  /** Strong reads must contain everything that any node has acknowledged. */
   async #readStrongly(node: string): Promise<void> {
     while (!this.#isEnding) {
       await sleep(STRONG_READ_MS);
@@ -322,7 +322,7 @@ function recordOf({ text }: AttemptReply) {
   return { count, sequence };
 }
 
-/** A record without its counts, since no node that has them has answered. */
+/** A record without counts, since no node that holds them has answered. */
 function isElsewhere({ text }: AttemptReply): boolean {
   return (JSON.parse(text) as { status?: string }).status === 'elsewhere';
 }
@@ -331,7 +331,7 @@ function codeOf({ text }: AttemptReply): string | undefined {
   return (JSON.parse(text) as { code?: string }).code;
 }
 
-/** Nothing is refused for good. */
+/** Whether a refusal is temporary. */
 function mayBeRepeated(reply: AttemptReply): boolean {
   const { status } = reply;
   if (status === 429 || status === 503 || status === 504) return true;
