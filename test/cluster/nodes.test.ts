@@ -10,7 +10,7 @@ import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import type { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import { encodeOperations } from '../../src/cluster/logs/operations.js';
-import { CATALOGUE } from '../../src/cluster/logs/store-keys.js';
+import { CATALOGUE } from '../../src/cluster/logs/store-entries.js';
 import { field, SagittaError } from '../../src/common/errors.js';
 import { Database } from '../../src/database/database.js';
 import type { Store } from '../../src/storage/store.js';

@@ -6,7 +6,7 @@ import { type ChainRecord, encodeChainRecord } from '../../src/cluster/logs/chai
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START, type LogRecord } from '../../src/cluster/logs/collection-log.js';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
-import { CATALOGUE } from '../../src/cluster/logs/store-keys.js';
+import { CATALOGUE } from '../../src/cluster/logs/store-entries.js';
 import { batchOf } from '../database/harness.js';
 import { idsIn, MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 

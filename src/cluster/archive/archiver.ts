@@ -5,10 +5,15 @@
 import { assert } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Blobs } from '../blobs/blobs.js';
+import { readFirstLink, readRecords } from '../logs/chain-reader.js';
 import { linkToRecord, logDamaged } from '../logs/chain-record.js';
-import { ChainedLog, readFirstLink } from '../logs/chained-log.js';
 import { isDamage, type LogLink, LogTrimmedError } from '../logs/collection-log.js';
-import type { MessageStream, OutgoingMessage, StreamMessage } from '../logs/message-stream.js';
+import type {
+  MessageSource,
+  MessageStream,
+  OutgoingMessage,
+  StreamMessage,
+} from '../logs/message-stream.js';
 import { encodeChunk } from './chunk.js';
 import { LogArchive } from './log-archive.js';
 import { RecentMessages } from './recent-messages.js';
@@ -201,19 +206,17 @@ export class Archiver {
   ): Promise<void> {
     const { openStream, readMsMax = READ_MS_MAX } = this.#options;
     let after = start;
-    const read = new CopyingStream(openStream(log));
+    const source = new CopyingSource(openStream(log));
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), readMsMax);
     try {
-      const reading = new ChainedLog(read).read(after, {
-        signal: AbortSignal.any([signal, late.signal]),
-      });
-      for await (const record of reading) {
+      const options = { signal: AbortSignal.any([signal, late.signal]) };
+      for await (const record of readRecords(source, after, options)) {
         if (record.kind === 'barrier') continue;
         timer.refresh();
         const isLast = record.link.position >= head.position;
-        if (!isLast && read.byteCount < CHUNK_BYTES_MIN) continue;
-        await this.#upload(log, after, record.link, read.take());
+        if (!isLast && source.byteCount < CHUNK_BYTES_MIN) continue;
+        await this.#upload(log, after, record.link, source.take());
         timer.refresh();
         after = record.link;
         if (isLast) return;
@@ -242,15 +245,15 @@ export class Archiver {
 }
 
 /** Keeps the messages that are read through it until `take`. */
-class CopyingStream implements MessageStream {
+class CopyingSource implements MessageSource {
   readonly name: string;
-  readonly #stream: MessageStream;
+  readonly #source: MessageSource;
   #messages: StreamMessage[] = [];
   #byteCount = 0;
 
-  constructor(stream: MessageStream) {
-    this.name = stream.name;
-    this.#stream = stream;
+  constructor(source: MessageSource) {
+    this.name = source.name;
+    this.#source = source;
   }
 
   get byteCount(): number {
@@ -267,9 +270,9 @@ class CopyingStream implements MessageStream {
 
   async *read(
     after: number,
-    options: Parameters<MessageStream['read']>[1],
-  ): ReturnType<MessageStream['read']> {
-    for await (const message of this.#stream.read(after, options)) {
+    options: Parameters<MessageSource['read']>[1],
+  ): AsyncIterable<StreamMessage> {
+    for await (const message of this.#source.read(after, options)) {
       this.#messages.push(message);
       this.#byteCount += message.bytes.length;
       yield message;
@@ -277,22 +280,6 @@ class CopyingStream implements MessageStream {
   }
 
   firstPosition(): Promise<number | null> {
-    return this.#stream.firstPosition();
-  }
-
-  publish(...parameters: Parameters<MessageStream['publish']>): Promise<number> {
-    return this.#stream.publish(...parameters);
-  }
-
-  announce(...parameters: Parameters<MessageStream['announce']>): Promise<number> {
-    return this.#stream.announce(...parameters);
-  }
-
-  trimBefore(position: number): Promise<void> {
-    return this.#stream.trimBefore(position);
-  }
-
-  drop(): Promise<void> {
-    return this.#stream.drop();
+    return this.#source.firstPosition();
   }
 }

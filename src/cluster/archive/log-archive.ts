@@ -4,14 +4,14 @@
 
 import type { Logger } from '../../common/logger.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { ChainedLog } from '../logs/chained-log.js';
+import { readRecords } from '../logs/chain-reader.js';
 import {
   isDamage,
   type LogLink,
   type LogRecord,
   type ReadOptions,
 } from '../logs/collection-log.js';
-import type { MessageStream, StreamMessage } from '../logs/message-stream.js';
+import { isRead, type MessageSource, type StreamMessage } from '../logs/message-stream.js';
 import { archiveFolder, type Chunk, type ChunkName, decodeChunk, parseChunkName } from './chunk.js';
 
 export type LinkedRecord = Exclude<LogRecord, { kind: 'barrier' }>;
@@ -67,9 +67,9 @@ export class LogArchive {
 
   /** Yields the archived records after `after`. Ends without an error where the chain breaks. */
   async *read(after: LogLink, options: ReadOptions): AsyncIterable<LinkedRecord> {
-    const archived = new ChainedLog(new ArchivedStream(this, (name) => this.#loadIfWhole(name)));
+    const messages = new ArchivedMessages(this, (name) => this.#loadIfWhole(name));
     try {
-      for await (const record of archived.read(after, options)) {
+      for await (const record of readRecords(messages, after, options)) {
         if (record.kind !== 'barrier') yield record;
       }
     } catch (err) {
@@ -93,8 +93,8 @@ export class LogArchive {
   }
 }
 
-/** The messages of the chunks as a read-only stream. */
-class ArchivedStream implements MessageStream {
+/** The messages of the chunks. */
+class ArchivedMessages implements MessageSource {
   readonly name: string;
   readonly #archive: LogArchive;
   readonly #load: (name: ChunkName) => Promise<Chunk | null>;
@@ -121,11 +121,7 @@ class ArchivedStream implements MessageStream {
       if (chunk === null) return;
       for (const message of chunk.messages) {
         if (signal.aborted) return;
-        const { channel, position } = message;
-        if (position <= after) continue;
-        if (typeof channel !== 'number' || shards === undefined || shards.includes(channel)) {
-          yield message;
-        }
+        if (message.position > after && isRead(message.channel, shards)) yield message;
       }
       after = chunk.end.position;
     }
@@ -134,24 +130,4 @@ class ArchivedStream implements MessageStream {
   async firstPosition(): Promise<number | null> {
     return (await this.#archive.list())[0]?.afterPosition ?? null;
   }
-
-  publish(): Promise<number> {
-    throw readOnly();
-  }
-
-  announce(): Promise<number> {
-    throw readOnly();
-  }
-
-  trimBefore(): Promise<void> {
-    throw readOnly();
-  }
-
-  drop(): Promise<void> {
-    throw readOnly();
-  }
-}
-
-function readOnly(): Error {
-  return new Error('The stream of an archive is read-only.');
 }

@@ -3,6 +3,7 @@
 // it would without the archive: nothing is ever skipped.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endsWithin } from '../../common/ends-within.js';
 import type { Logger } from '../../common/logger.js';
 import { logDamaged } from '../logs/chain-record.js';
 import {
@@ -166,7 +167,11 @@ export class RepairingLog implements CollectionLog {
     const log = this.#archive.name;
     let archivedPosition: number;
     try {
-      archivedPosition = await within(ARCHIVE_END_MS_MAX, this.#archive.endPosition());
+      const reading = this.#archive.endPosition();
+      if (!(await endsWithin(reading, ARCHIVE_END_MS_MAX))) {
+        throw new Error(`Expected an answer within ${ARCHIVE_END_MS_MAX} ms; found none.`);
+      }
+      archivedPosition = await reading;
     } catch (err) {
       logger.warn(
         { log, err },
@@ -181,17 +186,5 @@ export class RepairingLog implements CollectionLog {
       `The end of ${log}`,
       `a new message got position ${end}, but the archive reaches to ${archivedPosition}; messages at its end are missing, or SAGITTA_BLOBS holds the archive of another cluster`,
     );
-  }
-}
-
-async function within<Result>(msMax: number, promise: Promise<Result>): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`There was no answer within ${msMax} ms.`)), msMax);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

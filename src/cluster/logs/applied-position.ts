@@ -3,7 +3,7 @@
 
 import type { StateReader, StoreKey, StoreOperation } from '../../storage/store.js';
 import { LOG_START, type LogLink } from './collection-log.js';
-import { APPLIED_POSITIONS } from './store-keys.js';
+import { APPLIED_POSITIONS, putEntry, readEntry } from './store-entries.js';
 
 export interface AppliedPosition extends LogLink {
   /** The process that took over last; empty if none has, or if it has released the log. */
@@ -14,15 +14,8 @@ const START: AppliedPosition = { ...LOG_START, owner: '' };
 
 export const appliedPositionKey = (log: string): StoreKey => [...APPLIED_POSITIONS, log];
 
-export function appliedPositionOperation(
-  log: string,
-  position: AppliedPosition,
-): Extract<StoreOperation, { kind: 'put' }> {
-  return {
-    kind: 'put',
-    key: appliedPositionKey(log),
-    value: Buffer.from(JSON.stringify(position)),
-  };
+export function appliedPositionOperation(log: string, position: AppliedPosition) {
+  return putEntry(appliedPositionKey(log), position);
 }
 
 /** For a store that has the state of a log before its first record. */
@@ -35,10 +28,7 @@ export function findAppliedPosition(
   store: Pick<StateReader, 'get'>,
   log: string,
 ): AppliedPosition | undefined {
-  const value = store.get(appliedPositionKey(log));
-  return value === undefined
-    ? undefined
-    : (JSON.parse(Buffer.from(value).toString()) as AppliedPosition);
+  return readEntry(store, appliedPositionKey(log));
 }
 
 /** The start of the log where the store has nothing of it. */

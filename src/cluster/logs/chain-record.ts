@@ -39,6 +39,12 @@ export interface ChainRecord extends ChainHeader {
   readonly summary: Uint8Array;
 }
 
+/** A process that wants to become the writer, and the epoch that it wants to begin. */
+export interface Claim {
+  readonly epoch: number;
+  readonly owner: string;
+}
+
 export function encodeChainRecord({ summary, ...header }: ChainRecord): Uint8Array {
   const json = Buffer.from(JSON.stringify({ format: FORMAT, version: VERSION, ...header }));
   const bytes = Buffer.allocUnsafe(LENGTH_BYTES + json.length + summary.length + DIGEST_BYTES);
@@ -123,6 +129,19 @@ export function joinFragment(
     throw logDamaged(where, `the fragment of shard ${shard} differs from what was committed`);
   }
   return { shard, bytes };
+}
+
+export function encodeClaim(claim: Claim): Uint8Array {
+  return Buffer.from(JSON.stringify(claim));
+}
+
+/** A claim that cannot be read counts as one for a later epoch: writers stop, and some process takes over. */
+export function decodeClaim(bytes: Uint8Array): Claim {
+  try {
+    const { epoch, owner } = JSON.parse(Buffer.from(bytes).toString()) as Partial<Claim>;
+    if (Number.isInteger(epoch) && typeof owner === 'string') return { epoch: epoch!, owner };
+  } catch {}
+  return { epoch: Number.POSITIVE_INFINITY, owner: 'a damaged claim' };
 }
 
 export function logDamaged(where: string, what: string): SagittaError {

@@ -7,57 +7,32 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/errors.js';
+import { type ChainItem, readChain, readRecords, toLogRecord } from './chain-reader.js';
 import {
   type ChainRecord,
   commitRecord,
-  decodeChainRecord,
   digestOfRecord,
   encodeChainRecord,
-  joinFragment,
-  linkToRecord,
-  logDamaged,
+  encodeClaim,
 } from './chain-record.js';
 import {
   type AppendOutcome,
   type CollectionLog,
   type Commit,
-  type CommitFragment,
   isDamage,
-  LOG_START,
   type LogLink,
   type LogRecord,
-  LogTrimmedError,
   type LogWriter,
   type ReadOptions,
   type SettledOutcome,
   SUMMARY_BYTES_MAX,
 } from './collection-log.js';
-import type { MessageStream, OutgoingMessage, StreamMessage } from './message-stream.js';
+import type { MessageStream, OutgoingMessage } from './message-stream.js';
 
 /** Pauses between attempts while the stream does not answer, or while others append to it. */
 const RETRY_MS_MIN = 20;
 const RETRY_MS_MAX = 1_000;
-const FIRST_LINK_MS_MAX = 10_000;
 const NO_BYTES = new Uint8Array();
-
-/** A record as read, with the members that only writers need. */
-interface ReadRecord {
-  readonly kind: 'record';
-  readonly record: ChainRecord;
-  readonly link: LogLink;
-  readonly fragments: readonly CommitFragment[];
-}
-
-/** A process that wants to become the writer, and the epoch that it wants to begin. */
-interface Claim {
-  readonly epoch: number;
-  readonly owner: string;
-}
-
-type ReadItem =
-  | ReadRecord
-  | { readonly kind: 'claim'; readonly position: number; readonly claim: Claim }
-  | { readonly kind: 'barrier'; readonly position: number };
 
 export interface ChainedLogOptions {
   /** Fragments are cut into messages of at most this many bytes. */
@@ -91,7 +66,7 @@ export class ChainedLog implements CollectionLog {
     let headPosition = after.position;
     let claimedEpoch = 0;
     for (let attempt = 0; ; attempt++) {
-      for await (const item of this.#readChain(link, { toEnd: true, signal })) {
+      for await (const item of this.readChain(link, { signal })) {
         if (item.kind === 'barrier') continue;
         if (item.kind === 'claim') {
           headPosition = item.position;
@@ -128,11 +103,12 @@ export class ChainedLog implements CollectionLog {
   }
 
   read(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
-    return this.#read(after, { ...options, toEnd: false });
+    return readRecords(this.#stream, after, options);
   }
 
-  readToEnd(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
-    return this.#read(after, { ...options, toEnd: true });
+  async *readToEnd(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
+    const end = await this.barrier();
+    yield* readRecords(this.#stream, after, { ...options, end });
   }
 
   trimBefore(position: number): Promise<void> {
@@ -169,9 +145,10 @@ export class ChainedLog implements CollectionLog {
     return { position, digest: digestOfRecord(encoded), epoch: record.epoch };
   }
 
-  /** Reads the chain up to now: claims, and records without fragments. */
-  readHeads(after: LogLink, signal: AbortSignal): AsyncIterable<ReadItem> {
-    return this.#readChain(after, { toEnd: true, shards: [], signal });
+  /** Reads the chain up to now, with the fragments of the given shards, by default of all. */
+  async *readChain(after: LogLink, options: ReadOptions): AsyncIterable<ChainItem> {
+    const end = await this.barrier();
+    yield* readChain(this.#stream, after, { ...options, end });
   }
 
   #cut(bytes: Uint8Array): Uint8Array[] {
@@ -181,89 +158,6 @@ export class ChainedLog implements CollectionLog {
     }
     return pieces;
   }
-
-  async *#read(
-    after: LogLink,
-    options: ReadOptions & { readonly toEnd: boolean },
-  ): AsyncIterable<LogRecord> {
-    for await (const item of this.#readChain(after, options)) {
-      if (item.kind === 'barrier' && !options.toEnd) yield item;
-      const record = item.kind === 'record' ? toLogRecord(item) : null;
-      if (record !== null) yield record;
-    }
-  }
-
-  async *#readChain(
-    after: LogLink,
-    { shards, signal, toEnd }: ReadOptions & { readonly toEnd: boolean },
-  ): AsyncIterable<ReadItem> {
-    const end = toEnd ? await this.barrier() : Number.POSITIVE_INFINITY;
-    if (end <= after.position) {
-      throw logDamaged(
-        `The end of ${this.#stream.name}`,
-        `a new message got position ${end}, but a record at ${after.position} is known; this is another log, or messages at its end are missing`,
-      );
-    }
-    const wanted = shards === undefined ? undefined : new Set(shards);
-    let head = after;
-    /** The last message accounted for. Messages of fragments that are not read are counted by the record of their commit. */
-    let lastPosition = after.position;
-    /** Messages of fragments since the last record, by shard. */
-    let pieces = new Map<number, StreamMessage[]>();
-    for await (const message of this.#stream.read(after.position, { shards, signal })) {
-      const { channel, position } = message;
-      const where = `Position ${position} of ${this.#stream.name}`;
-      if (typeof channel === 'number') {
-        const ofShard = pieces.get(channel) ?? [];
-        pieces.set(channel, ofShard);
-        ofShard.push(message);
-        continue;
-      }
-      const record = channel === 'chain' ? decodeChainRecord(message.bytes, where) : null;
-      const ownCount = 1 + messageCountOf(record);
-      if (position - ownCount !== lastPosition)
-        await this.#explainGap(lastPosition, ownCount, where);
-      lastPosition = position;
-      if (channel === 'barrier') {
-        yield { kind: 'barrier', position };
-      } else if (channel === 'claim') {
-        yield { kind: 'claim', position, claim: decodeClaim(message.bytes) };
-      } else if (record !== null) {
-        requirePrevious(record, head, where);
-        const fragments = fragmentsOf(record, { pieces, position, wanted, where });
-        pieces = new Map();
-        head = { position, digest: digestOfRecord(message.bytes), epoch: record.epoch };
-        yield { kind: 'record', record, link: head, fragments };
-      }
-      if (position >= end) return;
-    }
-    // The caller would take a read that ended early for the whole log.
-    if (toEnd) signal.throwIfAborted();
-  }
-
-  async #explainGap(lastPosition: number, ownCount: number, where: string): Promise<never> {
-    const first = await this.#stream.firstPosition();
-    if (first !== null && first > lastPosition + 1) {
-      throw new LogTrimmedError(this.#stream.name, lastPosition, first);
-    }
-    throw logDamaged(
-      where,
-      `it and the ${ownCount - 1} messages that belong to it do not follow position ${lastPosition}: messages are missing`,
-    );
-  }
-}
-
-function messageCountOf(record: ChainRecord | null): number {
-  return (record?.fragments ?? []).reduce((sum, fragment) => sum + fragment.messageCount, 0);
-}
-
-/** Throws `data_corrupt`. */
-function requirePrevious({ previous }: ChainRecord, head: LogLink, where: string): void {
-  if (previous.position === head.position && previous.digest === head.digest) return;
-  throw logDamaged(
-    where,
-    `expected the record before it at ${previous.position} with the digest ${previous.digest}; found one at ${head.position} with ${head.digest}`,
-  );
 }
 
 class ChainedWriter implements LogWriter {
@@ -338,7 +232,7 @@ class ChainedWriter implements LogWriter {
   async #readOutcome(wanted: string, signal: AbortSignal): Promise<SettledOutcome | null> {
     let committed: LogLink | null = null;
     let isMarked = false;
-    for await (const item of this.#log.readHeads(this.#head, signal)) {
+    for await (const item of this.#log.readChain(this.#head, { shards: [], signal })) {
       if (item.kind === 'barrier') continue;
       const { epoch, owner = '' } = item.kind === 'claim' ? item.claim : item.record;
       if (epoch > this.epoch) {
@@ -371,81 +265,12 @@ function absent(): SettledOutcome {
   return { kind: 'absent', cause: new Error('The log did not accept the commit.') };
 }
 
-function encodeClaim(claim: Claim): Uint8Array {
-  return Buffer.from(JSON.stringify(claim));
-}
-
-/** A claim that cannot be read counts as one for a later epoch: writers stop, and some process takes over. */
-function decodeClaim(bytes: Uint8Array): Claim {
-  try {
-    const { epoch, owner } = JSON.parse(Buffer.from(bytes).toString()) as Partial<Claim>;
-    if (Number.isInteger(epoch) && typeof owner === 'string') return { epoch: epoch!, owner };
-  } catch {}
-  return { epoch: Number.POSITIVE_INFINITY, owner: 'a damaged claim' };
-}
-
 function recordOf(
   kind: 'epoch' | 'mark',
   header: { epoch: number; id: string; owner: string; previous: LogLink },
 ): ChainRecord {
   const { position, digest } = header.previous;
   return { ...header, kind, previous: { position, digest }, summary: NO_BYTES };
-}
-
-/** The fragments of a commit for the wanted shards. Throws `data_corrupt` when one of their messages is missing or damaged. */
-function fragmentsOf(
-  record: ChainRecord,
-  {
-    pieces,
-    position,
-    wanted,
-    where,
-  }: {
-    pieces: ReadonlyMap<number, readonly StreamMessage[]>;
-    position: number;
-    wanted: ReadonlySet<number> | undefined;
-    where: string;
-  },
-): CommitFragment[] {
-  let first = position - messageCountOf(record);
-  const found: CommitFragment[] = [];
-  for (const fragment of record.fragments ?? []) {
-    const at = first;
-    first += fragment.messageCount;
-    if (wanted !== undefined && !wanted.has(fragment.shard)) continue;
-    const messages = pieces.get(fragment.shard) ?? [];
-    const isWhole =
-      messages.length === fragment.messageCount &&
-      messages.every((message, i) => message.position === at + i);
-    if (!isWhole) {
-      throw logDamaged(
-        where,
-        `expected ${fragment.messageCount} messages of shard ${fragment.shard} from ${at} on; found ${messages.map((message) => message.position).join(', ') || 'none'}`,
-      );
-    }
-    found.push(
-      joinFragment(
-        fragment,
-        messages.map(({ bytes }) => bytes),
-        where,
-      ),
-    );
-  }
-  return found;
-}
-
-/** Null for records that only writers need. */
-function toLogRecord({ record, link, fragments }: ReadRecord): LogRecord | null {
-  switch (record.kind) {
-    case 'commit': {
-      const { firstSequence = 0, lastSequence = 0, summary } = record;
-      return { kind: 'commit', link, commit: { firstSequence, lastSequence, fragments, summary } };
-    }
-    case 'epoch':
-      return { kind: 'epoch', link, owner: record.owner ?? '' };
-    case 'mark':
-      return null;
-  }
 }
 
 /** Whether another attempt would fail, too. */
@@ -457,20 +282,4 @@ async function pause(attempt: number, signal: AbortSignal): Promise<void> {
   const ms = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(attempt, 10));
   // The jitter keeps two writers from colliding again and again.
   await sleep(ms * (0.5 + Math.random()), undefined, { signal });
-}
-
-/**
- * Where the log of a stream begins: its start, or else its first record, before which everything has been trimmed.
- * Throws `data_corrupt` unless the log begins with an intact record.
- */
-export async function readFirstLink(stream: MessageStream): Promise<LogLink> {
-  const first = await stream.firstPosition();
-  if (first === null || first === 1) return LOG_START;
-  const signal = AbortSignal.timeout(FIRST_LINK_MS_MAX);
-  const where = `Position ${first} of ${stream.name}`;
-  for await (const message of stream.read(first - 1, { shards: undefined, signal })) {
-    if (message.position !== first || message.channel !== 'chain') break;
-    return linkToRecord(first, message.bytes, where);
-  }
-  throw logDamaged(where, 'expected the record to which the log was trimmed');
 }

@@ -4,6 +4,7 @@ import { EventEmitter, once } from 'node:events';
 import {
   HeadMovedError,
   isHead,
+  isRead,
   type MessageStream,
   type OutgoingMessage,
   type StreamMessage,
@@ -72,9 +73,7 @@ export class MemoryStream implements MessageStream {
         continue;
       }
       after = next.position;
-      const { channel } = next;
-      if (typeof channel !== 'number' || shards === undefined || shards.includes(channel))
-        yield next;
+      if (isRead(next.channel, shards)) yield next;
     }
   }
 

@@ -6,6 +6,7 @@ import {
   type Channel,
   HeadMovedError,
   isHead,
+  isRead,
   type MessageStream,
   type OutgoingMessage,
   type StreamMessage,
@@ -54,11 +55,8 @@ export class StoreStream implements MessageStream {
     let after = afterPosition;
     while (!signal.aborted) {
       for (const message of this.#messages(after)) {
-        const { channel, position } = message;
-        after = position;
-        if (typeof channel !== 'number' || shards === undefined || shards.includes(channel)) {
-          yield message;
-        }
+        after = message.position;
+        if (isRead(message.channel, shards)) yield message;
         if (signal.aborted) return;
       }
       if (after >= this.#lastPosition) {

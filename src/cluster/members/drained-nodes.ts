@@ -2,7 +2,7 @@
 // node can. The log of the catalogue records it, so every node knows, also after a restart.
 
 import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
-import { DRAINED_NODES } from '../logs/store-keys.js';
+import { DRAINED_NODES, putEntry } from '../logs/store-entries.js';
 
 /** `draining`: other nodes still have to take over logs or collections; `drained`: the node can be stopped. */
 export type DrainState = 'none' | 'draining' | 'drained';
@@ -13,7 +13,7 @@ export function isDrained(store: Store, node: string): boolean {
 
 export function drainOperation(node: string, isDrained: boolean): StoreOperation {
   const key = keyOf(node);
-  return isDrained ? { kind: 'put', key, value: Buffer.from('{}') } : { kind: 'remove', key };
+  return isDrained ? putEntry(key, {}) : { kind: 'remove', key };
 }
 
 function keyOf(node: string): StoreKey {

@@ -14,7 +14,7 @@ import { ArchiveScheduler } from '../archive/archive-scheduler.js';
 import { Archiver } from '../archive/archiver.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { findAppliedPosition } from '../logs/applied-position.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import { drainOperation, isDrained } from '../members/drained-nodes.js';
 import { type Member, Members, type MembersTiming, newMember } from '../members/members.js';
 import { HeldSizes } from '../placement/collection-sizes.js';

@@ -10,7 +10,7 @@ import type { Blobs } from '../blobs/blobs.js';
 import { startPositionOperation } from '../logs/applied-position.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { LOG_START, type LogRecord, LogTrimmedError } from '../logs/collection-log.js';
-import { CATALOGUE, CLUSTER_PREFIXES, FOUNDED, FOUNDING } from '../logs/store-keys.js';
+import { CATALOGUE, CLUSTER_PREFIXES, FOUNDED, FOUNDING, putEntry } from '../logs/store-entries.js';
 import { placedOn, placementOperation } from '../placement/placements.js';
 import type { ReplicatedLog } from '../replication/replicated-log.js';
 import type { SharedService } from '../service/shared-service.js';
@@ -74,7 +74,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
     ...collections.flatMap(({ incarnation, replicationFactor: factor }) =>
       factor === null ? [] : [placementOperation(incarnation, placedOn([node], factor))],
     ),
-    { kind: 'put', key: FOUNDING, value: Buffer.from('{}') },
+    putEntry(FOUNDING, {}),
   ]);
   return true;
 }

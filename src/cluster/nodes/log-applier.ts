@@ -2,7 +2,7 @@
 // is open.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { HeldCollections, HoldingDatabase } from '../placement/held-collections.js';
 import type { Placements } from '../placement/placements.js';
 import type { ReloadingDatabase } from '../snapshots/state-loader.js';

@@ -7,7 +7,7 @@ import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { appliedLogs, findAppliedPosition } from '../logs/applied-position.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { Members } from '../members/members.js';
 import { isOwnedElsewhere } from '../replication/elections.js';
 import type { InFlightRequests } from '../replication/in-flight-requests.js';

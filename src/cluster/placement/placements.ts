@@ -2,7 +2,7 @@
 // factor, kept in memory, too. A collection without a record is on all nodes.
 
 import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
-import { PLACEMENTS } from '../logs/store-keys.js';
+import { decodeEntry, PLACEMENTS, putEntry } from '../logs/store-entries.js';
 
 export interface Placement {
   /** The names of the nodes that hold the collection and answer requests about it. */
@@ -22,8 +22,7 @@ function keyOf(incarnation: string): StoreKey {
 }
 
 export function placementOperation(incarnation: string, placement: Placement): StoreOperation {
-  const value = Buffer.from(JSON.stringify(placement));
-  return { kind: 'put', key: keyOf(incarnation), value };
+  return putEntry(keyOf(incarnation), placement);
 }
 
 export function placementRemoval(incarnation: string): StoreOperation {
@@ -45,7 +44,7 @@ export class Placements {
 
   constructor(store: Store) {
     for (const { key, value } of store.list(PLACEMENTS)) {
-      this.#byIncarnation.set(key[1]!, decode(value));
+      this.#byIncarnation.set(key[1]!, decodeEntry(value));
     }
   }
 
@@ -88,11 +87,7 @@ export class Placements {
       const [prefix, incarnation] = operation.key;
       if (prefix !== PLACEMENTS[0] || incarnation === undefined) continue;
       if (operation.kind === 'remove') this.#byIncarnation.delete(incarnation);
-      else this.#byIncarnation.set(incarnation, decode(operation.value));
+      else this.#byIncarnation.set(incarnation, decodeEntry(operation.value));
     }
   }
-}
-
-function decode(value: Uint8Array): Placement {
-  return JSON.parse(Buffer.from(value).toString()) as Placement;
 }

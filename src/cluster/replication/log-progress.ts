@@ -1,7 +1,7 @@
 // The positions up to which a node has applied its logs, and waiting until it has applied what a client or another node
 // has seen.
 
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { NodeLogs } from './node-logs.js';
 
 export class LogProgress {

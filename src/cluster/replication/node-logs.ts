@@ -9,7 +9,7 @@ import { LogArchive } from '../archive/log-archive.js';
 import { RepairingLog } from '../archive/repairing-log.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { ChainedLog } from '../logs/chained-log.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { SharedService } from '../service/shared-service.js';
 import { nameReplyLogs, type StoreLayout } from '../snapshots/log-state.js';
 import { ReplicatedLog } from './replicated-log.js';

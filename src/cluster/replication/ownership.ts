@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { Logger } from '../../common/logger.js';
 import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { Member, Members } from '../members/members.js';
 import { isOwnedElsewhere } from './elections.js';
 import { InFlightRequests } from './in-flight-requests.js';

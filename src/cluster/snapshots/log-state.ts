@@ -14,7 +14,7 @@ import {
   FOUNDING,
   PLACEMENTS,
   SNAPSHOTS,
-} from '../logs/store-keys.js';
+} from '../logs/store-entries.js';
 
 /** Bytes of values and records in one batch of operations. */
 const BATCH_BYTES = 16 * 1024 * 1024;

@@ -6,7 +6,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { StateReader, Store } from '../../storage/store.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { findAppliedPosition } from '../logs/applied-position.js';
-import { CATALOGUE, FOUNDED } from '../logs/store-keys.js';
+import { CATALOGUE, FOUNDED } from '../logs/store-entries.js';
 import { batchesOf, payloadBytes, removeState, type StoreLayout, stateOf } from './log-state.js';
 
 export interface Completion {

@@ -9,7 +9,7 @@ import type { Blobs } from '../blobs/blobs.js';
 import { type BlobDigest, getIndex, getVerified } from '../blobs/verified-blobs.js';
 import { readAppliedPosition } from '../logs/applied-position.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import { batchesOf, type StoreLayout, stateOf } from './log-state.js';
 import type { LogSnapshot } from './snapshot-record.js';
 

@@ -1,10 +1,8 @@
 // The record of a log's newest snapshot. The owner of the log commits it, and the commit fails once another node owns the
 // log, so only the owner removes anything.
 
-import type { StateReader, StoreKey, StoreOperation } from '../../storage/store.js';
-import { SNAPSHOTS } from '../logs/store-keys.js';
-
-const keyOf = (log: string): StoreKey => [...SNAPSHOTS, log];
+import type { StateReader, StoreOperation } from '../../storage/store.js';
+import { putEntry, readEntry, SNAPSHOTS } from '../logs/store-entries.js';
 
 export interface LogSnapshot {
   readonly name: string;
@@ -20,13 +18,13 @@ export interface SnapshotRecord extends LogSnapshot {
 }
 
 export function snapshotOperation(log: string, record: SnapshotRecord): StoreOperation {
-  return { kind: 'put', key: keyOf(log), value: Buffer.from(JSON.stringify(record)) };
+  return putEntry([...SNAPSHOTS, log], record);
 }
 
+/** Null for a log without a snapshot. */
 export function readSnapshotRecord(
   store: Pick<StateReader, 'get'>,
   log: string,
 ): SnapshotRecord | null {
-  const value = store.get(keyOf(log));
-  return value === undefined ? null : (JSON.parse(Buffer.from(value).toString()) as SnapshotRecord);
+  return readEntry<SnapshotRecord>(store, [...SNAPSHOTS, log]) ?? null;
 }

@@ -8,7 +8,7 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import { isDamage } from '../logs/collection-log.js';
-import { CATALOGUE } from '../logs/store-keys.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import { removeState, type StoreLayout, stateOf } from './log-state.js';
 import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
 

@@ -1,7 +1,7 @@
 // The entries that a cluster keeps in the store of each node, beside those of the database, and the name of the
 // catalogue's log. All but the applied positions are committed to a log, so that every node that follows it has them.
 
-import type { StoreKey } from '../../storage/store.js';
+import type { StateReader, StoreKey, StoreOperation } from '../../storage/store.js';
 
 /** The log of the catalogue. The others are named after the incarnation of their collection. */
 export const CATALOGUE = 'catalogue';
@@ -27,3 +27,19 @@ export const CLUSTER_PREFIXES: readonly StoreKey[] = [
   PLACEMENTS,
   FOUNDED,
 ];
+
+export function putEntry(key: StoreKey, value: object): Extract<StoreOperation, { kind: 'put' }> {
+  return { kind: 'put', key, value: Buffer.from(JSON.stringify(value)) };
+}
+
+export function readEntry<Value>(
+  store: Pick<StateReader, 'get'>,
+  key: StoreKey,
+): Value | undefined {
+  const value = store.get(key);
+  return value === undefined ? undefined : decodeEntry(value);
+}
+
+export function decodeEntry<Value>(value: Uint8Array): Value {
+  return JSON.parse(Buffer.from(value).toString()) as Value;
+}
