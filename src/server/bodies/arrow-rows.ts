@@ -1,6 +1,5 @@
-// From a record batch of an Arrow stream to rows for the log, in a task that runs in the pool.
-// `formats/arrow` checks that the bytes are valid Arrow; this file checks ids, values and metadata by
-// the same rules as for JSON.
+// Turns a record batch of an Arrow stream into rows for the log, in a task that runs in the pool. `formats/arrow` checks that
+// the bytes are valid Arrow; this file checks ids, values and metadata by the same rules as for JSON.
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
@@ -42,7 +41,7 @@ export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
   transfer: buffersOf,
 };
 
-/** Decompresses a dictionary, which later batches need too. */
+/** Decompresses a dictionary, which later batches refer to. */
 export const decompressBodyTask: Task<{ part: EncodedBody; bytesMax: number }, EncodedBody> = {
   name: 'ingest.decompressBody',
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
@@ -55,7 +54,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const rows = readVectorRows(input.batch, { ...input, vectors: shapes });
   const issues = new BatchIssues(input.batch);
   for (const { row, member, ...violation } of rows.issues) {
-    // Names of vectors have no dot.
+    // Names of vectors contain no dot.
     issues.add(row, member.split('.'), violation);
   }
   issues.throwAny();
@@ -84,7 +83,7 @@ function readBatch(input: BatchInput): ParsedRows {
   return { batch: { count, ids, vectors, metadata: text }, metadata, cuts, digest };
 }
 
-/** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
+/** The issues of a record batch, located by row of the stream and, in the detail, by row of the batch. */
 class BatchIssues {
   readonly #batch: EncodedBatch;
   readonly #issues: ValidationIssue[] = [];
@@ -117,7 +116,7 @@ function generateIds(count: number): Utf8Column {
   return utf8ColumnOf(Array.from({ length: count }, () => generateId()));
 }
 
-/** Checks the ids, and cuts the batch before an id that comes again and where one write is long enough. */
+/** Checks the ids and returns the rows at which a new write must start: at a repeated id, or when a write is full. */
 function checkIds(
   { offsets, bytes }: Utf8Column,
   options: { isGenerated: boolean; input: BatchInput; issues: BatchIssues },
@@ -149,7 +148,7 @@ function checkIds(
   return cuts;
 }
 
-/** Whether all ids are ASCII without control characters, so that none of them has to be looked at. */
+/** Whether all ids are ASCII without control characters, so that they need no individual check. */
 function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const byte = bytes[i]!;
@@ -158,7 +157,7 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-/** `column` is null where the batch has no metadata. */
+/** `column` is null if the batch has no metadata. */
 function readDocuments(
   column: Utf8Column | null,
   count: number,
@@ -193,7 +192,7 @@ function parseMetadata(
   end: number,
   limits: BatchInput['limits'],
 ): unknown {
-  // Text that is too long is not parsed; `checkMetadata` reports its length.
+  // `checkMetadata` reports text that is too long by its length.
   if (end - start > limits.metadataBytesMax) return {};
   try {
     return parseExactJson(text.toString('utf8', start, end));

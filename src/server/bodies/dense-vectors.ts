@@ -1,5 +1,5 @@
-// Dense vectors on their way in: an array of numbers or base64 as JSON, which is written to its place in the
-// column at once, and columns of Arrow.
+// Dense vectors in requests: arrays of numbers or base64 in JSON, which are written directly to their place in the column,
+// and columns of Arrow.
 
 import { endianness } from 'node:os';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
@@ -62,12 +62,12 @@ class DenseReader implements ColumnReader {
   }
 }
 
-/** Finishes the vectors of the rows, and reports what is wrong with them. */
+/** Applies `conformVector` to the vectors of all rows. */
 export function conformVectors(
   column: DenseColumn | MultiColumn,
   { shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
 ): void {
-  if (!needsFinish(shape)) return;
+  if (!needsConforming(shape)) return;
   for (let row = 0; row < rowCount && !isFull(); row++) {
     if (!hasVector(column, row)) continue;
     const values = valuesOfRows(column, row, row + 1);
@@ -85,7 +85,7 @@ assert(
 
 type ShapeToCheck = ShapeOf<'dense' | 'multi'> & { readonly name: string };
 
-/** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
+/** Reads a vector of 1 to `dimensionMax` elements. */
 export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
@@ -101,10 +101,7 @@ export function readVector(source: unknown, dimensionMax: number): Float32Array 
   return narrowInto(vector, 0, elements) ?? vector;
 }
 
-/**
- * Writes a vector of the shape to target[start..start + dimension), or says what is wrong with it,
- * and then the target's elements are undefined.
- */
+/** Writes a vector of the shape to target[start..start + dimension). These elements are undefined after a violation. */
 export function readVectorInto(
   target: Float32Array,
   start: number,
@@ -122,7 +119,7 @@ export function readVectorInto(
   return conformVector(target, start, shape);
 }
 
-/** The same for a vector whose elements are known to be finite; it may be in its place already. */
+/** The same for a vector of finite elements, which may already be in its place. */
 function placeVector(
   target: Float32Array,
   start: number,
@@ -144,7 +141,6 @@ function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck
   };
 }
 
-/** Anything with a length: the elements of base64 need no further check of their type. */
 function decodeElements(source: unknown): unknown[] | Float32Array | Violation {
   if (Array.isArray(source)) return source;
   if (typeof source === 'string') return decodeBase64(source);
@@ -156,7 +152,7 @@ function decodeElements(source: unknown): unknown[] | Float32Array | Violation {
 
 function decodeBase64(text: string): Float32Array | Violation {
   const bytes = Buffer.from(text, 'base64');
-  // Decoding is lenient; only the one canonical spelling, with padding, survives the way back.
+  // Decoding is lenient. Only the canonical spelling, with padding, survives a round trip.
   if (bytes.toString('base64') !== text) {
     return {
       code: 'invalid_vector',
@@ -166,10 +162,10 @@ function decodeBase64(text: string): Float32Array | Violation {
   if (bytes.length % 4 !== 0) {
     return {
       code: 'invalid_vector',
-      detail: `The base64 string holds ${bytes.length} bytes, which is no whole number of float32.`,
+      detail: `The base64 string holds ${bytes.length} bytes, which is not a whole number of float32.`,
     };
   }
-  // Copied, since the bytes of a small Buffer need not be aligned.
+  // Copied, since the bytes of a small Buffer may be unaligned.
   return new Float32Array(new Uint8Array(bytes).buffer);
 }
 
@@ -178,7 +174,7 @@ function narrowInto(
   start: number,
   source: unknown[] | Float32Array,
 ): Violation | null {
-  // Stays 0 as long as every element is finite.
+  // Stays 0 while every element is finite.
   let witness = 0;
   for (let i = 0; i < source.length; i++) {
     const element = source[i];
@@ -199,21 +195,21 @@ function narrowInto(
   return { code: 'invalid_vector', detail: `Element ${index} is ${what}.` };
 }
 
-/** What the vectors of a shape must be, beside finite. */
-type Finish = Pick<DenseShape, 'dimension' | 'metric'> & Partial<Pick<DenseShape, 'element'>>;
+type ConformingShape = Pick<DenseShape, 'dimension' | 'metric'> &
+  Partial<Pick<DenseShape, 'element'>>;
 
-function needsFinish({ metric, element }: Finish): boolean {
+function needsConforming({ metric, element }: ConformingShape): boolean {
   return metric === 'cosine' || element !== undefined;
 }
 
 /**
- * Gives the elements the type of the shape, in their places, and says which has no value of it. Cosine compares
- * directions, and zero has none.
+ * Rounds the elements in place to the element type of the shape. Violations are elements outside the type, and zero vectors
+ * under cosine, which have no direction.
  */
 export function conformVector(
   values: Float32Array,
   start: number,
-  shape: Finish,
+  shape: ConformingShape,
 ): Violation | null {
   const { dimension, metric, element } = shape;
   const end = start + dimension;

@@ -1,6 +1,5 @@
-// Parses the bytes of a JSON body on any thread: strict UTF-8, JSON whose nesting cannot exhaust memory,
-// the idempotency key and the digest of the body. Imports no schemas and no zod, so that workers need
-// not load them.
+// Parses a JSON body on any thread: strict UTF-8, bounded nesting and size, the idempotency key and the digest. Imports no
+// schemas, so that workers need not load them.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -26,23 +25,23 @@ import {
 } from '../../formats/json/cut-vectors.js';
 import type { Task } from '../../platform/pool.js';
 import { readVector } from './dense-vectors.js';
+import { isObject } from './value-kinds.js';
 
-/** The deepest valid body is a filter of depth 16, with two or three levels of JSON each. */
+/** The deepest valid body is a filter of depth 16, each level of which takes two or three levels of JSON. */
 const JSON_DEPTH_MAX = 128;
 /**
- * Cloning to another thread takes stack frames for each level. This many brackets do no harm even if all
- * of them nest, so the depth of such a body is not counted.
+ * Cloning to another thread takes stack frames per level. This many brackets are harmless even if all of them nest, so the
+ * depth of such a body is not checked.
  */
 const BRACKETS_UNCHECKED = 1_000;
 /**
- * The garbage collector visits every object repeatedly while JSON.parse runs: 21 million empty objects,
- * which fit into 64 MB, block a worker for a minute. 10 000 vectors with metadata have about 40 000
- * objects and arrays.
+ * The garbage collector visits every object repeatedly while JSON.parse runs: 21 million empty objects, which fit into
+ * 64 MB, block a worker for a minute. 10 000 vectors with metadata contain about 40 000 objects and arrays.
  */
 const BRACKETS_MAX = 1_000_000;
-/** The members of one object outside a batch of vectors. The largest valid object is metadata of 40 KB. */
+/** Members of one object outside a batch of vectors. The largest valid object is metadata of 40 KB. */
 const MEMBERS_MAX = 10_000;
-/** The values of a body outside a batch of vectors, all of which the event loop reads. */
+/** Values of a body outside a batch of vectors, all of which are read on the event loop. */
 const VALUES_MAX = 1_000_000;
 
 const QUOTE = 0x22;
@@ -53,16 +52,16 @@ const OPEN_BRACE = 0x7b;
 export type JsonBody = Record<string, unknown>;
 
 /**
- * A parsed body. The key and the digest are present even when the body is invalid, so that the error is
- * stored under its idempotency key like any other reply.
+ * A parsed body. Key and digest are present even if the body is invalid, so that the error can be stored under the
+ * idempotency key like any other reply.
  */
 export interface ParsedBody<Value> {
   readonly outcome:
     | { readonly ok: true; readonly value: Value }
     | { readonly ok: false; readonly error: ErrorMessage };
-  /** The member `idempotency_key` as sent, not checked. */
+  /** The member `idempotency_key`, not validated. */
   readonly idempotencyKey: unknown;
-  /** SHA-256 of the body; only when there is a key, in the body or (`isKeyed`) in a header. */
+  /** SHA-256 of the body; only if there is a key, in the body or (`isKeyed`) in a header. */
   readonly digest: string | undefined;
 }
 
@@ -75,7 +74,7 @@ export interface BodyInput {
 /** The text that was parsed. */
 export interface JsonText {
   readonly bytes: Uint8Array;
-  /** The vectors that were cut out of it before; a CUT is left in the place of each. */
+  /** The vectors that were cut out of the text, each of which left a CUT; null if none were. */
   readonly vectors: VectorsCut | null;
 }
 
@@ -85,19 +84,20 @@ export interface BodyOptions {
   readonly places: VectorMembers | null;
   readonly dimensionMax: number;
   /**
-   * Counting the depth takes a third as long as parsing: a reader that neither descends into deep values
-   * nor clones them sets this to what JSON.parse can take, at 50 bytes per level.
+   * The number of brackets up to which the depth is not checked. The check takes a third as long as parsing. A reader
+   * that neither descends into deep values nor clones them can raise this to what JSON.parse can take, at 50 bytes per
+   * level.
    */
   readonly bracketsUnchecked?: number;
   /** See `CutOptions`. */
   readonly room?: Uint8Array | null;
-  /** Tests compare it with cutting nothing out. */
+  /** Tests replace this with a function that cuts nothing. */
   readonly cut: CutVectors;
 }
 
 /**
- * Parses the body and reads a value from it; what `read` throws is the error. Text without its vectors is
- * only for valid bodies: an error is about all of the text.
+ * Parses the body and reads a value from it; the outcome is an error if `read` throws. The text without its vectors is used
+ * only for valid bodies: errors refer to the whole text.
  */
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,
@@ -133,14 +133,14 @@ function readText<Value>(
 }
 
 export interface JsonInput extends BodyInput {
-  /** The members to convert to Float32Arrays, of any length up to the maximum. */
+  /** The members to convert to Float32Arrays of any length up to the maximum. */
   readonly vectorsAt: VectorsAt | null;
   readonly dimensionMax: number;
 }
 
 /**
- * A member that is a vector (`vector`, `values`), an array of vectors (`vectors`), or an array of objects
- * with a member `vector` (`queries`).
+ * A member that is a vector (`vector`, `values`), an array of vectors (`vectors`), or an array of objects with a member
+ * `vector` (`queries`).
  */
 export type VectorsAt = 'vector' | 'values' | 'vectors' | 'queries';
 
@@ -151,10 +151,10 @@ const PLACES: Readonly<Record<VectorsAt, VectorMembers>> = {
   queries: { member: '', list: 'queries', listMember: 'vector' },
 };
 
-/** For shorter bodies `checkExtent` costs more than it saves. */
+/** For smaller bodies, `checkExtent` costs more than it saves. */
 const SMALL_BYTES_MAX = 64 * 1024;
 
-/** Parses any body except vectors to write; a schema then checks it on the event loop. */
+/** Parses any body except vectors to write. A schema validates the result on the event loop. */
 export const parseJsonTask: Task<JsonInput, ParsedBody<JsonBody>> = {
   name: 'ingest.parseJson',
   run: (input) => parseJsonInput(input, cutVectors),
@@ -172,7 +172,7 @@ export function parseJsonInput(input: JsonInput, cut: CutVectors): ParsedBody<Js
   return parseBody(input, read, { places, dimensionMax, cut });
 }
 
-/** Skips what is not an array or an object: the schema reports it. */
+/** Ignores values of the wrong kind, which the schema reports. */
 function readVectors(
   json: JsonBody,
   place: VectorsAt,
@@ -219,15 +219,15 @@ function parseJsonObject({ bytes, vectors }: JsonText, bracketsUnchecked: number
 }
 
 interface JsonOptions {
-  /** With no more brackets than this, the depth is not counted. */
+  /** The number of brackets up to which the depth is not checked. */
   readonly bracketsUnchecked?: number;
-  /** The number of arrays that were cut out of the text, which count as its brackets. */
+  /** The number of arrays that were cut out of the text, which count as brackets. */
   readonly bracketsCut?: number;
-  /** Null for all numbers. Absent: those of a body. */
+  /** The members in which numbers are exact; null for all, by default those of a body. */
   readonly exactMembers?: ExactMembers | null;
 }
 
-/** Parses all of `body`. Throws `invalid_json`; `what` names the text in the message. */
+/** Throws `invalid_json`, with `what` as the name of the text. */
 export function parseJson(
   body: Uint8Array,
   what: string,
@@ -249,13 +249,13 @@ export function parseJson(
   }
 }
 
-/** Other numbers of a body are settings, scores and elements of vectors, which are float64 at most. */
+/** Other numbers of a body are settings, scores and elements of vectors, for which float64 is enough. */
 const EXACT_MEMBERS: ExactMembers = {
   within: new Set(['filter', 'filters', 'with_filter', 'metadata']),
   except: new Set(['vectors', 'sparse_vectors']),
 };
 
-/** Drops the excerpt of the body that V8 adds to its messages. */
+/** Removes the excerpt of the body from V8's message. */
 function describeSyntaxError(error: unknown): string {
   const message = error instanceof SyntaxError ? error.message : 'it nests too deeply';
   const unexpected = /^Unexpected token '(.{1,2})'/su.exec(message);
@@ -268,20 +268,20 @@ function notJson(what: string, why: string): SagittaError {
   return validationError([{ location: field(), code: 'invalid_json', detail }]);
 }
 
-/** Throws `limit_exceeded` for more brackets than JSON.parse can take. */
+/** Throws `limit_exceeded` for too many brackets. */
 function countBrackets(bytes: Buffer, countCut: number): number {
   let count = countCut;
   for (const bracket of [OPEN_BRACKET, OPEN_BRACE]) {
     for (let at = bytes.indexOf(bracket); at !== -1; at = bytes.indexOf(bracket, at + 1)) {
-      if (++count > BRACKETS_MAX) throw tooMuch('objects and arrays', BRACKETS_MAX);
+      if (++count > BRACKETS_MAX) throw limitExceeded('objects and arrays', BRACKETS_MAX);
     }
   }
   return count;
 }
 
-/** Throws `limit_exceeded` for more members and values than the event loop reads. */
+/** Throws `limit_exceeded` for too many members or values, which are read on the event loop. */
 export function checkExtent(json: JsonBody, byteCount: number): void {
-  // A small body cannot hold much; a large one crosses to another thread.
+  // A small body cannot contain much.
   if (byteCount <= SMALL_BYTES_MAX) return;
   let count = 0;
   const waiting: unknown[] = [json];
@@ -291,15 +291,15 @@ export function checkExtent(json: JsonBody, byteCount: number): void {
     if (container instanceof Float32Array) continue;
     const values = Object.values(container);
     if (!Array.isArray(container) && values.length > MEMBERS_MAX) {
-      throw tooMuch('members in one object', MEMBERS_MAX);
+      throw limitExceeded('members in one object', MEMBERS_MAX);
     }
     count += values.length;
-    if (count > VALUES_MAX) throw tooMuch('values', VALUES_MAX);
+    if (count > VALUES_MAX) throw limitExceeded('values', VALUES_MAX);
     for (const value of values) if (typeof value === 'object') waiting.push(value);
   }
 }
 
-function tooMuch(what: string, max: number): SagittaError {
+function limitExceeded(what: string, max: number): SagittaError {
   const detail = `The body has more than ${max} ${what}.`;
   return validationError([{ location: field(), code: 'limit_exceeded', detail, expected: max }]);
 }
@@ -315,7 +315,7 @@ function checkDepth(bytes: Uint8Array, invalidJson: (why: string) => SagittaErro
     } else if (byte === QUOTE) {
       isInString = true;
     } else if ((byte | 0x20) === OPEN_BRACE) {
-      // Setting bit 5 turns brackets into braces: one comparison for both.
+      // Setting bit 5 turns brackets into braces, so that one comparison covers both.
       if (++depth > JSON_DEPTH_MAX) {
         throw invalidJson(`it nests deeper than ${JSON_DEPTH_MAX} levels at byte ${i}`);
       }

@@ -1,7 +1,6 @@
-// From the bytes of JSON to rows for the log: of a whole body in the task `parseVectors`, of lines of a
-// stream in the task `parseLines`. Both read rows by the same rules, and cut metadata out of the bytes
-// as it was spelled. The tasks are pure functions that run in a worker, or on the event loop for a few
-// rows.
+// Turns JSON into rows for the log: whole bodies in the task `parseVectors`, lines of a stream in the task `parseLines`. Both
+// read rows by the same rules and copy metadata verbatim from the bytes. The tasks are pure functions that run in a worker,
+// or on the event loop for a few rows.
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
@@ -44,39 +43,39 @@ import { isBlank, type LineBatch } from './line-cutter.js';
 import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
 import { checkMetadata, checkText, measureId, readExpiry } from './row-rules.js';
-import { describeKind } from './value-kinds.js';
+import { describeKind, isJsonObject } from './value-kinds.js';
 import { type SentVectors, VectorsReader } from './vectors-reader.js';
 
 export interface VectorsInput extends BodyInput {
-  /** The id in the path, when the body is the vector with that id; null for `{vectors: […]}` or one vector. */
+  /** The id in the path, if the body is the vector with that id; null for `{vectors: […]}` or one vector. */
   readonly pathId: string | null;
-  /** Null when no collection is known yet: the caller reads the vectors of the one row then. */
+  /** Null if the collection is not known yet: then the caller reads the vectors of the single row. */
   readonly shapes: FieldShapes | null;
   readonly limits: Limits;
-  /** Memory for the values of the rows, which then last no longer than the body; null for none. */
+  /** Memory for the values of the rows, valid as long as the body; null for none. */
   readonly room: Uint8Array | null;
 }
 
 export interface ParsedVectors extends ParsedRows {
   readonly mode: WriteMode;
-  /** All ids in the order of the rows, when at least one of them was generated. */
+  /** All ids in the order of the rows, if at least one was generated. */
   readonly ids: readonly string[] | null;
-  /** Whether the body was `{vectors: […]}`, not one vector. */
+  /** Whether the body was `{vectors: […]}` rather than one vector. */
   readonly isArray: boolean;
-  /** The vectors of the row, which no collection has checked; undefined where there is one, or several rows. */
+  /** The vectors of the single row before validation, if no collection is known; otherwise undefined. */
   readonly sent: SentVectors | undefined;
-  /** The member `collection`, which only a vector with its id in the path has. */
+  /** The member `collection`, which only a vector with its id in the path may have. */
   readonly collection: string | undefined;
 }
 
-/** A batch of small vectors has many brackets; metadata is only read as deep as it may nest. */
+/** A batch of small vectors contains many brackets, and metadata is read no deeper than it may nest. */
 const BODY_BRACKETS_UNCHECKED = 100_000;
 
-/** The rows of a body, or the body itself where it is one row. */
+/** The rows of a body, or the body itself if it is a single row. */
 const BODY_PLACES: VectorMembers = { member: 'values', list: 'vectors', listMember: 'values' };
 const LINE_PLACES: VectorMembers = { member: 'values', list: '', listMember: '' };
 
-/** One atomic batch of vectors. Either all rows are valid or the outcome is an error about the first issues. */
+/** Parses one atomic batch of vectors. Either all rows are valid, or the outcome is an error with the first issues. */
 export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
   name: 'ingest.parseVectors',
   run: (input) => parseVectorsInput(input, cutVectors),
@@ -86,7 +85,7 @@ export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
 /** `cut`: see `BodyOptions`. */
 export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedBody<ParsedVectors> {
   return parseBody(input, (json, text) => readVectors(json, text, input), {
-    // Without a collection the caller reads the vectors as they were sent.
+    // Without a collection, the caller reads the vectors itself.
     places: input.shapes === null ? null : BODY_PLACES,
     dimensionMax: input.limits.dimensionMax,
     bracketsUnchecked: BODY_BRACKETS_UNCHECKED,
@@ -131,8 +130,8 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
     issues,
   });
   const scanner = new JsonScanner(text.bytes);
-  // The scanner walks from object to object. A row that is not one is an issue, and nobody needs the
-  // metadata of the others then.
+  // The scanner walks from object to object. If a row is not an object, which is an issue, the metadata of the others is
+  // not needed.
   const areObjects = rows.every(isJsonObject);
   if (isArray && areObjects) {
     scanner.findMember('vectors');
@@ -158,7 +157,7 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
   };
 }
 
-/** Whether the body is one vector with its named vectors, which are an object by name. */
+/** Whether the body is a single row with named vectors, in which `vectors` is an object. */
 function isOneRow(json: JsonBody, shapes: FieldShapes | null): boolean {
   if (!isJsonObject(json.vectors)) return false;
   if (['values', 'embed'].some((name) => Object.hasOwn(json, name))) return true;
@@ -212,7 +211,7 @@ export interface LinesInput extends LineBatch {
   readonly limits: Limits;
 }
 
-/** Lines of a stream, each a vector by the same rules as an element of `vectors` in a body. */
+/** Parses lines of a stream, each of which is a vector like an element of `vectors` in a body. */
 export const parseLinesTask: Task<LinesInput, ParsedRows> = {
   name: 'ingest.parseLines',
   run: (input) => parseLinesInput(input, cutVectors),
@@ -232,7 +231,7 @@ export function parseLinesInput(input: LinesInput, cut: CutVectors): ParsedRows 
     try {
       return readLines(input, { bytes: vectors.rest, vectors });
     } catch (error) {
-      // An error is about all of the text.
+      // Errors refer to the whole text.
       if (!(error instanceof SagittaError)) throw error;
     }
   }
@@ -255,7 +254,7 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
     pathId: null,
     issues,
     cuts,
-    // Lines have about as many bytes as what they write, unless they are patches.
+    // Other lines are about as long as what they write, and are bounded by the batch.
     ...(input.isPatch && { writeRowsMax: writeRowsMax(input.shapes, input) }),
   });
   const scanner = new JsonScanner(bytes);
@@ -289,7 +288,7 @@ const INVALID = Symbol('invalid JSON');
 interface LineSource {
   readonly bytes: Uint8Array;
   readonly line: number;
-  /** Of the stream. */
+  /** The row of the stream. */
   readonly row: number;
   readonly bracketsCut: number;
 }
@@ -311,23 +310,23 @@ interface RowsInput {
   readonly text: JsonText;
   /** Memory for the values. */
   readonly room: Uint8Array | null;
-  /** Of the request's bytes that were parsed. */
+  /** The size of the parsed bytes of the request. */
   readonly byteCount: number;
   readonly rowCount: number;
-  /** The number of the first row in the request; null where the body itself is the only row. */
+  /** The number of the first row in the request; null if the body itself is the only row. */
   readonly firstRow: number | null;
-  /** The id in the path, when there is one row, with that id; null otherwise. */
+  /** The id in the path, if the body is the row with that id; null otherwise. */
   readonly pathId: string | null;
-  /** Null when no collection is known yet. */
+  /** Null if the collection is not known yet. */
   readonly shapes: FieldShapes | null;
   readonly limits: Limits;
-  /** Whether rows change vectors that there are: they have what is new. */
+  /** Whether the rows are patches of existing vectors. */
   readonly isPatch: boolean;
-  /** Where issues are added. */
+  /** Collects the issues. */
   readonly issues: ValidationIssue[];
   /**
-   * Gets the rows that must not be written together with those before them, because an id comes
-   * again or the write is long enough. Absent where a repeated id is an issue.
+   * Collects the rows at which a new write must start, because an id is repeated or the write is long enough. Absent if
+   * a repeated id is an issue.
    */
   readonly cuts?: number[];
   readonly writeRowsMax?: number;
@@ -354,7 +353,7 @@ function checkMembers(
   }
 }
 
-/** That many elements, in the memory if it has room for them. */
+/** `count` elements, in the memory given if they fit. */
 function floatsIn(memory: Uint8Array | null, count: number): Float32Array {
   const floats = memory === null ? null : floatsOf(memory);
   return floats !== null && floats.length >= count
@@ -362,11 +361,11 @@ function floatsIn(memory: Uint8Array | null, count: number): Float32Array {
     : new Float32Array(count);
 }
 
-/** Checks row after row and collects the columns of the batch: ids, values, metadata. */
+/** Validates rows one after another and collects the columns of the batch. */
 class RowReader {
   readonly #input: RowsInput;
   readonly #issues: ValidationIssue[];
-  /** Row i has its metadata at text.bytes[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
+  /** The metadata of row i is text.bytes[spans[2 * i]..spans[2 * i + 1]), or absent if both are 0. */
   readonly #spans: Int32Array;
   readonly #documents: (JsonObject | undefined)[] = [];
   readonly #texts: RowText[] = [];
@@ -376,9 +375,9 @@ class RowReader {
   #ifSequences: Float64Array | undefined;
   #expiresAtMs: Float64Array | undefined;
   #writeStart = 0;
-  /** Null while no collection is known. */
+  /** Null if no collection is known. */
   readonly #vectors: VectorsReader | null;
-  /** The vectors of the last row then. */
+  /** The vectors of the last row, if no collection is known. */
   sent: SentVectors | undefined;
   hasGenerated = false;
 
@@ -393,13 +392,13 @@ class RowReader {
 
   #allocateValues(valueCount: number): Float32Array {
     const { room, text, isPatch } = this.#input;
-    // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
+    // If all vectors were cut out, they are in their places, or have wrong lengths, which is an issue.
     if (text.vectors?.values.length === valueCount) return text.vectors.values;
-    // The room may hold values of an earlier request.
+    // The memory may contain values of an earlier request.
     return floatsIn(text.vectors === null && !isPatch ? room : null, valueCount);
   }
 
-  /** Called for every row, in order; `span` is where its metadata stands in the body. */
+  /** Called for every row in order; `span` is the position of its metadata in the text. */
   read(row: number, json: unknown, span: { readonly start: number; readonly end: number }): void {
     if (!isJsonObject(json)) {
       const detail = `A vector is an object; found ${describeKind(json)}.`;
@@ -510,7 +509,7 @@ class RowReader {
     return firstRow === null ? field(...path) : rowField(firstRow + row, ...path);
   }
 
-  /** Lays the texts out in one buffer. Called only when there are no issues. */
+  /** Packs ids and metadata into one buffer. Called only if there are no issues. */
   build(): Pick<ParsedRows, 'batch' | 'metadata' | 'texts'> {
     const count = this.#input.rowCount;
     const offsetsBytes = 4 * (count + 1);

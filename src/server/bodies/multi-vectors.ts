@@ -1,4 +1,4 @@
-// Multi-vectors on their way in: a list of dense vectors as JSON, and columns of Arrow.
+// Multi-vectors in requests: lists of dense vectors in JSON, and columns of Arrow.
 
 import type { MultiColumn, MultiVector } from '../../common/vectors.js';
 import { vectorsMax } from '../../formats/arrow/multi-vectors.js';
@@ -7,9 +7,9 @@ import { describeKind } from './value-kinds.js';
 import {
   type ColumnOptions,
   ListReader,
+  type LocatedViolation,
   type ShapeOf,
   type VectorRules,
-  type VectorViolation,
 } from './vector-rules.js';
 
 type MultiShape = ShapeOf<'multi'>;
@@ -23,11 +23,10 @@ export const multiRules: VectorRules<MultiShape, MultiColumn> = {
   },
 };
 
-/** The vectors of a record, each of the shape, or what is wrong with them. */
 function readMultiVector(
   source: unknown,
   { shape, name, limits }: ColumnOptions<MultiShape>,
-): MultiVector | VectorViolation {
+): MultiVector | LocatedViolation {
   const { dimension } = shape;
   const countMax = vectorsMax(dimension, limits);
   if (!Array.isArray(source) || source.length === 0) {

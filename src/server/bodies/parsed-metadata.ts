@@ -1,21 +1,20 @@
-// The metadata of a batch on its way from the task that parsed the rows to the segment that appends
-// them, so that the text is not parsed again. Small batches are parsed on the event loop and keep
-// their documents. A clone of many documents would cost as much as parsing them, so a worker makes
-// one flat list of fields instead: a few arrays. The segment visits either, in the order of `flattenMetadata`,
-// and so has the same columns as from the text.
+// Passes the metadata of a batch from the task that parsed the rows to the segment that appends them, so that the text is not
+// parsed again. Small batches are parsed on the event loop and keep their documents. Cloning many documents would cost as
+// much as parsing them, so a worker returns a flat list of fields instead. The segment visits either in the order of
+// `flattenMetadata`, and so builds the same columns as from the text.
 
 import { joinNumber, KIND, residueOf } from '../../common/columns.js';
 import { flattenMetadata, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import type { FieldVisitor, Json, JsonObject, MetadataFields } from '../../common/types.js';
 import { INLINE_BYTES_MAX } from '../../platform/pool.js';
 
-/** One document for each row, undefined for a row without metadata. */
+/** A document per row; undefined for a row without metadata. */
 export type Documents = readonly (JsonObject | undefined)[];
 
 export type ParsedMetadata =
   | { readonly kind: 'documents'; readonly documents: Documents }
   | { readonly kind: 'flat'; readonly flat: FlatMetadata }
-  /** With too many distinct paths or values: the segment parses the text. */
+  /** There are too many distinct paths or values, so the segment parses the text. */
   | { readonly kind: 'text' };
 
 interface FlatMetadata {
@@ -23,35 +22,31 @@ interface FlatMetadata {
   /** The distinct strings among the values. */
   readonly strings: readonly string[];
   /**
-   * For each field the index of its path, then its value. A value is a KIND, followed by the index of
-   * a string, or by the number of elements of an array and their values; or LONG_INTEGER, followed by what
-   * the number lacks of an integer. Objects, and arrays inside
-   * arrays, are their KIND alone: columns keep no more of them.
+   * For each field the index of its path and its value. A value is a KIND, followed by the index of a string, or by the
+   * number of elements of an array and their values; or it is LONG_INTEGER, followed by the residue that the number lacks
+   * as a float64. Objects, and arrays inside arrays, are only their KIND, since columns keep no more of them.
    */
   readonly tokens: Int32Array;
-  /** The numbers among the values, in order. */
+  /** The numbers among the values, in the order of the tokens. */
   readonly numbers: Float64Array;
-  /** Row i has the tokens `tokenOffsets[i]..tokenOffsets[i + 1]`, and its numbers begin at `numberOffsets[i]`. */
+  /** Row i has the tokens `tokenOffsets[i]..tokenOffsets[i + 1]`; its numbers start at `numberOffsets[i]`. */
   readonly tokenOffsets: Int32Array;
   readonly numberOffsets: Int32Array;
 }
 
-/** A token beside the KINDs. */
+/** A token in addition to the KINDs. */
 const LONG_INTEGER = 8;
 
-/** A batch with more distinct paths stays text, which bounds the memory that paths take. */
+/** Bounds the memory of paths: a batch with more distinct paths stays text. */
 const PATHS_MAX = 10_000;
 
-/**
- * A batch whose fields take more than so many times the bytes that were parsed stays text, which
- * bounds the memory of arrays of short numbers.
- */
+/** Bounds the memory of arrays of short numbers: a batch whose fields take more than twice its text stays text. */
 const FLAT_BYTES_FACTOR_MAX = 2;
 
-/** Stands for every path that is too long for a column. */
+/** Replaces every path that is too long for a column. */
 const OVERLONG_PATH = ' '.repeat(METADATA_PATH_CHARACTERS_MAX + 1);
 
-/** `byteCount`: of the request's bytes that were parsed, which decides where they were parsed. */
+/** `byteCount` is the size of the parsed bytes, which determines whether they were parsed in a worker. */
 export function packMetadata(documents: Documents, byteCount: number): ParsedMetadata {
   if (byteCount <= INLINE_BYTES_MAX) return { kind: 'documents', documents };
   const writer = new FlatMetadataWriter(documents.length, FLAT_BYTES_FACTOR_MAX * byteCount);
@@ -60,14 +55,14 @@ export function packMetadata(documents: Documents, byteCount: number): ParsedMet
   return flat === null ? { kind: 'text' } : { kind: 'flat', flat };
 }
 
-/** The arrays of flat metadata, in buffers of their own. */
+/** The arrays of flat metadata, each in its own buffer. */
 export function arraysOf(metadata: ParsedMetadata): ArrayBufferView[] {
   if (metadata.kind !== 'flat') return [];
   const { tokens, numbers, tokenOffsets, numberOffsets } = metadata.flat;
   return [tokens, numbers, tokenOffsets, numberOffsets];
 }
 
-/** The fields of the rows from `firstRow` on; undefined where the segment has to parse the text. */
+/** The fields of the rows from `firstRow` on; undefined if the segment has to parse the text. */
 export function fieldsOf(metadata: ParsedMetadata, firstRow: number): MetadataFields | undefined {
   switch (metadata.kind) {
     case 'documents':
@@ -128,7 +123,7 @@ class FlatMetadataWriter {
     return this.#paths.size > PATHS_MAX || byteCount > this.#bytesMax;
   }
 
-  /** Null for metadata with too many distinct paths or values. */
+  /** Null if there are too many distinct paths or values. */
   build(): FlatMetadata | null {
     if (this.#isTooLarge) return null;
     return {

@@ -1,5 +1,5 @@
-// The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
-// for the log and fields for the segment.
+// The rows of a body or of a batch of a stream, as returned by the task that parsed them: columns for the log and metadata
+// fields for the segment.
 
 import type { Limits } from '../../common/limits.js';
 import type { FieldShapes, Utf8Column, VectorBatch } from '../../common/types.js';
@@ -7,29 +7,29 @@ import { hasAnyVector, itemWidth, type Named, rowsOfColumn } from '../../common/
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {
-  /** Where all rows lack a vector it may be there all the same. */
+  /** May contain a column of a vector that no row has. */
   readonly batch: VectorBatch;
   readonly metadata: ParsedMetadata;
-  /** Rows of the batch that must not be written together with those before them, ascending. */
+  /** The rows at which a new atomic write must start, ascending. */
   readonly cuts: readonly number[];
-  /** Tells the batch from any other; only where the stream has an idempotency key. */
+  /** Identifies the content of the batch; only for streams with an idempotency key. */
   readonly digest: string | undefined;
-  /** The rows that have a text in place of the unnamed vector, ascending; they lack it. Absent for none. */
+  /** The rows with a text in place of the unnamed vector, which is missing in the batch. Ascending; absent for none. */
   readonly texts?: readonly RowText[] | undefined;
 }
 
 export interface RowText {
-  /** In the parsed batch. */
+  /** The index in the parsed batch. */
   readonly row: number;
   readonly text: string;
 }
 
-/** The values of one atomic write of a stream: enough to write at full speed, and little to hold in memory. */
+/** The size of one atomic write of a stream: enough for full speed, and little to hold in memory. */
 const WRITE_VALUE_BYTES_MAX = 8_000_000;
-/** A patch writes what its rows keep, too; of lists of values that can be a hundred times as much as it has. */
+/** A patch also rewrites what its rows keep, which can be a hundred times the patch for lists of values. */
 const LISTS_PATCHED_MAX = 100;
 
-/** How many rows of a stream are one write at most. It depends on nothing that a write changes. */
+/** The maximum number of rows of one write of a stream. It depends on nothing that a write changes. */
 export function writeRowsMax(
   shapes: FieldShapes,
   { isPatch, limits }: { isPatch: boolean; limits: Pick<Limits, 'batchRowsMax'> },
@@ -46,7 +46,7 @@ export function writeRowsMax(
 
 /** The rows of one atomic write. */
 export interface AtomicRows {
-  /** In the parsed batch. */
+  /** The index of the first row in the parsed batch. */
   readonly firstRow: number;
   readonly batch: VectorBatch;
 }
@@ -60,7 +60,7 @@ export function toAtomicRows(rows: ParsedRows): AtomicRows[] {
   }));
 }
 
-/** The rows `from..to`, all by default, as the database takes them: views of the parsed columns. */
+/** The rows `from..to` (by default all) as a batch for the database, whose columns are views. */
 export function toBatch(
   { batch, metadata: parsed }: ParsedRows,
   from = 0,
@@ -102,19 +102,19 @@ function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLi
   return [...new Set<ArrayBufferLike>(views.map(({ buffer }) => buffer))];
 }
 
-/** Whatever its kind; not the presence of dense vectors, which is small and in shared memory. */
+/** The arrays of a column of any kind, except the presence of dense vectors, which is small and in shared memory. */
 function arraysOfColumn(column: Named): ArrayBufferView[] {
   return Object.values(column).filter((part) => ArrayBuffer.isView(part));
 }
 
-/** The buffers behind parsed rows that can move to another thread. */
+/** The buffers of parsed rows that can be transferred to another thread. */
 export function buffersOf(rows: ParsedColumns): ArrayBuffer[] {
   return allBuffersOf(rows).filter(
     (buffer): buffer is ArrayBuffer => buffer instanceof ArrayBuffer,
   );
 }
 
-/** The bytes of the buffers behind parsed rows. */
+/** The total size of the buffers of parsed rows. */
 export function bytesOf(rows: ParsedColumns): number {
   return allBuffersOf(rows).reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -1,18 +1,17 @@
-// The rules for the parts of a row but its vectors, whatever format it came in: ids, metadata and times. Each check
-// returns what is wrong without its place in the request, which the caller knows.
+// The rules for ids, metadata, texts and times of rows in any format. Each check returns a violation without its location in
+// the request, which the caller knows.
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
-import { describeKind } from './value-kinds.js';
+import { describeKind, isObject } from './value-kinds.js';
 
-/** What is wrong with a text to embed, or null. */
 export function checkText(
   text: unknown,
   { embedCharactersMax }: { readonly embedCharactersMax: number },
 ): Violation | null {
   if (typeof text !== 'string' || text === '') {
     const found = text === '' ? 'an empty string' : describeKind(text);
-    const detail = `A text to embed is a string that is not empty; found ${found}.`;
+    const detail = `A text to embed is a non-empty string; found ${found}.`;
     return { code: 'invalid_request', detail };
   }
   if (text.length <= embedCharactersMax) return null;
@@ -24,7 +23,7 @@ export function checkText(
   };
 }
 
-/** The length of the id in bytes, or what is wrong with it. */
+/** Returns the length of the id in bytes, or a violation. */
 export function measureId(id: unknown, bytesMax: number): number | Violation {
   if (typeof id !== 'string') {
     return { code: 'invalid_request', detail: `An id is a string; found ${describeKind(id)}.` };
@@ -45,14 +44,15 @@ export function measureId(id: unknown, bytesMax: number): number | Violation {
       if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) {
         return {
           code: 'invalid_request',
-          detail: `An id is text that UTF-8 can hold; found half of a surrogate pair at character ${i}.`,
+          detail: `An id is valid Unicode text; found half of a surrogate pair at character ${i}.`,
         };
       }
       byteCount += 4;
       i++;
     }
   }
-  if (byteCount === 0) return { code: 'invalid_request', detail: 'An id is never empty.' };
+  if (byteCount === 0)
+    return { code: 'invalid_request', detail: 'An id is a non-empty string; found an empty one.' };
   if (byteCount > bytesMax) {
     return {
       code: 'limit_exceeded',
@@ -74,7 +74,7 @@ function controlCharacter(unit: number, index: number): Violation {
 
 const TIME = z.regexes.datetime({ offset: true });
 
-/** Milliseconds since the Unix epoch, Infinity for null, or what is wrong with the time. */
+/** Returns milliseconds since the Unix epoch, Infinity for null, or a violation. */
 export function readExpiry(time: unknown): number | Violation {
   if (time === null) return Number.POSITIVE_INFINITY;
   if (typeof time === 'string' && TIME.test(time)) return Date.parse(time);
@@ -90,13 +90,13 @@ export interface MetadataLimits {
   readonly metadataDepthMax: number;
 }
 
-/** @param byteCount of its text as sent. */
+/** @param byteCount the length of the text in the request. */
 export function checkMetadata(
   value: unknown,
   byteCount: number,
   limits: MetadataLimits,
 ): Violation | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     return invalid(`Metadata is an object; found ${describeKind(value)}.`);
   }
   const { metadataBytesMax, metadataDepthMax } = limits;
@@ -110,19 +110,19 @@ export function checkMetadata(
   return checkMembers(value, 1, metadataDepthMax);
 }
 
-/** A name, a value or an element inside of level `depth`. */
+/** Checks a name, a value or an element at level `depth`. */
 function checkMember(value: unknown, depth: number, depthMax: number): Violation | null {
   if (typeof value === 'string') return value.isWellFormed() ? null : LONE_SURROGATE;
   if (typeof value !== 'object' || value === null) return null;
   return checkMembers(value, depth + 1, depthMax);
 }
 
-/** Columns and files have UTF-8, in which it would become another text. */
+/** Encoding it as UTF-8, for columns and files, would change the text. */
 const LONE_SURROGATE = invalid(
-  'Names and strings in metadata are text that UTF-8 can hold; found half of a surrogate pair, such as \\ud83d alone.',
+  'Names and strings in metadata are valid Unicode text; found half of a surrogate pair, such as \\ud83d alone.',
 );
 
-/** The metadata itself is level 1, and arrays count as levels too. */
+/** The metadata itself is level 1. Arrays count as levels. */
 function checkMembers(container: object, depth: number, depthMax: number): Violation | null {
   if (depth > depthMax) {
     return {
@@ -141,7 +141,7 @@ function checkMembers(container: object, depth: number, depthMax: number): Viola
   for (const [name, value] of Object.entries(container)) {
     if (name.startsWith('$')) {
       return invalid(
-        'A name in metadata begins with "$"; such names are reserved for operators of filters.',
+        'A name in metadata begins with "$"; such names are reserved for filter operators.',
       );
     }
     const violation = checkMember(name, depth, depthMax) ?? checkMember(value, depth, depthMax);

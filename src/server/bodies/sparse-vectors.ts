@@ -1,15 +1,15 @@
-// Sparse vectors on their way in: as JSON `{"indices": […], "values": […]}`, of distinct indices in any order and
-// values that are not 0, and the same as two columns of Arrow.
+// Sparse vectors in requests: `{"indices": […], "values": […]}` in JSON, with distinct indices in any order and non-zero
+// values, and the same as two columns of Arrow.
 
 import { isJsonObject } from '../../common/metadata-path.js';
 import { columnOfVectors, type SparseColumn, type SparseVector } from '../../common/vectors.js';
 import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
-import { describeKind } from './value-kinds.js';
+import { describeKind, isJsonObject } from './value-kinds.js';
 import {
   ListReader,
+  type LocatedViolation,
   type ShapeOf,
   type VectorRules,
-  type VectorViolation,
 } from './vector-rules.js';
 
 export const sparseRules: VectorRules<ShapeOf<'sparse'>, SparseCells, SparseColumn> = {
@@ -31,7 +31,7 @@ export const sparseRules: VectorRules<ShapeOf<'sparse'>, SparseCells, SparseColu
   },
 };
 
-/** A sparse vector as it is sent. */
+/** A sparse vector in JSON. */
 export interface SparseBody {
   readonly indices: readonly number[];
   readonly values: readonly number[];
@@ -40,15 +40,15 @@ export interface SparseBody {
 const MEMBERS = ['indices', 'values'] as const;
 const INDEX_MAX = 0xffff_ffff;
 
-/** A vector with ascending indices, or what is wrong with it. */
-export function readSparse(source: unknown, elementsMax: number): SparseVector | VectorViolation {
+/** Reads a vector and sorts it by its indices. */
+export function readSparse(source: unknown, elementsMax: number): SparseVector | LocatedViolation {
   if (!isJsonObject(source)) {
     const detail = `A sparse vector is an object of indices and values; found ${describeKind(source)}.`;
     return { path: [], code: 'invalid_vector', detail };
   }
   const unknown = Object.keys(source).find((name) => !MEMBERS.some((known) => known === name));
   if (unknown !== undefined) {
-    const detail = 'There is no such member; expected indices, values.';
+    const detail = 'There is no such member; expected indices and values.';
     return { path: [unknown], code: 'unknown_parameter', detail };
   }
   const wrong = MEMBERS.find((name) => !Array.isArray(source[name]));
@@ -63,7 +63,7 @@ function readElements(
   sentIndices: readonly unknown[],
   sentValues: readonly unknown[],
   elementsMax: number,
-): SparseVector | VectorViolation {
+): SparseVector | LocatedViolation {
   const { length } = sentIndices;
   if (length === 0 || length > elementsMax) {
     return {
@@ -92,8 +92,8 @@ function readElements(
   return isAscending ? { indices, values } : sorted({ indices, values });
 }
 
-function findElementViolation(index: unknown, value: unknown, i: number): VectorViolation | null {
-  const invalid = (name: string, detail: string): VectorViolation => ({
+function findElementViolation(index: unknown, value: unknown, i: number): LocatedViolation | null {
+  const invalid = (name: string, detail: string): LocatedViolation => ({
     path: [name],
     code: 'invalid_vector',
     detail,
@@ -107,15 +107,15 @@ function findElementViolation(index: unknown, value: unknown, i: number): Vector
   }
   const stored = Math.fround(value);
   if (stored === 0) {
-    return invalid('values', `Element ${i} is 0 as float32; leave out what is 0.`);
+    return invalid('values', `Element ${i} is 0 as float32; omit zero elements.`);
   }
   if (Number.isFinite(stored)) return null;
   const detail = `Element ${i} is infinite or beyond the range of float32 (3.4028235e38).`;
   return invalid('values', detail);
 }
 
-/** In the order of the indices; an index that comes twice is a violation. */
-function sorted({ indices, values }: SparseVector): SparseVector | VectorViolation {
+/** Sorts by index. A repeated index is a violation. */
+function sorted({ indices, values }: SparseVector): SparseVector | LocatedViolation {
   const order = Uint32Array.from(indices.keys()).sort((a, b) => indices[a]! - indices[b]!);
   const ascending = {
     indices: Uint32Array.from(order, (at) => indices[at]!),
@@ -123,6 +123,6 @@ function sorted({ indices, values }: SparseVector): SparseVector | VectorViolati
   };
   const again = ascending.indices.findIndex((index, i) => index === ascending.indices[i + 1]);
   if (again < 0) return ascending;
-  const detail = `The index ${ascending.indices[again]} comes more than once; expected distinct indices.`;
+  const detail = `The index ${ascending.indices[again]} occurs more than once; expected distinct indices.`;
   return { path: ['indices'], code: 'invalid_vector', detail };
 }

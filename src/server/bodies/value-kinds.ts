@@ -1,6 +1,10 @@
-// Names of kinds of values for error messages.
+// Kinds of JSON values.
 
-/** What was found: the kind of the value rather than its content. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The kind of a value for error messages, which must not repeat its content. */
 export function describeKind(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

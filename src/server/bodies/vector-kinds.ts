@@ -1,4 +1,4 @@
-// The kinds of vectors on their way in. A further kind is a further entry, here and in `formats/arrow/vector-kinds.ts`.
+// The table of the kinds of vectors for input. A new kind needs an entry here and in `formats/arrow/vector-kinds.ts`.
 
 import type { FieldPath } from '../../common/errors.js';
 import type { FieldShape } from '../../common/types.js';
@@ -14,7 +14,7 @@ export const VECTOR_KINDS: Readonly<Record<VectorKind, VectorRules>> = {
   sparse: sparseRules,
 };
 
-/** The members that lead to the vector of a row. */
+/** The path of a vector within a row. */
 export function pathOf(name: string, { kind }: FieldShape): FieldPath {
   return name === UNNAMED ? ['values'] : [VECTOR_KINDS[kind].member, name];
 }

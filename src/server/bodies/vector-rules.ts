@@ -1,5 +1,5 @@
-// What a kind of vectors does on the way in: it reads vectors as JSON has them, and checks of a column of Arrow what
-// Arrow leaves to check. The kinds are in `vector-kinds.ts`.
+// The interface of a kind of vectors for input: it reads vectors of JSON, and validates columns of Arrow beyond the Arrow
+// format itself. The kinds are in `vector-kinds.ts`.
 
 import type { FieldPath, Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -13,7 +13,7 @@ import {
 } from '../../common/vectors.js';
 import type { FoundVectors } from '../../formats/arrow/vector-kinds.js';
 
-/** The members of a row that are vectors by name, and what these are called. */
+/** The members of a row that contain vectors by name, and the names of their kinds in messages. */
 export const VECTOR_MEMBERS = { vectors: 'named', sparse_vectors: 'sparse' } as const;
 export type VectorMember = keyof typeof VECTOR_MEMBERS;
 
@@ -21,8 +21,8 @@ export type ShapeOf<Kind extends VectorKind> = Extract<FieldShape, { readonly ki
 
 export type VectorLimits = Pick<Limits, 'multiValuesMax' | 'multiVectorsMax' | 'sparseElementsMax'>;
 
-/** What is wrong with a vector, or with the part of it that the path leads to. */
-export interface VectorViolation extends Violation {
+/** A violation, at a path within the value if there is one. */
+export interface LocatedViolation extends Violation {
   readonly path?: FieldPath;
 }
 
@@ -31,11 +31,11 @@ export interface VectorRules<
   Found = FoundVectors,
   Column = VectorColumn,
 > {
-  /** The member of a row with the vectors of this kind. */
+  /** The member of a row that contains the vectors of this kind. */
   readonly member: VectorMember;
-  /** For vectors as JSON, which are read row by row. */
+  /** Starts a column of vectors of JSON, which are read row by row. */
   openColumn(options: ColumnOptions<Shape>): ColumnReader;
-  /** A column as Arrow has it, when all of it was checked. Undefined content if anything was reported. */
+  /** Validates a column of Arrow. The content of the result is undefined if anything was reported. */
   ofArrow(found: Found, rules: ArrowRules<Shape>): Column;
 }
 
@@ -44,15 +44,15 @@ export interface ColumnOptions<Shape extends FieldShape = FieldShape> {
   readonly shape: Shape;
   readonly rowCount: number;
   readonly limits: VectorLimits;
-  /** Makes room for values, all of them zero unless every row has the vector. */
+  /** Allocates values, which are zero unless every row contains the vector. */
   readonly allocate: (length: number) => Float32Array;
 }
 
-/** Collects the vectors that rows have under one name. */
+/** Collects the vectors of all rows under one name. */
 export interface ColumnReader {
-  /** `source`: as sent, or a Float32Array of finite values. Returns what is wrong with it. */
-  read(row: number, source: unknown): VectorViolation | null;
-  /** Undefined content if anything was wrong. */
+  /** `source` is a value of the body, or a Float32Array of finite values. */
+  read(row: number, source: unknown): LocatedViolation | null;
+  /** The content of the result is undefined if there was a violation. */
   build(): VectorColumn;
 }
 
@@ -61,27 +61,27 @@ export interface ArrowRules<Shape extends FieldShape = FieldShape> {
   readonly shape: Shape;
   readonly rowCount: number;
   readonly limits: VectorLimits;
-  /** Whether there are as many issues as are reported. */
+  /** Whether the maximum number of issues has been reported. */
   readonly isFull: () => boolean;
-  readonly report: (row: number, violation: VectorViolation) => void;
+  readonly report: (row: number, violation: LocatedViolation) => void;
 }
 
-/** Keeps single vectors until the lengths of all of them are known. */
+/** Collects vectors of different lengths. */
 export class ListReader implements ColumnReader {
   readonly #spec: ColumnSpec;
-  readonly #readOne: (source: unknown) => Vector | VectorViolation;
+  readonly #readOne: (source: unknown) => Vector | LocatedViolation;
   readonly #vectors: (Vector | undefined)[];
 
   constructor(
     { shape, rowCount }: ColumnOptions,
-    readOne: (source: unknown) => Vector | VectorViolation,
+    readOne: (source: unknown) => Vector | LocatedViolation,
   ) {
     this.#spec = shape;
     this.#readOne = readOne;
     this.#vectors = new Array(rowCount).fill(undefined);
   }
 
-  read(row: number, source: unknown): VectorViolation | null {
+  read(row: number, source: unknown): LocatedViolation | null {
     const vector = this.#readOne(source);
     if ('code' in vector) return vector;
     this.#vectors[row] = vector;

@@ -1,5 +1,5 @@
-// The vectors of rows as JSON has them: the unnamed one in `values`, the others by name in the members of their
-// kinds. They become columns, like everything else that is written.
+// Reads the vectors of JSON rows into columns: the unnamed one from `values`, the others by name from the members of their
+// kinds.
 
 import {
   type FieldPath,
@@ -12,7 +12,7 @@ import { isJsonObject } from '../../common/metadata-path.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
 import type { FieldShape, FieldShapes } from '../../common/types.js';
 import { type Named, UNNAMED } from '../../common/vectors.js';
-import { describeKind } from './value-kinds.js';
+import { describeKind, isObject } from './value-kinds.js';
 import { pathOf, VECTOR_KINDS } from './vector-kinds.js';
 import {
   type ColumnReader,
@@ -21,10 +21,10 @@ import {
   type VectorMember,
 } from './vector-rules.js';
 
-/** The vectors of a row as sent, each member perhaps undefined; a Float32Array in place of values is finite. */
+/** The vectors of a row before validation. A Float32Array in place of `values` is finite. */
 export interface SentVectors extends Partial<Readonly<Record<VectorMember, unknown>>> {
   readonly values?: unknown;
-  /** A text stands for the values, which come later. */
+  /** A text to embed in place of `values`. */
   readonly embed?: unknown;
 }
 
@@ -33,25 +33,25 @@ export interface VectorsOptions {
   readonly shapes: FieldShapes;
   readonly rowCount: number;
   readonly limits: VectorLimits;
-  /** Whether rows change others: they may lack the unnamed vector then, and remove those that are null. */
+  /** Whether the rows are patches, which may omit the unnamed vector, and remove vectors that are null. */
   readonly isPatch: boolean;
-  /** Makes room for the values of the unnamed vector, all of them zero unless every row has it. */
+  /** Allocates the values of the unnamed vector, which are zero unless every row contains it. */
   readonly allocate: (length: number) => Float32Array;
 }
 
-/** Called with the members that lead to a value and with what is wrong with it. */
+/** Called with the path of a value in the row and its violation. */
 type Report = (path: FieldPath, violation: Violation) => void;
 
 export interface ReadVectors {
-  /** Those that any of the rows has. */
+  /** The vectors that at least one row contains. */
   readonly vectors: readonly Named[];
-  /** By name, 1 for rows that remove the vector; undefined where rows do not change others. */
+  /** By name, 1 for rows that remove the vector; undefined unless the rows are patches. */
   readonly removed: ReadonlyMap<string, Uint8Array> | undefined;
 }
 
 export class VectorsReader {
   readonly #options: VectorsOptions;
-  /** The names that each member may have. */
+  /** The valid names in each member. */
   readonly #names: ReadonlyMap<VectorMember, readonly string[]>;
   readonly #columns = new Map<string, ColumnReader>();
   readonly #removed = new Map<string, Uint8Array>();
@@ -129,15 +129,15 @@ export class VectorsReader {
     return column;
   }
 
-  /** Called only when nothing was reported. */
+  /** Called only if nothing was reported. */
   build(): ReadVectors {
     const vectors = Array.from(this.#columns, ([name, column]) => ({ name, ...column.build() }));
     return { vectors, removed: this.#options.isPatch ? this.#removed : undefined };
   }
 }
 
-/** The vectors of a body that is one row. Throws everything that is wrong with them. */
-export function readVectorsOfOne(
+/** The vectors of a body that is a single row. Throws all violations. */
+export function readRowVectors(
   sent: SentVectors,
   options: Pick<VectorsOptions, 'shapes' | 'limits' | 'isPatch'>,
 ): ReadVectors {
@@ -161,7 +161,7 @@ function noUnnamed(shapes: FieldShapes): Violation {
   return { code: 'invalid_request', detail };
 }
 
-/** The names of the vectors that a member may have. */
+/** The names of the vectors that belong into a member. */
 function namesOf(shapes: FieldShapes, member: VectorMember): string[] {
   return Object.keys(shapes).filter(
     (name) => name !== UNNAMED && VECTOR_KINDS[shapes[name]!.kind].member === member,

@@ -1,4 +1,4 @@
-// Puts the vectors of texts into the rows and queries that have a text in place of a vector.
+// Replaces the texts in rows and queries by their vectors.
 
 import { createBitmap, setBit } from '../../common/bitmap.js';
 import {
@@ -30,7 +30,7 @@ interface EmbedContext {
   readonly signal: AbortSignal;
 }
 
-/** The rows with the vectors of their texts. Throws what `embedTexts` throws. */
+/** The rows with vectors in place of texts. Throws what `embedTexts` throws. */
 export async function embedRows<Rows extends ParsedRows>(
   rows: Rows,
   context: EmbedContext,
@@ -56,21 +56,18 @@ export async function embedRows<Rows extends ParsedRows>(
   return { ...rows, batch: { ...batch, vectors: [column, ...others] }, texts: undefined };
 }
 
-/** A column of the unnamed vector that no row has. */
+/** A column of the unnamed vector without values. */
 function emptyColumn(rowCount: number, spec: DenseSpec): Named<DenseColumn> {
   const values = sharedFloat32(rowCount * spec.dimension);
   return { ...specOf(spec), name: UNNAMED, values, presence: createBitmap(rowCount) };
 }
 
-/** The vector of the text of a body. Throws what `embedTexts` throws. */
+/** The vector of a text. Throws what `embedTexts` throws. */
 export function embedText(text: string, context: EmbedContext): Promise<Float32Array> {
   return embedTexts([{ text, location: EMBED_FIELD }], { ...context, isStored: true });
 }
 
-/**
- * The queries with vectors in place of texts, also in their parts. Throws what `embedTexts` throws, at the
- * location of a path in a query.
- */
+/** The queries with vectors in place of texts, in all their rankings. Throws what `embedTexts` throws. */
 export async function embedQueries(
   queries: readonly QueryRequest[],
   context: EmbedContext,
@@ -98,8 +95,9 @@ export async function embedQueries(
 }
 
 /**
- * The vectors of texts, row-major; `isStored`: with the elements that the collection stores. Throws `invalid_vector` for a text without a direction under cosine,
- * and what `Embedder.embed` throws, as issues of the first text where they are about the request.
+ * The vectors of texts, row-major; `isStored` rounds the elements to the type that the collection stores. Throws
+ * `invalid_vector` for a zero vector under cosine, and what `Embedder.embed` throws; errors about the request are issues of
+ * the first text.
  */
 async function embedTexts(
   texts: readonly { readonly text: string; readonly location: IssueLocation }[],
@@ -107,7 +105,7 @@ async function embedTexts(
 ): Promise<Float32Array> {
   const { embedding: source } = collection;
   const shape = collection.vectors[UNNAMED];
-  // A collection without the unnamed vector has no endpoint.
+  // A collection without the unnamed vector cannot have an endpoint.
   if (source === null || shape?.kind !== 'dense') {
     const detail = 'The collection has no embedding endpoint. Set `embedding`, or send vectors.';
     throw notConfigured(texts[0]!.location, detail);
@@ -139,5 +137,5 @@ export const EMBEDDING_ERRORS = [
   'embedding_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-/** The location of the text of a body that is one row or one query. */
+/** The location of the text in a body that is a single row or query. */
 export const EMBED_FIELD = field('embed');

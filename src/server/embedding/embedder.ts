@@ -1,6 +1,6 @@
-// Has texts turned into vectors by an endpoint that the configuration names, with the protocol of OpenAI
-// (`POST …/embeddings`). Calls are batched, repeated after failures that may pass, and not made while the
-// endpoint keeps failing. A vector that it returns has the dimension asked for and is finite.
+// Turns texts into vectors through a configured endpoint with the protocol of OpenAI (`POST …/embeddings`). Calls are batched,
+// retried after transient failures, and suspended while the endpoint keeps failing. Returned vectors are finite and have the
+// requested dimension.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CircuitBreaker } from '../../common/circuit-breaker.js';
@@ -16,14 +16,14 @@ export type EmbeddingOptions = Pick<
   'embedding' | 'embeddingTimeoutMs' | 'embeddingAttempts' | 'embeddingBatchTexts'
 >;
 
-/** Calls of one request that are under way at once: more would take the endpoint from others. */
+/** Concurrent calls of one request; more would monopolize the endpoint. */
 const CALLS_MAX = 4;
-/** Before the second attempt; doubled before each further one. */
+/** The delay before the second attempt, which doubles before each later one. */
 const BACKOFF_MS_BASE = 200;
-/** Beyond this, a Retry-After is left to the client. */
+/** A longer Retry-After is passed on to the client. */
 const RETRY_AFTER_MS_MAX = 5_000;
 const BREAKER = { failuresMax: 5, coolDownMs: 10_000 };
-/** Bytes of a reply beside its numbers, and of each number: longer replies are not read. */
+/** Bound the bytes of a reply: a base, and bytes for each number. */
 const REPLY_BYTES_BASE = 64 * 1024;
 const NUMBER_BYTES_MAX = 32;
 
@@ -35,7 +35,7 @@ interface Target {
   readonly dimension: number;
 }
 
-/** A failure that another attempt may not have. */
+/** A failure that may not recur at the next attempt. */
 class TransientFailure extends Error {
   readonly retryAfterMs: number;
 
@@ -78,7 +78,7 @@ export class Embedder {
       { length: Math.ceil(texts.length / batchTextsMax) },
       (_, i) => i * batchTextsMax,
     );
-    // The first failure ends the others, too.
+    // The first failure aborts the other calls.
     const controller = new AbortController();
     const either = AbortSignal.any([signal, controller.signal]);
     try {
@@ -124,7 +124,7 @@ export class Embedder {
     }
   }
 
-  /** One call. Throws `TransientFailure`, `embedding_failed`, and `embedding_unavailable` without a call. */
+  /** Makes one call. Throws `TransientFailure`, `embedding_failed`, and `embedding_unavailable` without a call. */
   async #attempt(
     texts: readonly string[],
     target: Target,
@@ -144,7 +144,7 @@ export class Embedder {
       return vectors;
     } catch (error) {
       this.#countCalls(1, { outcome: 'failure' });
-      // An abort says nothing about the endpoint, and a refusal is about the request.
+      // An abort says nothing about the endpoint, and a refusal concerns only the request.
       const isFailure = error instanceof TransientFailure && !signal.aborted;
       admission.settle(isFailure ? 'failure' : signal.aborted ? 'unknown' : 'success');
       throw error;
@@ -189,13 +189,13 @@ export class Embedder {
           `it did not reply within ${this.#options.embeddingTimeoutMs} ms`,
         );
       }
-      // The message of undici names addresses, which are no concern of a client.
+      // The message of undici contains addresses, which clients must not see.
       throw new TransientFailure('it cannot be reached, or the connection was lost');
     }
   }
 }
 
-/** The first `bytesMax` bytes: a longer reply is not read to its end, and is no valid JSON then. */
+/** The first `bytesMax` bytes. The rest of a longer reply, which is then invalid JSON, is not read. */
 async function readText(response: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let byteCount = 0;
@@ -225,7 +225,7 @@ interface EmbeddingItem {
   readonly embedding?: unknown;
 }
 
-/** Row-major, in the order of the texts: items say which one they belong to. Throws `embedding_failed`. */
+/** The vectors in the order of the texts, row-major. Items may name their index. Throws `embedding_failed`. */
 function readReply(reply: unknown, count: number, target: Target): Float32Array {
   const { dimension } = target;
   const data = (reply as { readonly data?: unknown } | null)?.data;

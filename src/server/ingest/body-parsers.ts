@@ -1,6 +1,5 @@
-// Reads the bytes of request bodies: JSON bodies whole, streams where a route takes them; rejects other
-// types. Enforces the limits on one body and on all bodies together, whether Content-Length is
-// correct, wrong or absent.
+// Receives request bodies: JSON bodies as a whole, streams if the route takes them. Rejects other types. Enforces the limits
+// on each body and on all bodies together, whether Content-Length is correct, wrong or absent.
 
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -13,7 +12,7 @@ import { sendContinue } from '../transport/connections.js';
 import { decode, encodingOf, invalidEncoding } from '../wire/content-encodings.js';
 import { JSON_TYPE, STREAM_TYPES } from '../wire/media-types.js';
 
-/** Gives handlers the bytes of bodies, whole or as they arrive; the handlers parse them. */
+/** Handlers get the bytes of a body, or a `BodyStream`, and parse them. */
 export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
   app.removeAllContentTypeParsers();
   for (const type of STREAM_TYPES) {
@@ -35,7 +34,7 @@ export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
   }
 }
 
-/** What is wrong with the declared form of the body; null for nothing. Throws `unsupported_media_type`. */
+/** The problem with the declared form of the body; null for none. Throws `unsupported_media_type`. */
 function checkContent(request: FastifyRequest, type: string): string | null {
   const { 'content-type': contentType = '', 'content-encoding': encoding } = request.headers;
   encodingOf(encoding);
@@ -49,10 +48,7 @@ function checkContent(request: FastifyRequest, type: string): string | null {
   return null;
 }
 
-/**
- * Rejects with `payload_too_large`, `overloaded` and `invalid_request`; the caller discards what
- * arrives after that.
- */
+/** Rejects with `payload_too_large`, `overloaded` and `invalid_request`; the caller discards the rest of the body. */
 function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> {
   const { raw, bodyReservation, forwarded } = request;
   const sent: Readable = forwarded?.bodyStream ?? raw;
@@ -62,7 +58,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
     return Promise.reject(tooLarge(bodyBytesMax, sentBytes));
   }
   const encoding = encodingOf(request.headers['content-encoding']);
-  // How long an encoded body becomes is known at its end.
+  // The length of a decoded body is known only at its end.
   const declared = encoding === null ? sentBytes : null;
   sendContinue(raw);
   const source = encoding === null ? sent : decode(sent, encoding);
@@ -76,7 +72,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
     };
     const fail = (error: unknown) => {
       stop();
-      // The client may go on sending for a long time; nothing of it is kept.
+      // The client may continue sending for a long time.
       bodyReservation?.end();
       reject(error);
     };
@@ -103,7 +99,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
         );
       }
     };
-    // The client is gone, and nobody reads the reply; or what another node has sent was changed on the way.
+    // The client has disconnected, or a forwarded body failed verification.
     const onBroken = (cause?: unknown) => {
       const detail = 'The connection ended before the body was complete.';
       fail(
@@ -113,13 +109,13 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
             : new SagittaError('invalid_request', detail, { cause })),
       );
     };
-    // Nobody may have listened before.
+    // The source may have failed before it had listeners.
     if (source.destroyed) onBroken(source.errored);
     else source.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
 }
 
-/** Where the chunks of one body are put together. */
+/** Assembles the chunks of one body. */
 interface BodyMemory {
   add(chunk: Uint8Array): void;
   take(): Uint8Array;
@@ -133,7 +129,7 @@ function createBodyMemory(
   return isLarge ? new SharedBody(reservation.allocate(declared)) : new ChunkedBody();
 }
 
-/** A large body of known length: no chunk waits for the others, and workers read the bytes in place. */
+/** For large bodies of known length: chunks are copied as they arrive, and workers read the bytes in place. */
 class SharedBody implements BodyMemory {
   readonly #bytes: Uint8Array;
   #end = 0;
@@ -142,7 +138,7 @@ class SharedBody implements BodyMemory {
     this.#bytes = bytes;
   }
 
-  /** What exceeds the declared length is counted, not kept: it is an error. */
+  /** Bytes beyond the declared length, which are an error, are only counted. */
   add(chunk: Uint8Array): void {
     if (this.#end + chunk.length <= this.#bytes.length) this.#bytes.set(chunk, this.#end);
     this.#end += chunk.length;
@@ -153,7 +149,7 @@ class SharedBody implements BodyMemory {
   }
 }
 
-/** A chunk of one byte takes hundreds as an object; this many chunks are joined into one block. */
+/** Chunks that are joined into a block: a chunk of one byte takes hundreds of bytes as an object. */
 const CHUNKS_KEPT_MAX = 1_024;
 
 class ChunkedBody implements BodyMemory {
@@ -167,22 +163,22 @@ class ChunkedBody implements BodyMemory {
     this.#chunks = [];
   }
 
-  /** A copy even of one chunk, which may be part of a larger buffer of the connection. */
+  /** Copies even a single chunk, which may be part of a larger buffer of the connection. */
   take(): Uint8Array {
     return Buffer.concat([...this.#blocks, ...this.#chunks]);
   }
 }
 
-/** Null where the client does not say. */
+/** Null if the client does not declare the length. */
 export function declaredBytesOf({ headers, forwarded }: FastifyRequest): number | null {
-  // The other node signs its chunks, so that what it sends is longer.
+  // The signatures of a forwarded body make it longer than Content-Length says.
   if (forwarded !== null) return forwarded.body?.byteCount ?? null;
   const text = headers['content-length'];
   return text === undefined ? null : Number(text);
 }
 
 function tooLarge(bound: number, declared: number | null): SagittaError {
-  // Without Content-Length the length of the whole body is unknown.
+  // Without Content-Length, the length of the whole body is unknown.
   const found = declared ?? `more than ${bound}`;
   const detail = `A body has at most ${bound} bytes; found ${found}.`;
   return validationError([

@@ -1,5 +1,5 @@
-// The batches of a stream of vectors, the units of commit: lines of NDJSON, or record batches of Arrow.
-// Where a stream is cut depends on its bytes alone, so a stream that is sent again has the same batches.
+// Cuts a stream of vectors into batches, the units of commit: lines of NDJSON or record batches of Arrow. The cuts depend only
+// on the bytes, so that a repeated stream has the same batches.
 
 import { BufferPool } from '../../common/buffer-pool.js';
 import type { FieldShapes } from '../../common/types.js';
@@ -13,16 +13,16 @@ import type { ParsedRows } from '../bodies/parsed-rows.js';
 import type { RouteServices } from '../requests/route.js';
 import { runParseTask } from './parse-request.js';
 
-/** Rows that came together, are parsed together and, unless an id comes twice, written atomically. */
+/** Rows that are parsed together and, unless an id is repeated, written atomically. */
 export interface IngestBatch {
-  /** Row of the stream, from 0. */
+  /** The row of the stream that the batch starts with, from 0. */
   readonly firstRow: number;
   readonly rowCount: number;
-  /** As received. */
+  /** The size of the received bytes. */
   readonly byteCount: number;
-  /** Called once. Rejects with issues located by the rows of the stream. */
+  /** Called once. Rejects with issues that are located by rows of the stream. */
   parse(): Promise<ParsedRows>;
-  /** Called when the parsed rows are no longer in use; not called after a failure. */
+  /** Called when the parsed rows are no longer in use, but not after a failure. */
   release?(): void;
 }
 
@@ -33,16 +33,16 @@ export interface BatchOptions {
   readonly isPatch: boolean;
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
-  /** Puts the vectors of texts into parsed rows, of which the first is this row of the stream. */
+  /** Replaces texts in parsed rows by their vectors; `firstRow` is the row of the stream that the rows start with. */
   readonly embed: (rows: ParsedRows, firstRow: number) => Promise<ParsedRows>;
-  /** Called with the number of bytes held for the next batch. Throws when there is no room for them. */
+  /** Called with the number of bytes that are held for the next batch. Throws if they do not fit into memory. */
   readonly onBuffered: (byteCount: number) => void;
 }
 
-/** One buffer each for the batch that is read, the one that is parsed and the one that is written. */
+/** One buffer each for the batches being read, parsed and written. */
 const BODIES_KEPT_MAX = 3;
 
-/** Shared memory: workers parse bytes in place, and values are written to the log from it. */
+/** Shared memory, in which workers parse bytes in place and from which values are written to the log. */
 const createBodyPool = (countMax: number) =>
   new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), { countMax });
 
@@ -51,7 +51,7 @@ export async function* lineBatches(
   { services, shapes, isKeyed, isPatch, onBuffered, embed }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { limits } = services;
-  // Each batch has a buffer for its lines, and one for its values.
+  // Each batch has a buffer for its lines and one for its values.
   const bodies = createBodyPool(2 * BODIES_KEPT_MAX);
   const { [UNNAMED]: unnamed } = shapes;
   const valueCount = unnamed === undefined ? 0 : itemWidth(unnamed);
@@ -87,7 +87,7 @@ export async function* recordBatches(
     decompress: (part, bytesMax) => services.pool.run(decompressBodyTask, { part, bytesMax }),
   });
   const { fields } = await reader.readSchema();
-  // Wrong columns are an error before the first batch has arrived.
+  // Reports wrong columns before the first batch has arrived.
   chooseVectorColumns(fields, { idColumn, vectorColumn, vectors: shapes, isPatch });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;

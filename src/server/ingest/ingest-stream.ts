@@ -1,5 +1,4 @@
-// Writes a body that is a stream of vectors, batch by batch while it arrives. Both the reply and an
-// error report the number of durable rows.
+// Writes a stream of vectors batch by batch while it arrives. Both the reply and errors contain the number of durable rows.
 
 import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
@@ -25,10 +24,10 @@ export interface IngestQuery {
   readonly vectorColumn?: string | undefined;
 }
 
-/** Freed bytes from which on a garbage collection is requested. */
+/** Freed bytes after which a garbage collection is requested. */
 const GARBAGE_BYTES_MIN = 8_000_000;
 
-/** Throws what reading and writing throw, with the durable rows in `committed`. */
+/** Errors of reading and writing carry the number of durable rows in `committed`. */
 export async function ingest(
   services: RouteServices,
   request: RequestContext<IngestQuery>,
@@ -100,12 +99,12 @@ export async function ingest(
     reserve({});
     counting.close();
     stream.close();
-    // The garbage collector does not count the size of shared buffers.
+    // The garbage collector does not account for shared buffers.
     if (reservedMax > GARBAGE_BYTES_MIN) collectGarbageSoon();
   }
 }
 
-/** Throws `unknown_parameter` for parameters that are meant for other types of bodies. */
+/** Throws `unknown_parameter` for parameters of other types of bodies. */
 export function refuseIfSet(
   query: IngestQuery,
   names: readonly (keyof IngestQuery)[],
@@ -115,7 +114,7 @@ export function refuseIfSet(
   refuseParameters(found.map(wireName), detail);
 }
 
-/** The digest covers how the body is read; the stream compares the body itself, batch by batch. */
+/** The digest covers how the body is interpreted. The body itself is compared batch by batch. */
 function idempotencyOf(
   { limits }: RouteServices,
   request: RequestContext<IngestQuery>,
@@ -130,7 +129,7 @@ function idempotencyOf(
   ]);
 }
 
-/** An error about the key gets no count: the key may belong to another stream. */
+/** An error about the key contains no count, since the key may belong to another stream. */
 function withCommitted(error: unknown, { progress }: WriteStream): unknown {
   const known = error instanceof SagittaError ? error : internalError(error);
   if (known.code.startsWith('idempotency_')) return known;

@@ -1,5 +1,5 @@
-// Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event
-// loop goes on serving other requests. Workers load the tasks, not this file, which loads zod.
+// Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event loop can serve other
+// requests meanwhile.
 
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
@@ -17,7 +17,7 @@ import type { RouteServices } from '../requests/route.js';
 import { validateBody } from '../schemas/validate.js';
 import type { Properties } from '../wire/property-names.js';
 
-/** The validated body. Not for writes with an idempotency key: `runWrite` stores errors of the body, too. */
+/** The validated body. Not for writes with an idempotency key, for which `runWrite` stores errors of the body too. */
 export async function readJsonBody<Schema extends z.ZodType>(
   services: RouteServices,
   request: RequestContext<unknown>,
@@ -38,10 +38,10 @@ export function parseJsonBody(
   return runParseTask(pool, parseJsonTask, input, body.length, { mayBeRefused: true });
 }
 
-/** Of the body, at most, unless its numbers are short: base64 of float32 has a third more bytes. */
+/** The size of float32 values relative to their base64, which is shorter than all but very short numbers. */
 const VALUE_BYTES_SHARE = 3 / 4;
 
-/** `pathId`: the id in the path, when the body is that one vector. */
+/** `pathId` is the id in the path, if the body is that vector. */
 export function parseVectorsBody(
   { pool, limits }: RouteServices,
   request: RequestContext<unknown>,
@@ -60,7 +60,7 @@ export function parseVectorsBody(
   return runParseTask(pool, parseVectorsTask, input, body.length, { mayBeRefused: true });
 }
 
-/** `byteCount`: the length of what the task parses. */
+/** `byteCount` is the size of the bytes to parse. */
 export async function runParseTask<Input, Output>(
   pool: WorkerPool,
   task: Task<Input, Output>,

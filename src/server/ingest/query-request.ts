@@ -1,4 +1,4 @@
-// Queries from the wire to the database: their fields, and what they cost.
+// Converts queries of the API to requests of the database, and computes their cost.
 
 import type { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
@@ -17,7 +17,7 @@ export function toQueryRequest({ mmr, ...query }: QueryBody): QueryRequest {
   return { ...query, diversity };
 }
 
-/** Each facet and each of the stats costs as much as a query by the rate limit. */
+/** Each facet and each of the stats costs as much as a query. */
 export function aggregationCost({ facets = [], stats = [] }: AggregationRequest): number {
   return facets.length + stats.length;
 }
@@ -29,12 +29,12 @@ export function toSample(
   return count === undefined ? undefined : { count, seed };
 }
 
-/** Metadata is short beside a vector: this many matches with it cost as much as one query. */
+/** Metadata is short compared with a vector: this many matches with metadata cost as much as one query. */
 const MATCHES_PER_QUERY = 100;
 
 /**
- * The cost of a query by the rate limit, with its facets and stats. Each example or vector of a list costs a
- * query, as does each ranking beside the first.
+ * The cost of a query for the rate limit, including facets and stats. Each example, each vector of a list and each
+ * additional ranking costs as much as a query.
  */
 export function costOf(query: QueryRequest, limits: Limits): number {
   const rankings = rankingsOf(query);
@@ -43,12 +43,12 @@ export function costOf(query: QueryRequest, limits: Limits): number {
   return searchCost(query, limits) + rankingCost + aggregationCost(query) + scoreCost;
 }
 
-/** Beside the one of a query by one vector. */
+/** Vectors in addition to the single one of a simple query. */
 function countVectors(ranking: RankingRequest): number {
   return countExamples(ranking) + (ranking.multiVector?.length ?? 0);
 }
 
-/** 1, or with values the number of vectors that a page may return. */
+/** 1, or the number of vectors that a page may return if their values are included. */
 function searchCost(query: QueryRequest, limits: Limits): number {
   const isRange = query.scoreThreshold !== undefined && query.topK === undefined;
   const pageSize = isRange ? limits.pageLimitDefault : limits.topKDefault;

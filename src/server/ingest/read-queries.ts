@@ -1,5 +1,5 @@
-// Reads the rows of an Arrow body as queries, in groups that fill the engine; a group is smaller when no
-// further record batch has arrived yet.
+// Reads the rows of an Arrow body as queries, in groups that fill the engine. A group is smaller if the next record batch has
+// not arrived yet.
 
 import { endsWithin } from '../../common/ends-within.js';
 import {
@@ -27,13 +27,13 @@ import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { parseJson } from '../bodies/json-body.js';
 import { measureId } from '../bodies/row-rules.js';
-import { describeKind } from '../bodies/value-kinds.js';
+import { describeKind, isObject } from '../bodies/value-kinds.js';
 
 /** The queries of consecutive rows of the stream. */
 export interface RequestGroup {
   readonly firstIndex: number;
   readonly requests: readonly QueryRequest[];
-  /** The names of the queries; null without a column for them. */
+  /** The names of the queries; null if there is no column of names. */
   readonly queryIds: readonly string[] | null;
 }
 
@@ -42,17 +42,17 @@ export interface ReadQueriesOptions extends ColumnRules {
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly dimension: number;
-  /** The values of fields that a row does not set. */
+  /** Values of fields that a row does not set. */
   readonly defaults: QueryRequest;
 }
 
-/** The size of a batch of the engine. */
+/** The batch size of the engine. */
 const GROUP_QUERIES = 256;
-/** How long a group waits for the next record batch, so that a client that sends one query gets its reply. */
+/** How long a group waits for the next record batch; then a client that sends single queries gets its reply. */
 const WAIT_MS = 3;
-/** Longer text is not quoted in an error. */
+/** The maximum length of quoted text in errors. */
 const SHOWN_CHARACTERS_MAX = 64;
-/** The parsed filters that are cached by their text. */
+/** The maximum number of parsed filters, cached by their text. */
 const FILTERS_KEPT_MAX = 1_024;
 
 export const readQueryRowsTask: Task<
@@ -64,7 +64,7 @@ export const readQueryRowsTask: Task<
   transfer: ({ vectors }) => (vectors?.buffer instanceof ArrayBuffer ? [vectors.buffer] : []),
 };
 
-/** Throws `invalid_arrow`, and issues of rows that cannot be queries. */
+/** Throws `invalid_arrow`, and issues of invalid rows. */
 export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<RequestGroup> {
   let firstIndex = 0;
   let waiting: QueryRequest[] = [];
@@ -85,7 +85,7 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
       if (next.done === true) break;
       const rows = await readRows(next.value, options);
       const context = { ...options, firstRow: next.value.firstRow, filters: new Map() };
-      // Converted group by group: a batch may have a million rows.
+      // Rows are converted group by group, since a batch may have a million of them.
       for (let row = 0; row < rows.count; ) {
         const end = Math.min(rows.count, row + GROUP_QUERIES - waiting.length);
         waiting.push(...requestsOf(rows, row, end, context));
@@ -141,9 +141,9 @@ interface RowContext {
   readonly dimension: number;
   readonly limits: Limits;
   readonly defaults: QueryRequest;
-  /** Of the stream. */
+  /** The row of the stream that the batch starts with. */
   readonly firstRow: number;
-  /** By their text, those that were read before. */
+  /** Parsed filters by their text. */
   readonly filters: Map<string, JsonObject>;
 }
 

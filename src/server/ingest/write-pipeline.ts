@@ -1,6 +1,5 @@
-// Moves the batches of a stream from its body to the disk: while one is written, the next are parsed and
-// read. The body is read at most a few batches ahead. An error is thrown when every batch before the
-// failed one is durable and none after it will be.
+// Moves the batches of a stream from its body to the disk: while one is written, the next ones are read and parsed, at most a
+// few batches ahead. An error is thrown when every batch before the failed one is durable and none after it will be.
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted } from '../../database/api/database-api.js';
@@ -12,9 +11,9 @@ export interface PipelineOptions {
   readonly stream: WriteStream;
   /** The number of batches that may be parsed at once. */
   readonly threadCount: number;
-  /** Waits until this many rows may be written, or throws why they may not. */
+  /** Waits until `rowCount` rows may be written, or rejects. */
   readonly admit: (rowCount: number) => Promise<void>;
-  /** Called with the bytes of all batches under way. Throws when there is no room for them. */
+  /** Called with the bytes of all batches in progress. Throws if they do not fit into memory. */
   readonly onBytes: (byteCount: number) => void;
   readonly onCommitted: OnCommitted;
   /** Called when more of the stream is durable. */
@@ -22,11 +21,11 @@ export interface PipelineOptions {
 }
 
 /**
- * The batches that are read and not yet durable, beside the one that is being read; more would only
- * wait. Ten thousand vectors of 768 dimensions are 31 MB: one batch is parsed, one is written.
+ * The bytes of batches that have been read but are not durable; more would only wait. Ten thousand vectors of 768
+ * dimensions are 31 MB, so that one batch can be parsed while one is written.
  */
 const BYTES_IN_FLIGHT_MAX = 48_000_000;
-/** Writes that wait for their commit. There may be more small ones, which share a commit. */
+/** Writes that wait for their commit. Small ones may be more, since they share commits. */
 const WRITES_WAITING_MAX = 2;
 const SMALL_WRITES_WAITING_MAX = 32;
 const SMALL_WRITES_BYTES_MAX = 1_000_000;
@@ -47,17 +46,17 @@ export async function writeBatches(
 class Pipeline {
   readonly #batches: AsyncIterator<IngestBatch>;
   readonly #options: PipelineOptions;
-  /** Read, and not yet handed to the database. */
+  /** Batches that have been read but not submitted to the database. */
   readonly #queue: QueuedBatch[] = [];
   #bytesAhead = 0;
-  /** Handed over, and not yet durable. */
+  /** Writes that have been submitted but are not durable. */
   #writeCount = 0;
   #writeBytes = 0;
   #isRead = false;
   #isStopped = false;
-  /** Why reading failed; thrown when everything that was read before is durable. */
+  /** The error of reading, thrown when everything that was read before is durable. */
   #readError: { readonly error: unknown } | undefined;
-  /** Why the first failed write failed. */
+  /** The error of the first failed write. */
   #writeError: { readonly error: unknown } | undefined;
   #waiters: (() => void)[] = [];
 
@@ -76,7 +75,7 @@ class Pipeline {
     }
     this.#stop();
     while (this.#writeCount > 0) await this.#change();
-    // The error that comes first in the stream is the one to report.
+    // Reports the error that is first in the stream.
     failed = this.#writeError ?? failed ?? this.#readError;
     if (failed !== undefined) throw failed.error;
   }
@@ -148,7 +147,7 @@ class Pipeline {
     return this.#writeCount < SMALL_WRITES_WAITING_MAX && this.#writeBytes < SMALL_WRITES_BYTES_MAX;
   }
 
-  /** `firstRow`: of the stream; `digest`: of the whole batch. */
+  /** `firstRow` counts rows of the stream; `digest` is that of the whole batch. */
   #submit(
     rows: AtomicRows,
     options: {
@@ -193,7 +192,7 @@ class Pipeline {
     this.#batches.return?.()?.then(undefined, () => {});
   }
 
-  /** Resolves when anything changes. */
+  /** Resolves at the next `#notify`. */
   #change(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
@@ -205,7 +204,7 @@ class Pipeline {
   }
 }
 
-/** A write counts its rows from 0; the reply counts those of the stream. */
+/** A write counts its rows from 0, and the reply those of the stream. */
 function toStreamError(error: unknown, firstRow: number, rowCount: number): unknown {
   if (!(error instanceof SagittaError) || error.issues.length === 0) return error;
   const detail = `Rows ${firstRow} to ${firstRow + rowCount - 1}: ${error.message}`;

@@ -2,6 +2,7 @@
 
 import { OPERATOR } from '../../common/access.js';
 import type { BackupRecord } from '../../database/admin/backup.js';
+import { isObject } from '../bodies/value-kinds.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { bodyOf } from '../requests/idempotency.js';
@@ -70,7 +71,7 @@ export function backupRoutes(services: RouteServices): Route[] {
 
 /** Only the control socket accepts `directory`; over the network it is an unknown member. */
 function namesDirectory(json: unknown): boolean {
-  return typeof json === 'object' && json !== null && 'directory' in json;
+  return isObject(json) && 'directory' in json;
 }
 
 function toReply<Made extends Omit<BackupRecord, 'name'>>(made: Made) {

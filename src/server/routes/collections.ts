@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
-import { isJsonObject } from '../../common/metadata-path.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
 import type { JsonBody, ParsedBody } from '../bodies/json-body.js';
+import { isObject } from '../bodies/value-kinds.js';
 import {
   completeRecord,
   completeRecords,

@@ -8,7 +8,7 @@ import type { OnCommitted, VectorSelection, WriteResult } from '../../database/a
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { toBatch } from '../bodies/parsed-rows.js';
 import { checkMetadata } from '../bodies/row-rules.js';
-import { type ReadVectors, readVectorsOfOne } from '../bodies/vectors-reader.js';
+import { type ReadVectors, readRowVectors } from '../bodies/vectors-reader.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
@@ -168,7 +168,7 @@ async function replaceVector(services: RouteServices, request: PutRequest) {
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
   const options = { shapes: collection.vectors, limits, isPatch: false };
-  const { vectors } = readVectorsOfOne(rows.sent ?? {}, options);
+  const { vectors } = readRowVectors(rows.sent ?? {}, options);
   const { insertedCount, sequence } = await collection.write(
     { ...batch, vectors: [...batch.vectors, ...vectors] },
     { mode: 'upsert', onCommitted: committed(request) },
@@ -206,7 +206,7 @@ function patchVector(services: RouteServices): Route {
       const { vectors: named, sparseVectors } = body;
       const sent = { values, vectors: named, sparse_vectors: sparseVectors };
       const options = { shapes: collection.vectors, limits, isPatch: true };
-      const changes = changesOf(readVectorsOfOne(sent, options));
+      const changes = changesOf(readRowVectors(sent, options));
       const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
         const { version } = await collection.get(vectorId, { values: false, metadata: false });
         return version;

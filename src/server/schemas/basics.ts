@@ -15,8 +15,9 @@ import {
 } from '../../common/types.js';
 import { measureId } from '../bodies/row-rules.js';
 import { readSparse, type SparseBody } from '../bodies/sparse-vectors.js';
-import { describeKind } from '../bodies/value-kinds.js';
-import { type Found, parsedBy, refineWith } from './rules.js';
+import { describeKind, isObject } from '../bodies/value-kinds.js';
+import type { LocatedViolation } from '../bodies/vector-rules.js';
+import { parsedBy, refineWith } from './rules.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -373,7 +374,11 @@ function findIdViolation(id: unknown, bytesMax: number): Violation | null {
   return typeof measured === 'number' ? null : measured;
 }
 
-function findIdsViolation(ids: unknown, countMax: number, bytesMax: number): Found | null {
+function findIdsViolation(
+  ids: unknown,
+  countMax: number,
+  bytesMax: number,
+): LocatedViolation | null {
   if (!Array.isArray(ids) || ids.length === 0) {
     const detail = `Expected an array of 1 to ${countMax} ids; found ${describeKind(ids)}.`;
     return { code: 'invalid_request', detail };

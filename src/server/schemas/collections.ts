@@ -8,9 +8,10 @@ import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { findVectorsViolations } from '../../database/collection/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
-import { describeKind } from '../bodies/value-kinds.js';
+import { describeKind, isObject } from '../bodies/value-kinds.js';
+import type { LocatedViolation } from '../bodies/vector-rules.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
-import { type Found, refineWith } from './rules.js';
+import { refineWith } from './rules.js';
 import { textSchemas } from './text.js';
 import { findVectorViolations, toFieldShapes } from './vector-fields.js';
 
@@ -447,8 +448,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
 }
 
 /** Not a zod record, which would drop a path named `__proto__`. */
-function findTypesViolation(value: unknown, { metadataColumnsMax }: Limits): Found | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+function findTypesViolation(
+  value: unknown,
+  { metadataColumnsMax }: Limits,
+): LocatedViolation | null {
+  if (!isObject(value)) {
     const detail = `Expected an object of types by path; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }
@@ -487,7 +491,7 @@ function findTypeNameViolation(type: unknown): Violation | null {
 function findRepeatedNames({
   vectors = {},
   sparse_vectors: sparseVectors = {},
-}: Pick<UnnamedMembers, 'vectors' | 'sparse_vectors'>): readonly Found[] {
+}: Pick<UnnamedMembers, 'vectors' | 'sparse_vectors'>): readonly LocatedViolation[] {
   return Object.keys(sparseVectors)
     .filter((name) => Object.hasOwn(vectors, name))
     .map((name) => {
@@ -507,9 +511,9 @@ interface UnnamedMembers {
 }
 
 /** What a collection without the unnamed vector lacks, and what it cannot have. */
-function findUnnamedViolations(body: UnnamedMembers): readonly Found[] {
+function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[] {
   if (body.dimension !== undefined) return [];
-  const violations: Found[] = [];
+  const violations: LocatedViolation[] = [];
   const report = (name: string, detail: string) =>
     violations.push({ code: 'invalid_request', detail, path: [name] });
   const names = Object.keys({ ...body.vectors, ...body.sparse_vectors });
@@ -529,7 +533,7 @@ function findUnnamedViolations(body: UnnamedMembers): readonly Found[] {
 /** Not a zod record, which would drop a label named `__proto__`. */
 function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
   const { labelsMax, labelCharactersMax } = limits;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     const detail = `Expected an object whose values are strings; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }

@@ -7,8 +7,9 @@ import { type Example, RECOMMEND_STRATEGIES } from '../../database/api/query-api
 import { readVector } from '../bodies/dense-vectors.js';
 import { measureId } from '../bodies/row-rules.js';
 import { describeKind } from '../bodies/value-kinds.js';
+import type { LocatedViolation } from '../bodies/vector-rules.js';
 import { upTo } from './basics.js';
-import { type Found, parsedBy } from './rules.js';
+import { parsedBy } from './rules.js';
 
 export function exampleSchemas(limits: Limits) {
   const example = parsedBy((value: string | readonly number[]) => readExample(value, limits)).meta({
@@ -102,7 +103,7 @@ function multiVectorSchema(limits: Limits) {
 function readVectors(
   value: unknown,
   { queryVectorsMax, dimensionMax }: Limits,
-): readonly Float32Array[] | Found {
+): readonly Float32Array[] | LocatedViolation {
   if (!Array.isArray(value) || value.length === 0) {
     const detail = `Expected a list of 1 to ${queryVectorsMax} vectors; found ${describeKind(value)}.`;
     return { code: 'invalid_vector', detail };

@@ -1,14 +1,12 @@
-// Rules that zod has no words for: what they find wrong becomes an issue with our code and message.
+// Rules that zod cannot express. Their violations become issues with our codes and messages.
 
 import { z } from 'zod';
-import type { FieldPath, Violation } from '../../common/errors.js';
+import type { Violation } from '../../common/errors.js';
+import type { LocatedViolation } from '../bodies/vector-rules.js';
 
-/** A violation, and the members that lead to what it is about; absent for the value itself. */
-export type Found = Violation & { readonly path?: FieldPath };
-
-/** For `superRefine`: reports what is wrong with a value. */
+/** For `superRefine`: reports the violations of a value. */
 export function refineWith<Value>(
-  find: (value: Value) => Found | readonly Found[] | null,
+  find: (value: Value) => LocatedViolation | readonly LocatedViolation[] | null,
 ): (value: Value, context: z.RefinementCtx) => void {
   return (value, context) => {
     const found = find(value) ?? [];
@@ -19,8 +17,8 @@ export function refineWith<Value>(
 }
 
 /**
- * For values that have a form of their own, such as vectors: what `read` returns takes the place of the value. It gets
- * any value; its parameter has the type that clients send.
+ * A schema for values with their own parser, such as vectors. `read` may get any value; the type of its parameter is what
+ * clients send.
  */
 export function parsedBy<Sent, Result extends object | string>(
   read: (value: Sent) => Result,
@@ -36,6 +34,6 @@ export function parsedBy<Sent, Result extends object | string>(
   >;
 }
 
-function isViolation(result: object | string): result is Found {
+function isViolation(result: object | string): result is LocatedViolation {
   return typeof result === 'object' && 'code' in result;
 }

@@ -3,7 +3,7 @@
 import type { ElementType } from '../../common/elements.js';
 import { BIT_METRICS, type FieldShape, type FieldShapes, type Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
-import type { Found } from './rules.js';
+import type { LocatedViolation } from '../bodies/vector-rules.js';
 
 /** A dense vector or, with `multi`, a multi-vector. */
 interface NamedVectorInput extends VectorInput {
@@ -64,7 +64,7 @@ export function findVectorViolations({
   multi,
 }: Pick<VectorInput, 'metric' | 'multi'> & {
   readonly element_type?: ElementType | undefined;
-}): readonly Found[] {
+}): readonly LocatedViolation[] {
   const violation = (name: string, detail: string) => [
     { code: 'invalid_request' as const, detail, path: [name] },
   ];

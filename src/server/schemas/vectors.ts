@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
+import { isObject } from '../bodies/value-kinds.js';
 import {
   type BasicSchemas,
   count,

@@ -166,7 +166,7 @@ describe('sparse vectors in streams', () => {
         /sparse vector that the collection does not have; expected "sparse_vectors\.words\.indices"/,
       ],
       [{ [INDICES]: indices, [VALUES]: ids }, 'invalid_request', /must hold lists of numbers/],
-      [{ [INDICES]: indices, [VALUES]: values }, 'invalid_vector', /1 comes more than once.*row 1/],
+      [{ [INDICES]: indices, [VALUES]: values }, 'invalid_vector', /1 occurs more than once.*row 1/],
     ] as const) {
       const table = new Table({ id: ids, ...columns } as unknown as Record<string, typeof ids>);
       const reply = await write('again', Buffer.from(tableToIPC(table, 'stream')), ARROW);

@@ -2,6 +2,7 @@
 // no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
 
 import { ID_PATH, operatorNames, TEXT_PATH } from '../../../../../src/common/filter-operators.js';
+import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../../../src/common/types.js';
 import { OPERATOR_NAMES, type OperatorName, operatorOf } from './filter-operators.js';
 
