@@ -1,5 +1,5 @@
-// Builds the application: Fastify, the routes, the request pipeline and their metrics. The caller
-// listens with it, and stops it with `stopApp`.
+// Builds the application: Fastify, the routes, the request pipeline and their metrics. The caller listens with it
+// and stops it with `stopApp`.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -62,39 +62,39 @@ export interface AppOptions {
   readonly backups: BackupService;
   readonly pool: WorkerPool;
   readonly limits: Limits;
-  /** The collection of requests that name none. */
+  /** The collection of requests that name none; null if such requests are errors. */
   readonly defaultCollection: string | null;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Null, the default, if no traces are exported. */
+  /** Null (the default) if no traces are exported. */
   readonly tracer?: Tracer | null;
   /** Queries that take at least this long are logged. */
   readonly slowQueryMs: number;
   readonly authenticator: Authenticator;
-  /** Null, the default, for a process that is alone. */
+  /** Null (the default) outside a cluster. */
   readonly forwarder?: RequestForwarder | null;
-  /** No endpoint by default. */
+  /** By default there are no endpoints. */
   readonly embedding?: EmbeddingOptions;
-  /** Null, the default, for a service that is used as it is. */
+  /** Sample data that is loaded before requests are answered; null (the default) for none. */
   readonly preparation?: Preparation | null;
-  /** Null, the default, for clear text. */
+  /** Null (the default) for clear text. */
   readonly tls?: Tls | null;
-  /** Null, the default, if pages of other origins may not use the service. */
+  /** Null (the default) if pages of other origins must not use the service. */
   readonly cors?: CorsSettings | null;
-  /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; none by default. */
+  /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; by default none. */
   readonly trustedProxies?: readonly string[];
   /**
-   * Names of the service besides those of this machine. While no credential is required, a Host header
-   * with another one is refused.
+   * Names of the service besides those of this machine; other Host headers are refused while no credential is
+   * required.
    */
   readonly hostNames?: readonly string[];
-  /** The folder with the built files of the console; null, the default, if it is not served. */
+  /** The folder with the built files of the console; null (the default) if it is not served. */
   readonly consoleFolder?: string | null;
-  /** Milliseconds of a monotonic clock; `performance.now` by default. */
+  /** Milliseconds of a monotonic clock; by default `performance.now`. */
   readonly nowMs?: () => number;
-  /** Measured by default. */
+  /** By default measured. */
   readonly eventLoop?: EventLoopDelay;
-  /** The memory that the process may use, in bytes; null, the default, for one that is not limited. */
+  /** The memory that the process may use, in bytes; null (the default) for no limit. */
   readonly memoryBytes?: number | null;
 }
 
@@ -105,7 +105,7 @@ const NO_EMBEDDING: EmbeddingOptions = {
   embeddingBatchTexts: 64,
 };
 
-/** A percent-encoded id of 512 bytes has 1 536 characters. */
+/** More than a percent-encoded id of 512 bytes, which has 1 536 characters. */
 const PARAMETER_CHARACTERS_MAX = 4096;
 
 const PIPELINE = 'pipeline';
@@ -116,7 +116,7 @@ function refuseSchema(): never {
   throw new Error('assertion failed: no route has a schema of Fastify');
 }
 
-/** Routes have zod schemas, so that Fastify need not load its compilers of JSON Schema. */
+/** Routes have zod schemas, so Fastify need not load its compilers of JSON Schema. */
 const NO_COMPILERS = {
   compilersFactory: {
     buildValidator: refuseSchema,
@@ -189,7 +189,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     serverFactory: (handler) => listener.create(handler),
     schemaController: NO_COMPILERS,
-    // The pipeline replies itself while the service is stopping.
+    // The pipeline itself refuses requests while the service is stopping.
     return503OnClosing: false,
     frameworkErrors(error, request, reply) {
       pipeline.begin(request, reply);
@@ -251,8 +251,8 @@ export function routesOf(app: FastifyInstance): readonly Route[] {
 }
 
 /**
- * Stops accepting requests, finishes those in progress and closes all connections; requests that are
- * not finished after `deadlineMs` are cut off. The caller closes the database afterwards.
+ * Stops accepting requests, finishes those in progress and closes all connections. Requests that are not finished after
+ * `deadlineMs` are aborted. The caller closes the database afterwards.
  */
 export async function stopApp(
   app: FastifyInstance,
@@ -269,7 +269,7 @@ export async function stopApp(
   await app.close();
 }
 
-/** The client's request id if it is short and safe to log, else a new one. */
+/** The client's request id if it is short and safe to log, else a generated one. */
 function chooseRequestId(request: IncomingMessage): string {
   const sent = request.headers['x-request-id'];
   return typeof sent === 'string' && /^[\w.:/+=@-]{1,128}$/.test(sent) ? sent : randomUUID();

@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document, generated from the routes and schemas that serve requests. Named schemas
-// become components; every operation lists its statuses, and for each status its error codes.
+// Generates the OpenAPI 3.1 document from the routes and schemas that serve requests. Named schemas become
+// components. Every operation lists its statuses and the error codes of each.
 
 import type { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
@@ -22,10 +22,7 @@ const TAGS = {
   Service: 'Limits, health, metrics and this document.',
 } as const satisfies Record<Route['tag'], string>;
 
-/**
- * Error codes of every route, and of routes by what they accept. `limit_exceeded` is the answer to headers that are
- * too long, and `deadline_exceeded` to headers that do not arrive in time.
- */
+/** Error codes of every route. `limit_exceeded` is for headers that are too long, `deadline_exceeded` for late ones. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'unknown_parameter',
@@ -54,9 +51,9 @@ const DATA_ERRORS: readonly ErrorCode[] = [
   'stopping',
   'deadline_exceeded',
 ];
-/** In a cluster. */
+/** In a cluster, for routes that the owner of a collection or of the catalogue carries out. */
 const LEADER_ERRORS: readonly ErrorCode[] = ['no_leader', 'outcome_unknown'];
-/** In a cluster, of routes that need the rows of a collection. */
+/** In a cluster, for routes that need rows of a collection. */
 const HOLDER_ERRORS: readonly ErrorCode[] = ['no_holder'];
 const KEY_ERRORS: readonly ErrorCode[] = [
   'idempotency_key_mismatch',
@@ -160,9 +157,8 @@ const HEADERS = {
 const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers/${name}` });
 
 interface Components {
-  /** By name. */
   readonly schemas: Readonly<Record<string, JsonSchema>>;
-  /** A schema as it appears in the document: a reference if it is named. */
+  /** The schema as it appears in the document: a reference if it is named. */
   describe(schema: z.ZodType): JsonSchema;
 }
 
@@ -184,7 +180,7 @@ function describeComponents(routes: readonly Route[], schemas: Schemas): Compone
 
 const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
 
-/** What a parameter of a path is. `{id}` is the id of a collection, except in `/vectors/{id}`. */
+/** Describes a parameter of a path. `{id}` is the id of a collection, except in `/vectors/{id}`. */
 function pathParameter(route: Route, name: string, { aliases, basics, keys }: Schemas) {
   if (name === 'key_id') return { schema: keys.id, meaning: 'The id of the key.' };
   if (name === 'name') return { schema: aliases.name, meaning: 'The name of the alias.' };
@@ -256,21 +252,21 @@ function describeQuery(route: Route, components: Components): Described[] {
 }
 
 /**
- * Text, since generators of clients cannot write a parameter that has a content type. Without
+ * Declared as text, since client generators do not support parameters with a content type. Without
  * `contentMediaType`, for which Swagger UI asks for a file.
  */
 function jsonText(schema: JsonSchema): JsonSchema {
   return { type: 'string', 'x-json-schema': schema };
 }
 
-/** With the arrays among the kinds that a parameter may have as text. */
+/** Declares the arrays among the alternatives as text. */
 function withJsonText({ anyOf, ...rest }: JsonSchema): JsonSchema {
   if (anyOf === undefined) return rest;
   const kinds = anyOf.map((kind) => (kind.type === 'array' ? jsonText(kind) : kind));
   return { ...rest, anyOf: kinds };
 }
 
-/** The first example of the schema, or of the one that it refers to. */
+/** The first example of the schema or of the component that it refers to. */
 function exampleOf(schema: JsonSchema, components: Components): { readonly example?: unknown } {
   const name = schema.$ref?.slice(COMPONENT.length);
   const { examples = name === undefined ? [] : components.schemas[name]!.examples } = schema;
@@ -320,7 +316,7 @@ function describeBody(body: z.ZodType, route: Route, components: Components): De
   return { required: true, content };
 }
 
-/** The description of the route explains the contents. */
+/** The description of the route explains the content. */
 const STREAM = { schema: { type: 'string', format: 'binary' } } as const;
 
 /** JSON has a schema, and so has the only content type of a route. */
@@ -384,7 +380,7 @@ function describeReplies(route: Route, components: Components): Described {
   return replies;
 }
 
-/** A route without a body refuses one, after its headers if they say enough. Bodies of GET are not looked at. */
+/** Errors of routes without a body, which refuse one, sometimes by its headers alone. Bodies of GET are ignored. */
 function unwantedBodyErrors({ method }: Route): readonly ErrorCode[] {
   return method === 'GET' ? [] : ['unsupported_media_type', 'payload_too_large', 'overloaded'];
 }
@@ -448,7 +444,7 @@ function describeProblem(
   };
 }
 
-/** A problem of each code that a route has, by it. */
+/** An example problem for each error code of the routes. */
 function problemExamples(routes: readonly Route[]): Described {
   const context = {
     requestId: 'b1f0c2d4-5',

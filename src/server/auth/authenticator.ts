@@ -1,6 +1,6 @@
-// Determines the principal of a request. The prefix of a bearer token tells an API key from an access token; a connection
-// may have a client certificate; requests on the control socket come from the operator. If no credentials are configured,
-// every request has the same principal.
+// Determines the principal of a request. The prefix of a bearer token tells an API key from an access token; a
+// connection may have a client certificate; requests on the control socket come from the operator. If no
+// credentials are configured, every request has the same principal.
 
 import type { Socket } from 'node:net';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';

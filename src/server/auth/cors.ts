@@ -1,6 +1,6 @@
-// Cross-origin resource sharing (CORS in the Fetch standard): tells browsers which pages of other origins may send requests
-// and read the replies. Only browsers enforce it; it stops no other program. Cookies and client certificates are never
-// allowed: pages must send a key or a token.
+// Cross-origin resource sharing (CORS in the Fetch standard): tells browsers which pages of other origins may send
+// requests and read the replies. Only browsers enforce it; it stops no other program. Cookies and client
+// certificates are never allowed: pages must send a key or a token.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../../common/errors.js';

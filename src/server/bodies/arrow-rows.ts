@@ -1,5 +1,5 @@
-// Turns a record batch of an Arrow stream into rows for the log, in a task that runs in the pool. `formats/arrow` checks that
-// the bytes are valid Arrow; this file checks ids, values and metadata by the same rules as for JSON.
+// Turns a record batch of an Arrow stream into rows for the log, in a task that runs in the pool. `formats/arrow`
+// checks that the bytes are valid Arrow; this file checks ids, values and metadata by the same rules as for JSON.
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';

@@ -1,5 +1,5 @@
-// Dense vectors in requests: arrays of numbers or base64 in JSON, which are written directly to their place in the column,
-// and columns of Arrow.
+// Dense vectors in requests: arrays of numbers or base64 in JSON, which are written directly to their place in the
+// column, and columns of Arrow.
 
 import { endianness } from 'node:os';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
@@ -203,8 +203,8 @@ function needsConforming({ metric, element }: ConformingShape): boolean {
 }
 
 /**
- * Rounds the elements in place to the element type of the shape. Violations are elements outside the type, and zero vectors
- * under cosine, which have no direction.
+ * Rounds the elements in place to the element type of the shape. Violations are elements outside the type, and zero
+ * vectors under cosine, which have no direction.
  */
 export function conformVector(
   values: Float32Array,

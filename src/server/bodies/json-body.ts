@@ -1,5 +1,5 @@
-// Parses a JSON body on any thread: strict UTF-8, bounded nesting and size, the idempotency key and the digest. Imports no
-// schemas, so that workers need not load them.
+// Parses a JSON body on any thread: strict UTF-8, bounded nesting and size, the idempotency key and the digest.
+// Imports no schemas, so that workers need not load them.
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -25,13 +25,12 @@ import {
 } from '../../formats/json/cut-vectors.js';
 import type { Task } from '../../platform/pool.js';
 import { readVector } from './dense-vectors.js';
-import { isObject } from './value-kinds.js';
 
 /** The deepest valid body is a filter of depth 16, each level of which takes two or three levels of JSON. */
 const JSON_DEPTH_MAX = 128;
 /**
- * Cloning to another thread takes stack frames per level. This many brackets are harmless even if all of them nest, so the
- * depth of such a body is not checked.
+ * Cloning to another thread takes stack frames per level. This many brackets are harmless even if all of them nest,
+ * so the depth of such a body is not checked.
  */
 const BRACKETS_UNCHECKED = 1_000;
 /**
@@ -96,8 +95,8 @@ export interface BodyOptions {
 }
 
 /**
- * Parses the body and reads a value from it; the outcome is an error if `read` throws. The text without its vectors is used
- * only for valid bodies: errors refer to the whole text.
+ * Parses the body and reads a value from it; the outcome is an error if `read` throws. The text without its vectors
+ * is used only for valid bodies: errors refer to the whole text.
  */
 export function parseBody<Value>(
   { body, isKeyed }: BodyInput,

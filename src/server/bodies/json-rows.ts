@@ -1,6 +1,6 @@
-// Turns JSON into rows for the log: whole bodies in the task `parseVectors`, lines of a stream in the task `parseLines`. Both
-// read rows by the same rules and copy metadata verbatim from the bytes. The tasks are pure functions that run in a worker,
-// or on the event loop for a few rows.
+// Turns JSON into rows for the log: whole bodies in the task `parseVectors`, lines of a stream in the task
+// `parseLines`. Both read rows by the same rules and copy metadata verbatim from the bytes. The tasks are pure
+// functions that run in a worker, or on the event loop for a few rows.
 
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
@@ -43,7 +43,7 @@ import { isBlank, type LineBatch } from './line-cutter.js';
 import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
 import { checkMetadata, checkText, measureId, readExpiry } from './row-rules.js';
-import { describeKind, isJsonObject } from './value-kinds.js';
+import { describeKind } from './value-kinds.js';
 import { type SentVectors, VectorsReader } from './vectors-reader.js';
 
 export interface VectorsInput extends BodyInput {

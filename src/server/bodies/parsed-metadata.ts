@@ -1,7 +1,7 @@
-// Passes the metadata of a batch from the task that parsed the rows to the segment that appends them, so that the text is not
-// parsed again. Small batches are parsed on the event loop and keep their documents. Cloning many documents would cost as
-// much as parsing them, so a worker returns a flat list of fields instead. The segment visits either in the order of
-// `flattenMetadata`, and so builds the same columns as from the text.
+// Passes the metadata of a batch from the task that parsed the rows to the segment that appends them, so that the
+// text is not parsed again. Small batches are parsed on the event loop and keep their documents. Cloning many
+// documents would cost as much as parsing them, so a worker returns a flat list of fields instead. The segment
+// visits either in the order of `flattenMetadata`, and so builds the same columns as from the text.
 
 import { joinNumber, KIND, residueOf } from '../../common/columns.js';
 import { flattenMetadata, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
@@ -22,9 +22,10 @@ interface FlatMetadata {
   /** The distinct strings among the values. */
   readonly strings: readonly string[];
   /**
-   * For each field the index of its path and its value. A value is a KIND, followed by the index of a string, or by the
-   * number of elements of an array and their values; or it is LONG_INTEGER, followed by the residue that the number lacks
-   * as a float64. Objects, and arrays inside arrays, are only their KIND, since columns keep no more of them.
+   * For each field the index of its path and its value. A value is a KIND, followed by the index of a string, or by
+   * the number of elements of an array and their values; or it is LONG_INTEGER, followed by the residue that the
+   * number lacks as a float64. Objects, and arrays inside arrays, are only their KIND, since columns keep no more
+   * of them.
    */
   readonly tokens: Int32Array;
   /** The numbers among the values, in the order of the tokens. */

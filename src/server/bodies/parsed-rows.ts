@@ -1,5 +1,5 @@
-// The rows of a body or of a batch of a stream, as returned by the task that parsed them: columns for the log and metadata
-// fields for the segment.
+// The rows of a body or of a batch of a stream, as returned by the task that parsed them: columns for the log and
+// metadata fields for the segment.
 
 import type { Limits } from '../../common/limits.js';
 import type { FieldShapes, Utf8Column, VectorBatch } from '../../common/types.js';

@@ -1,9 +1,10 @@
-// The rules for ids, metadata, texts and times of rows in any format. Each check returns a violation without its location in
-// the request, which the caller knows.
+// The rules for ids, metadata, texts and times of rows in any format. Each check returns a violation without its
+// location in the request, which the caller knows.
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
-import { describeKind, isObject } from './value-kinds.js';
+import { isJsonObject } from '../../common/metadata-path.js';
+import { describeKind } from './value-kinds.js';
 
 export function checkText(
   text: unknown,
@@ -96,7 +97,7 @@ export function checkMetadata(
   byteCount: number,
   limits: MetadataLimits,
 ): Violation | null {
-  if (!isObject(value)) {
+  if (!isJsonObject(value)) {
     return invalid(`Metadata is an object; found ${describeKind(value)}.`);
   }
   const { metadataBytesMax, metadataDepthMax } = limits;

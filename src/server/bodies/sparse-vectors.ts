@@ -1,10 +1,10 @@
-// Sparse vectors in requests: `{"indices": […], "values": […]}` in JSON, with distinct indices in any order and non-zero
-// values, and the same as two columns of Arrow.
+// Sparse vectors in requests: `{"indices": […], "values": […]}` in JSON, with distinct indices in any order and
+// non-zero values, and the same as two columns of Arrow.
 
 import { isJsonObject } from '../../common/metadata-path.js';
 import { columnOfVectors, type SparseColumn, type SparseVector } from '../../common/vectors.js';
 import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
-import { describeKind, isJsonObject } from './value-kinds.js';
+import { describeKind } from './value-kinds.js';
 import {
   ListReader,
   type LocatedViolation,

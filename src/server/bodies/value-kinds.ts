@@ -1,9 +1,5 @@
 // Kinds of JSON values.
 
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The kind of a value for error messages, which must not repeat its content. */
 export function describeKind(value: unknown): string {
   if (value === undefined) return 'nothing';

@@ -1,5 +1,5 @@
-// The interface of a kind of vectors for input: it reads vectors of JSON, and validates columns of Arrow beyond the Arrow
-// format itself. The kinds are in `vector-kinds.ts`.
+// The interface of a kind of vectors for input: it reads vectors of JSON, and validates columns of Arrow beyond the
+// Arrow format itself. The kinds are in `vector-kinds.ts`.
 
 import type { FieldPath, Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';

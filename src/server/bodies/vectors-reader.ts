@@ -1,5 +1,5 @@
-// Reads the vectors of JSON rows into columns: the unnamed one from `values`, the others by name from the members of their
-// kinds.
+// Reads the vectors of JSON rows into columns: the unnamed one from `values`, the others by name from the members
+// of their kinds.
 
 import {
   type FieldPath,
@@ -12,7 +12,7 @@ import { isJsonObject } from '../../common/metadata-path.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
 import type { FieldShape, FieldShapes } from '../../common/types.js';
 import { type Named, UNNAMED } from '../../common/vectors.js';
-import { describeKind, isObject } from './value-kinds.js';
+import { describeKind } from './value-kinds.js';
 import { pathOf, VECTOR_KINDS } from './vector-kinds.js';
 import {
   type ColumnReader,

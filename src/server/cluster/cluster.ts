@@ -62,7 +62,10 @@ export interface Cluster {
   placementOf(incarnation: string): { readonly nodes: readonly string[] } | null;
   /** Marks the start of a read of rows on this node. Returns the function that ends it. */
   beginRead(incarnation: string): () => void;
-  /** Starts to move a collection. Throws `node_not_found`, `invalid_request`, and `no_leader` unless this node leads. */
+  /**
+   * Starts to move a collection. Throws `node_not_found`, `invalid_request`, and `no_leader` unless this node
+   * leads.
+   */
   move(
     incarnation: string,
     nodes: { readonly from: string; readonly to: string },
@@ -82,7 +85,10 @@ interface ClusterProgress {
   writtenSince(startedAtMs: number, incarnations: readonly string[]): LogPositions;
   /** Of those of the collections that this node holds. */
   positionsOf(incarnations: readonly string[]): LogPositions;
-  /** Resolves when this node has applied every write of a collection, or the catalogue, acknowledged before the call. */
+  /**
+   * Resolves when this node has applied every write of a collection, or the catalogue, acknowledged before the
+   * call.
+   */
   whenCurrent(incarnation: string | null, signal: AbortSignal): Promise<void>;
   /** The same for the catalogue and all collections. */
   whenAllCurrent(signal: AbortSignal): Promise<void>;

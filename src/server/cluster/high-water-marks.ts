@@ -1,5 +1,5 @@
-// The highest log positions that clients of this node have seen of collections held by other nodes. A request about such
-// a collection is forwarded with its position, so that the other node replies with no older state.
+// The highest log positions that clients of this node have seen of collections held by other nodes. A request about
+// such a collection is forwarded with its position, so that the other node replies with no older state.
 
 import type { LogPositions } from '../wire/consistency.js';
 

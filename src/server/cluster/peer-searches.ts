@@ -1,5 +1,5 @@
-// The transport of scattered searches (database/search/scattered-search.ts): internal requests between nodes. Numbers that
-// decide the order of rows are sent as bytes.
+// The transport of scattered searches (database/search/scattered-search.ts): internal requests between nodes.
+// Numbers that decide the order of rows are sent as bytes.
 
 import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';

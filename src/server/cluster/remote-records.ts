@@ -1,5 +1,5 @@
-// Fetches the records of collections that only other nodes hold, since only they know the number of vectors. A record that
-// no node returns keeps what the catalogue says, with the status `elsewhere`.
+// Fetches the records of collections that only other nodes hold, since only they know the number of vectors. A
+// record that no node returns keeps what the catalogue says, with the status `elsewhere`.
 
 import { OPERATOR } from '../../common/access.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';

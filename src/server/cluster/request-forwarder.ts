@@ -1,7 +1,8 @@
-// Forwards requests between the nodes of a cluster. Each collection has one node that carries out its writes, and so has
-// the catalogue. Another node authenticates a write, forwards it with the principal, and relays the reply after it has
-// applied the write itself, so that later reads through it reflect the write. A read of a collection that a node does not
-// hold is forwarded to a replica, which first waits for what the client has seen through the forwarding node.
+// Forwards requests between the nodes of a cluster. Each collection has one node that carries out its writes, and
+// so has the catalogue. Another node authenticates a write, forwards it with the principal, and relays the reply
+// after it has applied the write itself, so that later reads through it reflect the write. A read of a collection
+// that a node does not hold is forwarded to a replica, which first waits for what the client has seen through the
+// forwarding node.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -186,8 +187,8 @@ export class RequestForwarder {
   }
 
   /**
-   * Forwards the request to the owner of a collection, or of the catalogue if null, and relays the reply. `body` is null
-   * if it has not been read yet. Throws `no_leader` and `outcome_unknown`.
+   * Forwards the request to the owner of a collection, or of the catalogue if null, and relays the reply. `body` is
+   * null if it has not been read yet. Throws `no_leader` and `outcome_unknown`.
    */
   async forward(
     request: FastifyRequest,

@@ -1,7 +1,8 @@
-// The header with which a node forwards a request to another node, signed by an HMAC with the keys of the nodes. The
-// signature covers method, target, headers, the forwarded data, the receiving process, a time, and a number that is unique
-// per sender. A process accepts only requests that are addressed to it and recent, each of them once. Times are on the
-// receiver's clock, which its announcements publish, so that the clocks of the machines need not agree.
+// The header with which a node forwards a request to another node, signed by an HMAC with the keys of the nodes.
+// The signature covers method, target, headers, the forwarded data, the receiving process, a time, and a number
+// that is unique per sender. A process accepts only requests that are addressed to it and recent, each of them
+// once. Times are on the receiver's clock, which its announcements publish, so that the clocks of the machines need
+// not agree.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Principal } from '../../common/access.js';

@@ -96,8 +96,8 @@ export async function embedQueries(
 
 /**
  * The vectors of texts, row-major; `isStored` rounds the elements to the type that the collection stores. Throws
- * `invalid_vector` for a zero vector under cosine, and what `Embedder.embed` throws; errors about the request are issues of
- * the first text.
+ * `invalid_vector` for a zero vector under cosine, and what `Embedder.embed` throws; errors about the request are
+ * issues of the first text.
  */
 async function embedTexts(
   texts: readonly { readonly text: string; readonly location: IssueLocation }[],

@@ -1,6 +1,6 @@
-// Turns texts into vectors through a configured endpoint with the protocol of OpenAI (`POST …/embeddings`). Calls are batched,
-// retried after transient failures, and suspended while the endpoint keeps failing. Returned vectors are finite and have the
-// requested dimension.
+// Turns texts into vectors through a configured endpoint with the protocol of OpenAI (`POST …/embeddings`). Calls
+// are batched, retried after transient failures, and suspended while the endpoint keeps failing. Returned vectors
+// are finite and have the requested dimension.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CircuitBreaker } from '../../common/circuit-breaker.js';

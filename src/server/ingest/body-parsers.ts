@@ -1,5 +1,5 @@
-// Receives request bodies: JSON bodies as a whole, streams if the route takes them. Rejects other types. Enforces the limits
-// on each body and on all bodies together, whether Content-Length is correct, wrong or absent.
+// Receives request bodies: JSON bodies as a whole, streams if the route takes them. Rejects other types. Enforces
+// the limits on each body and on all bodies together, whether Content-Length is correct, wrong or absent.
 
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';

@@ -1,5 +1,5 @@
-// Cuts a stream of vectors into batches, the units of commit: lines of NDJSON or record batches of Arrow. The cuts depend only
-// on the bytes, so that a repeated stream has the same batches.
+// Cuts a stream of vectors into batches, the units of commit: lines of NDJSON or record batches of Arrow. The cuts
+// depend only on the bytes, so that a repeated stream has the same batches.
 
 import { BufferPool } from '../../common/buffer-pool.js';
 import type { FieldShapes } from '../../common/types.js';

@@ -1,4 +1,5 @@
-// Writes a stream of vectors batch by batch while it arrives. Both the reply and errors contain the number of durable rows.
+// Writes a stream of vectors batch by batch while it arrives. Both the reply and errors contain the number of
+// durable rows.
 
 import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';

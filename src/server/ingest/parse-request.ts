@@ -1,5 +1,5 @@
-// Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event loop can serve other
-// requests meanwhile.
+// Parses bodies of requests: small ones on the event loop, larger ones in the pool, so that the event loop can
+// serve other requests meanwhile.
 
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';

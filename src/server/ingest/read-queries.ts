@@ -1,5 +1,5 @@
-// Reads the rows of an Arrow body as queries, in groups that fill the engine. A group is smaller if the next record batch has
-// not arrived yet.
+// Reads the rows of an Arrow body as queries, in groups that fill the engine. A group is smaller if the next record
+// batch has not arrived yet.
 
 import { endsWithin } from '../../common/ends-within.js';
 import {
@@ -27,7 +27,7 @@ import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { parseJson } from '../bodies/json-body.js';
 import { measureId } from '../bodies/row-rules.js';
-import { describeKind, isObject } from '../bodies/value-kinds.js';
+import { describeKind } from '../bodies/value-kinds.js';
 
 /** The queries of consecutive rows of the stream. */
 export interface RequestGroup {

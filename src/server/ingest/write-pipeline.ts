@@ -1,5 +1,6 @@
-// Moves the batches of a stream from its body to the disk: while one is written, the next ones are read and parsed, at most a
-// few batches ahead. An error is thrown when every batch before the failed one is durable and none after it will be.
+// Moves the batches of a stream from its body to the disk: while one is written, the next ones are read and parsed,
+// at most a few batches ahead. An error is thrown when every batch before the failed one is durable and none after
+// it will be.
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted } from '../../database/api/database-api.js';

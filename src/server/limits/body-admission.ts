@@ -1,6 +1,6 @@
 // Limits the bytes of request bodies in memory over all connections. Bytes count from their arrival, whatever
-// Content-Length says, until the work on the body is done. Bodies that do not fit are refused at once. The memory of large
-// bodies is reused.
+// Content-Length says, until the work on the body is done. Bodies that do not fit are refused at once. The memory
+// of large bodies is reused.
 
 import { BufferPool } from '../../common/buffer-pool.js';
 import { overloadedError, type SagittaError } from '../../common/errors.js';

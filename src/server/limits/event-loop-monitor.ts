@@ -1,5 +1,5 @@
-// Measures the delay of the event loop as the lateness of a timer while requests are in progress. An idle service runs no
-// timer.
+// Measures the delay of the event loop as the lateness of a timer while requests are in progress. An idle service
+// runs no timer.
 
 /** Short enough to see a delay of a fraction of a second, and long enough to cost nothing. */
 const INTERVAL_MS = 50;

@@ -1,5 +1,5 @@
-// Watches the memory of the process. Near its limit, the budgets admit only one large body or reply at a time, and unused
-// memory is released. Unlike the budgets, which count reservations, this includes garbage and stored data.
+// Watches the memory of the process. Near its limit, the budgets admit only one large body or reply at a time, and
+// unused memory is released. Unlike the budgets, which count reservations, this includes garbage and stored data.
 
 /** The rest is for requests in progress and for garbage between two collections. */
 const PRESSED_SHARE = 0.7;

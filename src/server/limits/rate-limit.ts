@@ -1,6 +1,6 @@
-// Rate limits: each principal has a token bucket for reads and one for writes, with its own limits or those of the service.
-// Not a package, since the cost of a request (vectors, queries) is known only after its body has been parsed and may leave
-// the bucket in debt. There are no timers: a bucket is refilled when it is accessed.
+// Rate limits: each principal has a token bucket for reads and one for writes, with its own limits or those of the
+// service. Not a package, since the cost of a request (vectors, queries) is known only after its body has been
+// parsed and may leave the bucket in debt. There are no timers: a bucket is refilled when it is accessed.
 
 import type { Principal, RateLimit } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';

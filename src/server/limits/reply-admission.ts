@@ -33,8 +33,8 @@ export class ReplyAdmission {
   }
 
   /**
-   * Throws `overloaded` if `byteCount` more bytes do not fit. `own` is what the same reply has already reserved. The only
-   * unread reply of a principal always fits.
+   * Throws `overloaded` if `byteCount` more bytes do not fit. `own` is what the same reply has already reserved.
+   * The only unread reply of a principal always fits.
    */
   check(principalId: string, byteCount: number, own: number, headroomBytes = 0): void {
     const { bytesReserved, bytesMax, shareBytesMax } = this.#budget;
@@ -92,8 +92,8 @@ export class ReplyReservation {
   }
 
   /**
-   * Reserves memory for the results that the reply will be made from, until `endWork` or until a streamed reply has been
-   * sent. Throws like `reserve`.
+   * Reserves memory for the results that the reply will be made from, until `endWork` or until a streamed reply has
+   * been sent. Throws like `reserve`.
    */
   reserveWork(principalId: string, workBytes: number, isStreamed: boolean): void {
     const byteCount = this.#byteCount - this.#workBytes + workBytes;

@@ -23,7 +23,10 @@ const PAGE_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const;
 
-/** Replies with the page that `find` returns, at each request for the path; it is given what `*` in the path stands for. */
+/**
+ * Replies with the page that `find` returns, at each request for the path; it is given what `*` in the path stands
+ * for.
+ */
 export function servePage(
   app: FastifyInstance,
   path: string,

@@ -1,4 +1,4 @@
-// A table as an Arrow IPC stream. Columns are sent as they are in memory.
+// Writes a table as an Arrow IPC stream. Columns are sent in their memory layout.
 
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { ARROW_STREAM } from '../wire/media-types.js';
@@ -12,14 +12,14 @@ export const ARROW_TABLE: TableFormat = {
   write: arrowStream,
 };
 
-/** The schema is sent with the first batch: until then an error can still become a problem reply. */
+/** The schema is sent with the first batch: an earlier error can still become a problem reply. */
 async function* arrowStream({ fields, metadata, batches }: Table): AsyncGenerator<Uint8Array> {
   const schema = encodeSchema(fields, metadata);
   let isBegun = false;
   for await (const batch of batches) {
     if (!isBegun) yield schema;
     isBegun = true;
-    // A batch without rows tells how far the reply is.
+    // A batch without rows may report the progress of the reply in its metadata.
     if (batch.count === 0 && batch.metadata === undefined) continue;
     yield* encodeBatch(batch.count, batch.columns, batch.metadata);
   }

@@ -1,5 +1,6 @@
-// A table as CSV (RFC 4180): a line with the names of the columns, then one for each row. Text is quoted and
-// numbers are not, so that "1" and 1 stay apart; lists and documents are JSON in a quoted cell, and nulls are empty.
+// Writes a table as CSV (RFC 4180): a line with the names of the columns, then a line per row. Text is quoted and
+// numbers are not, so that "1" and 1 remain distinct. Lists and documents are JSON in a quoted cell, and nulls are
+// empty.
 
 import type { Utf8Column } from '../../common/types.js';
 import type { ColumnToWrite } from '../../formats/arrow/ipc-writer.js';
@@ -29,7 +30,7 @@ export const writeCsvTask: Task<LinesInput, Uint8Array> = {
   transfer: ({ buffer }) => [buffer as ArrayBuffer],
 };
 
-/** The names are sent with the first batch: until then an error can still become a problem reply. */
+/** The names are sent with the first batch: an earlier error can still become a problem reply. */
 async function* csvFile(table: Table, pool: WorkerPool | null): AsyncGenerator<Uint8Array> {
   const head = Buffer.from(`${table.fields.map(({ name }) => nameCell(name)).join(',')}\n`);
   let isBegun = false;
@@ -76,7 +77,7 @@ function cellOf(field: TableField, column: ColumnToWrite): CellWriter {
   };
 }
 
-/** Text without the quotes and escapes of JSON. */
+/** Writes text without the quotes and escapes of JSON. */
 function textWriter(column: ColumnToWrite): CellWriter['write'] {
   const { offsets, bytes } = (column as { leaf: Utf8Column }).leaf;
   return (csv, row) => csv.raw(bytes, offsets[row]!, offsets[row + 1]!);

@@ -1,4 +1,4 @@
-// A join as NDJSON with one line per row, or as a table with one row per match.
+// Writes a join as NDJSON with a line per row, or as a table with a row per match.
 
 import type { Utf8Column } from '../../common/types.js';
 import type { Join } from '../../database/bulk/join.js';
@@ -15,7 +15,7 @@ export interface JoinOptions {
 
 type MatchColumn = TableColumn<JoinChunk>;
 
-/** The columns of a match, after its id. */
+/** The columns of a match after its id. */
 function matchColumns({ metric }: Join, { includeMetadata }: JoinOptions): MatchColumn[] {
   const columns: MatchColumn[] = [
     { name: 'score', type: 'float32', of: ({ scores }) => ({ leaf: scores }) },
@@ -65,7 +65,7 @@ export function joinTable(join: Join, options: JoinOptions): Table {
       ['with_sequence', String(join.withSequence)],
       ['row_count', String(join.rowCount)],
     ]),
-    // Also without matches, so that a reader sees how far the join is.
+    // Also sent without matches, so that a reader sees the progress of the join.
     metadataOf(chunk) {
       rowsDone += chunk.isOpen ? newRows(chunk) - 1 : newRows(chunk);
       return new Map([['rows_done', String(rowsDone)]]);
@@ -73,7 +73,7 @@ export function joinTable(join: Join, options: JoinOptions): Table {
   });
 }
 
-/** A row that continues from the previous chunk was charged with that chunk. */
+/** The rows to charge: one that continues from the previous chunk was charged with that chunk. */
 function newRows({ rowCount, isContinued }: JoinChunk): number {
   return isContinued ? rowCount - 1 : rowCount;
 }
@@ -103,16 +103,11 @@ function linesOf(chunk: JoinChunk, fields: readonly MatchColumn[]): Uint8Array {
   return json.written();
 }
 
-/** The rank of each match, from 1 for each row. */
-function ranksOf({
-  rowCount,
-  offsets,
-  precedingMatchCount: givenCount,
-  matchCount,
-}: JoinChunk): Int32Array {
+/** The rank of each match within its row, from 1. */
+function ranksOf({ rowCount, offsets, precedingMatchCount, matchCount }: JoinChunk): Int32Array {
   const ranks = new Int32Array(matchCount);
   for (let row = 0; row < rowCount; row++) {
-    const before = row === 0 ? givenCount : 0;
+    const before = row === 0 ? precedingMatchCount : 0;
     const start = offsets[row]!;
     for (let match = start; match < offsets[row + 1]!; match++) {
       ranks[match] = before + match - start + 1;
@@ -121,7 +116,7 @@ function ranksOf({
   return ranks;
 }
 
-/** The id of the row, for each of its matches. */
+/** The id of the row of each match. */
 function idsOfMatches({ rowCount, ids, offsets, matchCount }: JoinChunk): Utf8Column {
   let byteCount = 0;
   for (let row = 0; row < rowCount; row++) {

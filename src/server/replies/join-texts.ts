@@ -5,15 +5,15 @@ import { constants } from 'node:buffer';
 import { SagittaError } from '../../common/errors.js';
 import { yieldToEventLoop } from '../limits/event-loop-yield.js';
 
-/** Less than 2 ms of floats. Shorter texts are made without a yield. */
+/** Written in less than 2 ms if it consists of floats. Shorter texts are joined without a yield. */
 const CHUNK_CHARACTERS = 64 * 1024;
 
-/** Called with the length of a text while it is made; a throw ends it. */
+/** Called with the length of a growing text; may throw to stop it. */
 export type OnGrown = (characterCount: number) => void;
 
 /**
- * The texts of all items, separated by commas; a promise only when there is more than one chunk. Throws
- * `limit_exceeded` when the text would be too long for a string.
+ * The texts of all items, separated by commas; a promise only if there is more than one chunk. Throws
+ * `limit_exceeded` if the text would be too long for a string.
  */
 export function joinTexts<Item>(
   items: readonly Item[],
@@ -30,7 +30,7 @@ export function joinTexts<Item>(
       for (; countedChunks < chunks.length; countedChunks++) {
         characterCount += chunks[countedChunks]!.length + 1;
       }
-      // Half of the maximum leaves room for the rest of the reply, and for two-byte characters.
+      // Half of the maximum leaves room for the rest of the reply and for two-byte characters.
       if (characterCount > constants.MAX_STRING_LENGTH / 2) throw tooLong(end, items.length);
       onGrown(characterCount);
       if (end === items.length) return chunks.join(',');

@@ -1,4 +1,4 @@
-// API keys by the names of the API, for commands that work without a server.
+// API keys under the names of the API, for commands that work without a server.
 
 import type { z } from 'zod';
 import type { ApiKeyInput, ApiKeyRecord } from '../../database/admin/api-keys.js';
@@ -12,7 +12,7 @@ export function apiKeyMembers(record: ApiKeyRecord): z.output<typeof keySchemas.
   return JSON.parse(writeRecord(record));
 }
 
-/** What a new key is to be, which the database checks. */
+/** The input for a new key, which the database validates. */
 export function apiKeyInput(members: object): ApiKeyInput {
   const sent = { expires_at: null, ...members } as z.output<typeof keySchemas.create>;
   return toProperties(keySchemas.create, sent);

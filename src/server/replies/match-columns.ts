@@ -1,5 +1,5 @@
-// The matches of queries as columns, from the schema that JSON is written by: a field of a match that is added
-// there has a column, too.
+// The matches of queries as columns, derived from the schema that JSON is written by: a field that is added to the
+// schema gets a column.
 
 import { z } from 'zod';
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
@@ -27,7 +27,7 @@ export interface MatchRows {
   readonly vectors: readonly VectorColumn[];
 }
 
-/** Whether matches have an optional field. One that is not named here may be null in any of them. */
+/** Whether all matches have an optional field. A field that is not listed is nullable. */
 export type MatchFields = Readonly<Record<string, boolean>>;
 
 export function matchColumns(
@@ -41,7 +41,7 @@ export function matchColumns(
   return [...columns, ...vectorColumns(vectors)];
 }
 
-/** None for vectors, which have columns of their own. */
+/** Empty for vectors, which have their own columns. */
 function columnOf(name: string, schema: z.ZodType, isInAll: boolean): TableColumn<MatchRows>[] {
   const isOptional = schema instanceof z.ZodOptional;
   const isNullable = isOptional && !isInAll;
@@ -55,10 +55,10 @@ function columnOf(name: string, schema: z.ZodType, isInAll: boolean): TableColum
   return [{ name, type: type === 'text' ? 'json' : type, isNullable, of }];
 }
 
-/** How the values of a match become a column, by the type of it; those that are absent become anything. */
+/** Converts values to a column of each type. Absent values may become anything. */
 const LEAVES = {
   utf8: (values) => utf8ColumnOf(values.map((value = '') => value as string)),
-  /** JSON as it was sent. */
+  /** Verbatim JSON. */
   text: (values) => utf8ColumnOf(values.map((value = '') => value as string)),
   json: (values) => utf8ColumnOf(values.map((value = null) => stringifyExactJson(value))),
   float32: (values) => Float32Array.from(values as number[]),
@@ -85,7 +85,7 @@ function presenceOf(values: readonly unknown[]): Bitmap {
   return presence;
 }
 
-/** The vectors that matches have; null for none. */
+/** The vectors of matches; null for none. */
 export function matchVectorFields(vectors: FieldShapes | null): VectorField[] {
   return Object.entries(vectors ?? {}).map(([name, shape]) => ({ name, ...specOf(shape) }));
 }
@@ -103,6 +103,6 @@ export function vectorsOfMatches(
 function vectorOf(match: Match, { kind, name }: VectorField): Vector | undefined {
   if (name === UNNAMED) return match.values;
   const vectors = (kind === 'sparse' ? match.sparseVectors : match.vectors) ?? {};
-  // Not a member of every object that has the name of the vector.
+  // The name of a vector may be that of an inherited member.
   return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
 }

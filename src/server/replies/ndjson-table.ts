@@ -1,4 +1,4 @@
-// A table as NDJSON, a line for each row.
+// Writes a table as NDJSON with a line per row.
 
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task } from '../../platform/pool.js';

@@ -1,4 +1,4 @@
-// A table as a Parquet file, whose footer has the Arrow schema beside that of Parquet.
+// Writes a table as a Parquet file, whose footer contains the Arrow schema in addition to that of Parquet.
 
 import { ELEMENTS } from '../../common/elements.js';
 import { packageVersion } from '../../common/package-files.js';
@@ -7,7 +7,7 @@ import { ParquetWriter } from '../../formats/parquet/parquet-writer.js';
 import { PARQUET } from '../wire/media-types.js';
 import { type Batch, batchBytes, type Table, type TableField, type TableFormat } from './table.js';
 
-/** Readers hold at least one column of a group in memory, and read groups in parallel. */
+/** Readers keep at least one column of a row group in memory, and read groups in parallel. */
 const GROUP_BYTES_MAX = 64 * 1024 * 1024;
 const GROUP_ROWS_MAX = 122_880;
 
@@ -28,7 +28,7 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
     metadata,
     createdBy: `sagitta ${packageVersion()}`,
   });
-  // With the first batch: until then an error can still become a problem reply.
+  // The file begins with the first batch: an earlier error can still become a problem reply.
   let isBegun = false;
   let group: Batch[] = [];
   let rowCount = 0;
@@ -51,7 +51,7 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
   yield writer.end();
 }
 
-/** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can; values of lists may be null. */
+/** Avoids fixed-size lists with nulls, which pyarrow cannot read from Parquet. */
 function withLists(field: TableField): TableField {
   const { type, isNullable = false } = field;
   if (typeof type === 'object' && 'listOf' in type) {

@@ -1,15 +1,14 @@
-// Runs work on items in order and a little ahead: while one result is consumed, the next are computed.
+// Runs work on items in order and slightly ahead: while one result is consumed, the next ones are computed.
 
-/** Keeps the engine busy while replies are written. Results that are ahead take memory. */
+/** Enough to keep the engine busy while replies are written. More would take memory. */
 const AHEAD_COUNT = 2;
 
-/** Results in memory at once: those ahead, and the one that is consumed. */
+/** The number of results in memory: those ahead, and the one being consumed. */
 export const PREFETCHED_COUNT = AHEAD_COUNT + 1;
 
 /**
- * The results of `work` on each item, in the order of the items. At most two items are read and worked
- * on ahead of the consumer. The first error in that order ends it. When it ends early, it aborts the
- * signal that `work` was given and closes the source.
+ * The results of `work` on each item, in the order of the items. At most two items are processed ahead of the consumer.
+ * The first error in that order is thrown. An early end aborts the signal that `work` was given and closes the source.
  */
 export async function* prefetch<Item, Result>(
   items: AsyncIterable<Item> | Iterable<Item>,
@@ -21,14 +20,14 @@ export async function* prefetch<Item, Result>(
   const iterator =
     Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let last: Promise<unknown> = Promise.resolve();
-  // One item is read at a time, also from sources that allow concurrent reads.
+  // Items are read one at a time, even from sources that allow concurrent reads.
   const start = (): Promise<{ readonly result: Result } | null> => {
     const reading = last.then(() => iterator.next());
     last = reading;
     const working = reading.then(async (next) =>
       next.done === true ? null : { result: await work(next.value, eitherSignal) },
     );
-    // Awaited when the results before it have been consumed.
+    // Awaited when the previous results have been consumed.
     working.catch(() => {});
     return working;
   };
@@ -42,7 +41,7 @@ export async function* prefetch<Item, Result>(
     }
   } finally {
     controller.abort(new Error('the consumer has stopped'));
-    // Not awaited: the source may be waiting for a client.
+    // Not awaited, since the source may be waiting for a client.
     Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }

@@ -1,5 +1,5 @@
-// A projection as NDJSON, with a first line about all rows and then one line per row, or as a table with the
-// same in the metadata of its schema.
+// Writes a projection as NDJSON, with a first line about all rows and then a line per row, or as a table with the
+// content of that line in the metadata of its schema.
 
 import type {
   ProjectedRows,
@@ -24,7 +24,7 @@ export async function* projectionLines(
   const head = headOf(projection, projected, options.hasNeighbors);
   yield Buffer.from(`${JSON.stringify(head)}\n`);
   const { admit } = options;
-  // On this thread, since a pool could refuse a reply that has begun.
+  // Written on this thread, since the pool could refuse a reply that has begun.
   yield* NDJSON_TABLE.write(tableOf(columnsOf(options), projected.chunks(), { admit }), null);
 }
 

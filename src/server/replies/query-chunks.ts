@@ -1,5 +1,5 @@
-// The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or a table. They
-// are made group by group, in chunks short enough to hold in memory and to yield between them.
+// Writes the replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or a table. Groups of
+// replies are written one after another, with yields to the event loop between chunks.
 
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
@@ -23,11 +23,11 @@ export interface ReplyGroup {
   readonly replies: readonly QueryReply[];
 }
 
-/** Made in about 2 ms. Every write to a socket costs time, and what waits in a socket takes memory. */
+/** Written in about 2 ms. Each write to a socket costs time, and bytes that wait in a socket take memory. */
 const CHUNK_CHARACTERS = 64 * 1024;
 const CHUNK_BYTES = 512 * 1024;
 
-/** The JSON of one reply. */
+/** Returns the JSON of a reply. */
 export type WriteReply = (reply: QueryReply) => Promise<string>;
 
 /** `{"results":[…]}`. */
@@ -39,7 +39,7 @@ export function jsonChunks(groups: AsyncIterable<ReplyGroup>, writeReply: WriteR
   return textChunks(groups, { head: '{"results":[', textOf, tail: ']}' });
 }
 
-/** One line per query, with its index, and its name if it has one. Removes the names that were used. */
+/** A line per query with its index, and its name if it has one. Removes used names from `queryIds`. */
 export function ndjsonChunks(
   groups: AsyncIterable<ReplyGroup>,
   writeReply: WriteReply,
@@ -47,7 +47,7 @@ export function ndjsonChunks(
 ): ReplyChunks {
   const textOf = async (reply: QueryReply, index: number) => {
     const text = await writeReply(reply);
-    // Metadata keeps the line breaks it was sent with; between its tokens a space is the same.
+    // Metadata is verbatim and may contain line breaks between tokens, which a space can replace.
     const queryId = queryIds?.get(index);
     queryIds?.delete(index);
     const name = queryId === undefined ? '' : `"query_id":${JSON.stringify(queryId)},`;
@@ -85,15 +85,12 @@ export interface MatchTableOptions {
   /** The schema of a match. */
   readonly schema: z.ZodObject;
   readonly sequence: number;
-  /** The names of queries by their index, which are removed when they were used; null for none. */
+  /** The names of queries by index, from which used ones are removed; null for none. */
   readonly queryIds: Map<number, string> | null;
   readonly fields: MatchFields;
-  /** The vectors of matches; null without them. */
+  /** The vectors of matches; null if they are not requested. */
   readonly vectors: FieldShapes | null;
-  /**
-   * Reads the page after a reply, since a table cannot return a cursor; null when the query requests one
-   * page only.
-   */
+  /** Reads the page after a reply, since a table cannot contain a cursor; null if the query requests one page only. */
   readonly next: (cursor: string, queryIndex: number) => Promise<QueryReply | null>;
 }
 
@@ -108,7 +105,7 @@ interface QueryName {
   readonly id: string;
 }
 
-/** One row per match, ordered by query and rank. */
+/** A row per match, ordered by query and rank. */
 export function matchTable(groups: AsyncIterable<ReplyGroup>, options: MatchTableOptions): Table {
   const vectors = matchVectorFields(options.vectors);
   const columns: TableColumn<RankedRows>[] = [
@@ -134,7 +131,7 @@ const QUERY_ID: TableColumn<RankedRows> = {
   of: ({ queries }) => ({ leaf: utf8ColumnOf(queries.map(({ id }) => id)) }),
 };
 
-/** The rows of each group, in batches; also of a group without any, with which the reply begins. */
+/** The rows of each group in batches. A group without rows yields an empty batch, so that the reply can begin. */
 async function* rankedRows(
   groups: AsyncIterable<ReplyGroup>,
   vectors: readonly VectorField[],
@@ -171,10 +168,10 @@ async function* rankedRows(
   }
 }
 
-/** The numbers of a row. */
+/** The size of the numbers of a row. */
 const ROW_BYTES = 24;
 
-/** About the bytes of texts and vectors. */
+/** The approximate size of texts and vectors. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (ArrayBuffer.isView(value)) return value.byteLength;

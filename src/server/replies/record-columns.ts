@@ -1,5 +1,4 @@
-// The columns of exported records: `id`, the vectors, and `metadata` as JSON as it was sent or as a column for
-// each of its paths.
+// The columns of exported records: `id`, the vectors, and `metadata` as verbatim JSON or as a column per path.
 
 import type { RowChunk, Scan, TypedChunk } from '../../database/bulk/scan.js';
 import type { TypedField } from '../../database/bulk/typed-fields.js';
@@ -37,13 +36,13 @@ const METADATA: TableColumn<Chunk> = {
   of: ({ metadata }) => ({ leaf: metadata! }),
 };
 
-/** Other columns of the export, and what the prefix would make equal to another path. */
+/** Names of other columns, and names that could collide with prefixed paths. */
 const OTHER_COLUMNS = /^(id|values|metadata|(vectors|sparse_vectors|metadata)\..*)$/s;
 
 function typedColumn({ path, type, isList }: TypedField, i: number): TableColumn<Chunk> {
   const leaf = type === 'text' ? 'utf8' : type;
   return {
-    // Paths that are named like another column get a prefix.
+    // A path that is named like another column gets a prefix.
     name: OTHER_COLUMNS.test(path) ? `metadata.${path}` : path,
     type: isList ? { listOfNullable: leaf } : leaf,
     isNullable: true,

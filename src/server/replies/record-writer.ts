@@ -1,7 +1,6 @@
-// Writes replies as JSON text by their schemas: a field of a schema is written from the property of the
-// same name in camel case. Metadata goes out as it was sent, float32 as its shortest text, and pages
-// with long rows in chunks with yields to the event loop, so bodies are joined from texts rather than
-// serialized whole.
+// Writes replies as JSON by their schemas: a field is written from the property of the same name in camel case.
+// Bodies are joined from texts rather than serialized as a whole: metadata is written verbatim, float32 as its
+// shortest text, and long pages with yields to the event loop.
 
 import { z } from 'zod';
 import { assert } from '../../common/errors.js';
@@ -17,14 +16,14 @@ import { joinTexts, type OnGrown } from './join-texts.js';
 
 export type ValuesEncoding = QueryReply['valuesEncoding'];
 
-/** The properties that a record needs to be written by the schema. */
+/** The properties of a record that the schema writes. */
 export type RecordOf<Schema extends z.ZodObject> = {
   readonly [Name in keyof z.output<Schema> as PropertyName<Name>]: unknown;
 };
 
 type Write = (value: unknown, encoding: ValuesEncoding) => string;
 
-/** Writes one record, without its undefined properties. `encoding`: of the vectors in it. */
+/** Writes a record without its undefined properties. `encoding` applies to its vectors. */
 export function createRecordWriter<Schema extends z.ZodObject>(
   schema: Schema,
 ): (record: RecordOf<Schema>, encoding?: ValuesEncoding) => string {
@@ -32,7 +31,7 @@ export function createRecordWriter<Schema extends z.ZodObject>(
   return (record, encoding = 'numbers') => write(record, encoding);
 }
 
-/** Makes replies of one record, for handlers that set headers or store the reply. */
+/** Creates replies with one record, for handlers that set headers or store the reply. */
 export function repliesBy<Schema extends z.ZodObject>(
   schema: Schema,
 ): (record: RecordOf<Schema>, headers?: StoredReply['headers']) => StoredReply {
@@ -41,8 +40,8 @@ export function repliesBy<Schema extends z.ZodObject>(
 }
 
 /**
- * Writes a reply, a page row by row: its first field is an array of records. Throws `limit_exceeded` for what no
- * text can hold, and what `onGrown` throws.
+ * Writes a reply, row by row if it is a page, whose first field is an array. Throws `limit_exceeded` for a text
+ * that is too long for a string, and what `onGrown` throws.
  */
 export function createReplyWriter<Schema extends z.ZodObject>(
   schema: Schema,
@@ -89,7 +88,7 @@ function writerOf(schema: z.ZodType): Write {
 
 const objectWriters = new WeakMap<z.ZodObject, Write>();
 
-/** Compiled once for each schema: several routes reply with the same records. */
+/** Compiled once per schema, since several routes reply with the same records. */
 function writerOfObject(schema: z.ZodObject): Write {
   const known = objectWriters.get(schema);
   if (known !== undefined) return known;
@@ -100,16 +99,16 @@ function writerOfObject(schema: z.ZodObject): Write {
 }
 
 /**
- * Writes the members of an object without its braces; `isContinued`: after other members. Compiled to
- * straight-line code, since a loop over the fields is 1.5 times as slow. The code contains nothing but
- * the names of our own schemas.
+ * Writes the members of an object without its braces; `isContinued` means after other members. Compiled to
+ * straight-line code, since a loop over the fields takes 1.5 times as long. The code contains only names of our own
+ * schemas.
  */
 function compileMembers(
   fields: readonly (readonly [string, unknown])[],
   isContinued: boolean,
 ): Write {
   const isFirstOptional = fields[0]?.[1] instanceof z.ZodOptional;
-  assert(isContinued || !isFirstOptional, 'the first field of a record is always there');
+  assert(isContinued || !isFirstOptional, 'the first field of a record is not optional');
   const writers = fields.map(([, schema]) => writerOf(schema as z.ZodType));
   const statements = fields.map(([name, schema], i) => {
     const value = `record[${JSON.stringify(propertyName(name))}]`;

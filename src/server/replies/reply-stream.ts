@@ -1,6 +1,6 @@
-// A reply that is made while it is sent, no faster than the client reads it. An error before the first
-// byte becomes a problem reply. A later error cuts the connection, so that no client takes a part for
-// the whole; NDJSON first gets a line with the problem.
+// Sends a reply while it is produced, no faster than the client reads. An error before the first byte becomes a
+// problem reply. A later error cuts the connection, so that no client mistakes a part for the whole; NDJSON first
+// gets a line with the problem.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -16,16 +16,16 @@ export interface ReplyStreamOptions {
   readonly type: string;
   readonly problemContext: ProblemContext;
   readonly stalledMsMax: number;
-  /** Null for a reply that is sent as it is. */
+  /** Null for no encoding. */
   readonly encoding: Encoding | null;
-  /** Records the error, and returns the one for the client. */
+  /** Records the error and returns the one for the client. */
   readonly onFailed: (error: unknown) => SagittaError;
 }
 
 export const isStream = (body: object | string): body is ReplyChunks =>
   typeof body === 'object' && Symbol.asyncIterator in body;
 
-/** Waits for the first chunk, or throws its error, and returns all chunks. */
+/** Waits for the first chunk and returns all chunks. Throws an error of the first chunk. */
 export async function begin(chunks: ReplyChunks): Promise<ReplyChunks> {
   const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
@@ -40,7 +40,7 @@ export async function begin(chunks: ReplyChunks): Promise<ReplyChunks> {
   };
 }
 
-/** Called when the status and headers are set. */
+/** Called after the status and headers have been set. */
 export function toReadable(
   reply: FastifyReply,
   chunks: ReplyChunks,

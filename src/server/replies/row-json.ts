@@ -1,5 +1,5 @@
-// The rows of a batch as JSON: a member for each field, in objects where its path says so. Nulls are left
-// out, and so is an object within an object all of whose lists are empty. Runs on any thread.
+// Writes the rows of a batch as JSON with a member per field, nested in objects as its path says. Nulls are
+// omitted, and so is a nested object all of whose lists are empty. Runs on any thread.
 
 import { type Bitmap, hasBit } from '../../common/bitmap.js';
 import type { LeafColumn } from '../../common/columns.js';
@@ -7,17 +7,17 @@ import type { ColumnToWrite, FieldToWrite } from '../../formats/arrow/ipc-writer
 import type { JsonWriter } from '../../formats/json/json-writer.js';
 import { columnBytes, type TableField } from './table.js';
 
-/** Writes what a row has: a value, or members without their braces. */
+/** Writes a row: a value, or members without braces. */
 export type WriteRow = (json: JsonWriter, row: number) => void;
 
-/** The values of a column; those that are not present are null, and not to be written. */
+/** Writes the values of a column. Values that are not present are null and must not be written. */
 export interface CellWriter {
   readonly isPresent: (row: number) => boolean;
   readonly write: WriteRow;
 }
 
 interface Member extends CellWriter {
-  /** Its name, with what is before the value. */
+  /** The name and the colon. */
   readonly head: Buffer;
 }
 
@@ -34,7 +34,7 @@ export function rowWriter(
   return writerOf(membersOf(fields, columns, 0));
 }
 
-/** About as many bytes as the rows take, without the names of their members. */
+/** The approximate size of the rows, without the names of their members. */
 export function estimateBytes(columns: readonly ColumnToWrite[], count: number): number {
   return columns.reduce(
     (sum, column) => sum + columnBytes(column, count) * charactersPerByte(column),
@@ -59,7 +59,7 @@ function writerOf(members: readonly Member[]): WriteRow {
   };
 }
 
-/** The members at a depth: fields that follow each other with the same name there are one object. */
+/** The members at a depth: consecutive fields with the same name there form an object. */
 function membersOf(
   fields: readonly TableField[],
   columns: readonly ColumnToWrite[],

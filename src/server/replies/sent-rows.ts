@@ -1,8 +1,11 @@
-// Charges the rate limit for the rows of a streamed reply, and counts them.
+// Counts the rows of a streamed reply and charges the rate limit for them.
 
 import type { RequestTelemetry } from '../telemetry/request-telemetry.js';
 
-/** Called before each chunk with its number of rows. Waits for the rate limit; a rejection ends the reply. */
+/**
+ * Called with the number of rows of a chunk before it is sent. Waits for the rate limit; a rejection ends the
+ * reply.
+ */
 export type Admit = (rowCount: number) => Promise<void>;
 
 /** The request that the rows are charged to. */
@@ -11,7 +14,7 @@ interface ChargedRequest {
   chargeOrWait(cost: number): Promise<void>;
 }
 
-/** @param costOf the cost of a number of rows, as `charge` measures it. */
+/** @param costOf the cost of a number of rows for the rate limit. */
 export async function* sendRows(
   request: ChargedRequest,
   costOf: (rowCount: number) => number,
@@ -21,7 +24,7 @@ export async function* sendRows(
   let sentCount = 0;
   try {
     yield* make(async (rowCount) => {
-      // The rows of the previous chunk have been sent by now.
+      // The rows of the previous chunk have been sent.
       counting.advance(sentCount);
       await request.chargeOrWait(costOf(rowCount));
       sentCount += rowCount;

@@ -1,4 +1,4 @@
-// The formats of replies with rows, by the names of the API.
+// The formats of replies with rows by their names in the API.
 
 import { type IssueLocation, validationError } from '../../common/errors.js';
 import type { FieldShapes } from '../../common/types.js';
@@ -21,12 +21,12 @@ const COLUMN_FORMATS = Object.values(TABLE_FORMATS).filter(({ hasColumns }) => h
 /** The content types of tables with columns. */
 export const COLUMN_TYPES = COLUMN_FORMATS.map(({ type }) => type);
 
-/** Null for a content type that has no columns. */
+/** Null for a content type without columns. */
 export function columnFormat(type: string): TableFormat | null {
   return COLUMN_FORMATS.find((format) => format.type === type) ?? null;
 }
 
-/** Throws `invalid_request` for multi-vectors and sparse ones, which files of Parquet do not have. */
+/** Throws `invalid_request` for multi-vectors and sparse vectors if the format does not support them. */
 export function requireVectorSupport(
   vectors: FieldShapes,
   format: TableFormat | null,
@@ -36,6 +36,6 @@ export function requireVectorSupport(
   if (format === null || format.hasVectorLists || lists === undefined) return;
   const [name, { kind: found }] = lists;
   const kind = found === 'multi' ? 'multi-vectors' : 'sparse vectors';
-  const detail = `Parquet files have no ${kind} such as "${name}". Use arrow, csv or ndjson, or leave the values out.`;
+  const detail = `Parquet files do not support ${kind} such as "${name}". Use arrow, csv or ndjson, or omit the values.`;
   throw validationError([{ location, code: 'invalid_request', detail }]);
 }

@@ -1,16 +1,16 @@
-// A reply with rows: its columns, described once for all formats, and the batches that it is made of. Each
-// format is one file with a `TableFormat`.
+// A reply with rows, independent of its format: a description of its columns, and batches of rows. Each format is a
+// file with a `TableFormat`.
 
 import type { ColumnToWrite, FieldToWrite } from '../../formats/arrow/ipc-writer.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Admit } from './sent-rows.js';
 
 export interface TableField extends FieldToWrite {
-  /** The names of the members that lead to it in the JSON of a row; absent for its own name. */
+  /** The path of the member in the JSON of a row; by default the name. */
   readonly path?: readonly string[];
 }
 
-/** A field, and where its values are in a chunk of rows. */
+/** A field, and how to get its column from a chunk of rows. */
 export interface TableColumn<Chunk> extends TableField {
   readonly of: (chunk: Chunk) => ColumnToWrite;
 }
@@ -19,7 +19,7 @@ export interface Batch {
   readonly count: number;
   /** In the order of the fields. */
   readonly columns: readonly ColumnToWrite[];
-  /** What a format that has a place for it says beside the rows. */
+  /** Metadata of the batch, for formats that support it. */
   readonly metadata?: Map<string, string> | undefined;
 }
 
@@ -32,21 +32,21 @@ export interface Table {
 export interface TableFormat {
   /** The content type. */
   readonly type: string;
-  /** What the name of a file ends with. */
+  /** The extension of file names. */
   readonly extension: string;
-  /** Bytes that are gathered from batches before they are sent; absent: batches are sent as they come. */
+  /** Bytes that are collected before they are sent; by default batches are sent immediately. */
   readonly gatheredBytes?: number;
-  /** Bytes of the columns of a chunk; absent: as many as the source likes. */
+  /** The maximum size of the columns of a chunk; by default the source decides. */
   readonly chunkBytesMax?: number;
-  /** Whether it has columns, so that metadata may be in several. */
+  /** Whether the format has columns, over which metadata can be distributed. */
   readonly hasColumns: boolean;
-  /** Whether it has multi-vectors and sparse vectors. */
+  /** Whether the format supports multi-vectors and sparse vectors. */
   readonly hasVectorLists: boolean;
-  /** `pool`: where long texts are made; null for the calling thread. */
+  /** `pool` writes long texts; null for the calling thread. */
   readonly write: (table: Table, pool: WorkerPool | null) => AsyncGenerator<Uint8Array>;
 }
 
-/** A table of the chunks of a source, each with its number of rows. */
+/** Creates a table from the chunks of a source. */
 export function tableOf<Chunk extends { readonly count: number }>(
   columns: readonly TableColumn<Chunk>[],
   chunks: Iterable<Chunk> | AsyncIterable<Chunk>,
@@ -56,7 +56,7 @@ export function tableOf<Chunk extends { readonly count: number }>(
     metadataOf,
   }: {
     readonly metadata?: ReadonlyMap<string, string>;
-    /** Called before each chunk; absent: its rows were admitted before. */
+    /** Called before each chunk; absent if the source admits its rows. */
     readonly admit?: Admit;
     readonly metadataOf?: (chunk: Chunk) => Map<string, string>;
   },
@@ -75,7 +75,7 @@ export function tableOf<Chunk extends { readonly count: number }>(
   return { fields, metadata: metadata ?? new Map(), batches: batches() };
 }
 
-/** The bytes of the values of a column. */
+/** The size of the values of a column. */
 export function columnBytes(column: ColumnToWrite, count: number): number {
   if ('leaf' in column) {
     const { leaf } = column;

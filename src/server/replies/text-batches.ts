@@ -1,4 +1,4 @@
-// The batches of a table as text. Long ones are written in the pool, several at a time.
+// Writes the batches of a table as text: long ones in the pool, several at a time.
 
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { type Batch, batchBytes, type Table, type TableField } from './table.js';
@@ -8,19 +8,18 @@ export interface LinesInput {
   readonly batch: Batch;
 }
 
-/** The names of members or the separators of cells, and short values. */
+/** An estimate per row for names or separators and short values. */
 export const LINE_BYTES = 64;
 
-/** Of columns: values take three times as many bytes as text, and a batch of text is made at once. */
+/** The size of columns per batch: as text, which is written as a whole, values take three times as much. */
 export const TEXT_CHUNK_BYTES = 1024 * 1024;
 
 /** Shorter batches are written on the event loop, in about a millisecond. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
-/** The batches that are being written or wait to be sent; more threads are left to other requests. */
+/** The maximum number of batches in progress, which leaves threads to other requests. */
 const BATCHES_AHEAD_MAX = 4;
 
-/** @param pool null to write on this thread. */
 export async function* textOfBatches(
   { fields, batches }: Table,
   task: Task<LinesInput, Uint8Array>,
@@ -28,7 +27,7 @@ export async function* textOfBatches(
 ): AsyncGenerator<Uint8Array> {
   const ahead = Math.min(pool?.threadCount ?? 1, BATCHES_AHEAD_MAX);
   const waiting: Promise<Uint8Array>[] = [];
-  // Only the first batch may be refused: the reply has begun with the others.
+  // Only the first batch may be refused, since then the reply has begun.
   let mayBeRefused = true;
   for await (const batch of batches) {
     const input = { fields, batch };

@@ -1,4 +1,4 @@
-// The vectors of rows as columns of a table, by their kinds: `values` for the unnamed one, `vectors.<name>` and
+// The vectors of rows as columns of a table: `values` for the unnamed one, `vectors.<name>` and
 // `sparse_vectors.<name>.…` for the others.
 
 import { ELEMENTS } from '../../common/elements.js';
@@ -12,16 +12,16 @@ import type { TableColumn } from './table.js';
 
 export type VectorField = Named<ColumnSpec>;
 
-/** The order in which tables have the kinds. */
+/** The order of the kinds in tables. */
 const KINDS = Object.keys(ARROW_KINDS);
 
-/** Vectors as they are sent. */
+/** Widens the elements to the type that is sent. */
 function toSent<Vectors extends ColumnSpec>(vectors: Vectors): Vectors {
   if (vectors.kind !== 'dense') return vectors;
   return { ...vectors, element: ELEMENTS[vectors.element ?? 'float32'].sent };
 }
 
-/** The columns of chunks that have their vectors in the order of the fields. */
+/** Columns for chunks whose vectors are in the order of the fields. */
 export function vectorColumns(
   fields: readonly VectorField[],
 ): TableColumn<{ readonly vectors: readonly VectorColumn[] }>[] {

@@ -1,5 +1,5 @@
-// Decides which node of a cluster carries out a request, and what this node waits for before it does: until it has applied
-// what the client has seen, or with strong consistency every acknowledged write.
+// Decides which node of a cluster carries out a request, and what this node waits for before it does: until it has
+// applied what the client has seen, or with strong consistency every acknowledged write.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
@@ -53,9 +53,9 @@ export class RequestRouter {
   }
 
   /**
-   * Waits until this node is as current as the request demands: for a collection, for everything if `id` is empty, or
-   * for the catalogue if it is null. Throws `deadline_exceeded` if the other nodes do not answer, and `no_leader` if this
-   * node is late and another one can be asked.
+   * Waits until this node is as current as the request demands: for a collection, for everything if `id` is empty,
+   * or for the catalogue if it is null. Throws `deadline_exceeded` if the other nodes do not answer, and
+   * `no_leader` if this node is late and another one can be asked.
    */
   async whenCurrent(
     id: string | null,

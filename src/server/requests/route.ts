@@ -1,5 +1,5 @@
-// A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ. Paths are written as in
-// OpenAPI: `/collections/{id}`.
+// A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ. Paths are written
+// as in OpenAPI: `/collections/{id}`.
 
 import type { z } from 'zod';
 import type { AuditOperation } from '../../common/audit.js';

@@ -1,5 +1,4 @@
-// Descriptions of the metadata of the vectors that pass a filter: counts of values, summaries of numbers,
-// and the paths that there are.
+// Describe the metadata of the vectors that pass a filter: counts of values, summaries of numbers, and existing paths.
 
 import { aggregationCost } from '../ingest/query-request.js';
 import type { Route, RouteServices } from '../requests/route.js';

@@ -1,5 +1,5 @@
-// Aliases of collections: list, read, set, change several at once, delete. Requests by alias are
-// authorized for the collection behind it; setting an alias also requires the scope on its name.
+// Aliases of collections: list, read, set, change several at once, delete. Requests by alias are authorized for its
+// collection. Setting an alias also requires the scope on its name.
 
 import { z } from 'zod';
 import { holdsScopeOn, maySeeCollection } from '../../common/access.js';
@@ -134,7 +134,7 @@ function deleteAlias(services: RouteServices): Route {
   });
 }
 
-/** Throws `alias_not_found`, also for an alias of a collection that the principal may not see. */
+/** Throws `alias_not_found`, also if the principal must not see the collection. */
 function requireAlias({ database }: RouteServices, request: RequestContext<unknown>): AliasRecord {
   const name = request.params.name!;
   const alias = database.alias(name);
@@ -149,7 +149,7 @@ function checkName({ schemas }: RouteServices, name: string): string {
   if (schemas.aliases.name.safeParse(name).success) return name;
   throw new SagittaError(
     'invalid_request',
-    `The name of an alias has 1 to 128 letters, digits, "_", "." and "-", and begins with none of the last two; found ${JSON.stringify(name)}.`,
+    `The name of an alias consists of 1 to 128 letters, digits, "_", "." and "-", and does not begin with "." or "-"; found ${JSON.stringify(name)}.`,
   );
 }
 
@@ -157,12 +157,12 @@ function checkDistinct(changes: readonly AliasChange[]): void {
   const names = changes.map(({ name }) => name);
   const repeated = names.findIndex((name, index) => names.indexOf(name) < index);
   if (repeated < 0) return;
-  const detail = `The alias "${names[repeated]}" occurs twice; each name occurs once in a request.`;
+  const detail = `Expected distinct names; found the alias "${names[repeated]}" twice.`;
   const location = field('aliases', repeated, 'name');
   throw validationError([{ location, code: 'invalid_request', detail }]);
 }
 
-/** Authorizes for every name and collection of the changes. */
+/** Also authorizes the request for every name and collection of the changes. */
 async function setAliases(
   { database }: RouteServices,
   request: RequestContext<unknown>,

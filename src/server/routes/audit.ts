@@ -1,4 +1,4 @@
-// The newest audit events, for administrators.
+// Lists the newest audit events for administrators.
 
 import { z } from 'zod';
 import type { AuditOutcome } from '../../common/audit.js';
@@ -9,9 +9,9 @@ import { defineJsonRoute } from './json-route.js';
 
 export function auditRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
-  const { filter, cursor, list } = services.schemas.audit;
-  const query = filter.extend({ cursor });
-  /** What the token of a page repeats: it needs no seal, since it tells the client nothing new. */
+  const { filter, cursor: cursorSchema, list } = services.schemas.audit;
+  const query = filter.extend({ cursor: cursorSchema });
+  /** The content of a cursor, which needs no seal, since it contains only what the client knows. */
   const position = z.strictObject({ filter, before: z.int().min(1) });
 
   return [
@@ -28,12 +28,12 @@ export function auditRoutes(services: RouteServices): Route[] {
       body: null,
       reply: list,
       errors: ['cursor_invalid', 'cursor_mismatch', 'limit_exceeded'],
-      handle({ query: { cursor: token, ...asked } }) {
-        const begun = token === undefined ? null : readToken(token, position);
-        if (begun !== null) requireSameFilter(asked, begun.filter);
-        const chosen = { ...begun?.filter, ...asked };
+      handle({ query: { cursor: token, ...requested } }) {
+        const cursor = token === undefined ? null : readToken(token, position);
+        if (cursor !== null) requireSameFilter(requested, cursor.filter);
+        const chosen = { ...cursor?.filter, ...requested };
         const page = database.audit.list({
-          before: begun?.before ?? Number.POSITIVE_INFINITY,
+          before: cursor?.before ?? Number.POSITIVE_INFINITY,
           limit: chosen.limit ?? limits.pageLimitDefault,
           matches: predicateOf(chosen),
         });
@@ -55,7 +55,7 @@ export function auditRoutes(services: RouteServices): Route[] {
 
 interface AuditFilter {
   readonly principal?: string | undefined;
-  /** An operation, or the kind of object of several. */
+  /** An operation, or a kind of object for all operations on it. */
   readonly operation?: string | undefined;
   readonly outcome?: AuditOutcome | undefined;
   readonly target?: string | undefined;
@@ -107,13 +107,13 @@ function readToken<Position extends z.ZodType>(
   }
 }
 
-/** The page size may change from page to page, the events that are asked for may not. */
+/** Throws `cursor_mismatch`. The page size may change from page to page, but not the filter. */
 function requireSameFilter(
-  asked: AuditFilter & { readonly limit?: number | undefined },
-  begun: object,
+  requested: AuditFilter & { readonly limit?: number | undefined },
+  earlier: object,
 ) {
-  for (const [name, value] of Object.entries(asked)) {
-    const first = (begun as Readonly<Record<string, unknown>>)[name];
+  for (const [name, value] of Object.entries(requested)) {
+    const first = (earlier as Readonly<Record<string, unknown>>)[name];
     if (name === 'limit' || value === undefined || value === first) continue;
     const detail = `The cursor belongs to a list with ${first === undefined ? 'no' : 'another'} ${name}; send the cursor alone.`;
     throw validationError([{ location: parameter(name), code: 'cursor_mismatch', detail }]);

@@ -1,8 +1,8 @@
-// Backups: create, list. A backup is completed even if the client disconnects, however long it takes.
+// Backups: create, list. A backup is completed however long it takes, even if the client disconnects.
 
 import { OPERATOR } from '../../common/access.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { BackupRecord } from '../../database/admin/backup.js';
-import { isObject } from '../bodies/value-kinds.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { bodyOf } from '../requests/idempotency.js';
@@ -71,7 +71,7 @@ export function backupRoutes(services: RouteServices): Route[] {
 
 /** Only the control socket accepts `directory`; over the network it is an unknown member. */
 function namesDirectory(json: unknown): boolean {
-  return isObject(json) && 'directory' in json;
+  return isJsonObject(json) && 'directory' in json;
 }
 
 function toReply<Made extends Omit<BackupRecord, 'name'>>(made: Made) {

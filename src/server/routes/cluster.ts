@@ -1,4 +1,4 @@
-// The nodes of the cluster, and what they share: list, verify, drain.
+// The nodes of the cluster and their shared files: list, verify, drain; and the internal routes between nodes.
 
 import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
@@ -37,7 +37,7 @@ function getCluster(services: RouteServices): Route {
     handle() {
       if (forwarder === null) return { node: null, leader: null, nodes: [], durability: null };
       const { self, leader, members, durability } = forwarder.cluster.status;
-      const nodes = members.map(named);
+      const nodes = members.map(toNodeRecord);
       return { node: self.node, leader: leader?.node ?? null, nodes, durability };
     },
   });
@@ -103,28 +103,28 @@ function undrainNode(services: RouteServices): Route {
 async function drain(cluster: Cluster | undefined, node: string, isOn: boolean) {
   const found = await cluster?.drain(node, isOn);
   if (found == null) throw nodeNotFound(cluster, node);
-  return named(found);
+  return toNodeRecord(found);
 }
 
 /** Throws `node_not_found`. */
 export function requireNode(cluster: Cluster | undefined, node: string): void {
-  const isThere = cluster?.present.some((member) => member.node === node) ?? false;
-  if (!isThere) throw nodeNotFound(cluster, node);
+  const isPresent = cluster?.present.some((member) => member.node === node) ?? false;
+  if (!isPresent) throw nodeNotFound(cluster, node);
 }
 
 function nodeNotFound(cluster: Cluster | undefined, node: string): SagittaError {
   const names = cluster?.present.map((member) => member.node).join(', ');
   const known =
-    names === undefined ? 'this service is not a node of a cluster' : `there are ${names}`;
-  return new SagittaError('node_not_found', `No node is named ${JSON.stringify(node)}: ${known}.`);
+    names === undefined ? 'this service is not a node of a cluster' : `expected one of ${names}`;
+  return new SagittaError('node_not_found', `No node is named ${JSON.stringify(node)}; ${known}.`);
 }
 
-/** As replies have it. */
-function named({ node: name, ...member }: ClusterMemberStatus) {
+/** The record of a node in replies. */
+function toNodeRecord({ node: name, ...member }: ClusterMemberStatus) {
   return { name, ...member };
 }
 
-/** For the other nodes. */
+/** An internal route between nodes. */
 function recordsRoute(services: RouteServices): Route {
   const schema = z.object({
     incarnations: z.array(z.string()),
@@ -169,7 +169,7 @@ function recordsRoute(services: RouteServices): Route {
   });
 }
 
-/** For the other nodes. */
+/** An internal route between nodes. */
 function searchRoute(services: RouteServices): Route {
   return defineRoute({
     method: 'POST',

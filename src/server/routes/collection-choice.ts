@@ -1,6 +1,6 @@
-// Finds the collection of a request: behind the id or alias in the path, or where the path names none,
-// from the body, else the query string, else the configured default. A page by alias that has a cursor
-// is read from the collection that the cursor began with.
+// Determines the collection of a request from the path, else the body, else the query string, else the configured
+// default. A page with a cursor is read from the collection that the cursor began with, even if the alias has been
+// moved.
 
 import { parameter, validationError } from '../../common/errors.js';
 import type { NamedCollection } from '../auth/authorization.js';
@@ -8,8 +8,8 @@ import type { RequestContext } from '../requests/request-context.js';
 import type { RouteServices } from '../requests/route.js';
 
 /**
- * The id of the collection that a list or query reads, whose rows are held here. `collection`: its name in the body or
- * the query string. Throws `cursor_invalid`, and the errors of `nameCollection`.
+ * The id of the collection that a list or query reads, whose rows this node holds. `collection` is its name in the
+ * body or the query string. Throws `cursor_invalid`, and the errors of `nameCollection`.
  */
 export function collectionToRead(
   services: RouteServices,
@@ -28,8 +28,8 @@ export function collectionToRead(
 }
 
 /**
- * The collection in the path or, where the path has none, the one that is named elsewhere, for which it authorizes the
- * request. Throws `collection_required` if none is named, and the errors of `authorize`.
+ * The collection in the path. If the path names none, the collection given or the default, for which the request is
+ * authorized. Throws `collection_required`, and the errors of `authorize`.
  */
 export function nameCollection(
   { database, defaultCollection }: RouteServices,

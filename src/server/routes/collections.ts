@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
 import type { JsonBody, ParsedBody } from '../bodies/json-body.js';
-import { isObject } from '../bodies/value-kinds.js';
 import {
   completeRecord,
   completeRecords,
@@ -69,7 +69,7 @@ function createCollection(services: RouteServices): Route {
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
       const named = requestedId(parsed);
-      // Checked also before a replay: the scopes may have changed since the stored reply.
+      // Authorized also before a replay, since the scopes may have changed since the stored reply.
       if (named !== undefined) authorizeName(services, request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
@@ -94,7 +94,7 @@ function createCollection(services: RouteServices): Route {
   });
 }
 
-/** Throws `invalid_request` for the name that a zod record leaves out instead of reporting it. */
+/** Throws `invalid_request` for `__proto__`, which a zod record drops without an error. */
 function checkVectorNames(member: string, vectors: unknown): void {
   if (!isJsonObject(vectors) || !Object.hasOwn(vectors, '__proto__')) return;
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
@@ -148,8 +148,8 @@ function getCollection(services: RouteServices): Route {
       const known = await database.collection(params.id).loadedRecord();
       const record = await completeRecord(services, known, wanted);
       const incarnation = database.incarnationOf(params.id) ?? '';
-      const mustTell = wanted.isStrong || Object.hasOwn(wanted.seen, incarnation);
-      if (mustTell && record.status === 'elsewhere') {
+      const mustBeCurrent = wanted.isStrong || Object.hasOwn(wanted.seen, incarnation);
+      if (mustBeCurrent && record.status === 'elsewhere') {
         throw services.forwarder!.noHolderError([incarnation]);
       }
       return withETag(replyWith(record), headers['if-none-match']);
@@ -282,7 +282,7 @@ function renameCollection(services: RouteServices): Route {
       return runWrite(services, request, parsed, async (json, attach) => {
         const { id } = validateBody(collections.rename, json);
         const collection = database.collection(request.params.id);
-        // The reply is stored with the new id, so what only other nodes know is asked for before.
+        // The reply is stored with the new id, so the state of the rows on other nodes is fetched before.
         const known = await fetchRemoteRecord(services, collection.record());
         const encode = (record: CollectionRecord) =>
           replyWith(known === null ? record : mergeRowState(known, record), locationOf(record));
@@ -339,7 +339,7 @@ function deleteCollection(services: RouteServices): Route {
     async handle({ params }) {
       const id = params.id;
       const collection = database.collection(id);
-      // What only other nodes know is asked for before it is gone.
+      // Other nodes know the state of their rows only until the collection is dropped.
       const known = await fetchRemoteRecord(services, collection.record());
       const { vectorCount } = await collection.drop();
       return { id, deleted: true, vectorCount: known?.vectorCount ?? vectorCount };
@@ -347,13 +347,13 @@ function deleteCollection(services: RouteServices): Route {
   });
 }
 
-/** The id in a body that has not been validated yet; validation rejects invalid ids later. */
+/** The id in a body before validation, which rejects invalid ids later. */
 function requestedId({ outcome }: ParsedBody<JsonBody>): string | undefined {
   const id = outcome.ok ? outcome.value.id : undefined;
   return typeof id === 'string' ? id : undefined;
 }
 
-/** For a collection that is to be created under a name which may be an alias of another one. */
+/** Authorizes the creation of a collection under a name that may be an alias of another one. */
 function authorizeName(
   { database }: RouteServices,
   request: RequestContext<unknown>,
@@ -362,13 +362,13 @@ function authorizeName(
   request.authorize(name, { isNew: true });
   const id = database.resolve(name);
   if (id === name || holdsScopeOn(request.principal, 'collections:write', id)) return;
-  // With if_not_exists it would be shown.
+  // With if_not_exists, the reply would show the collection behind the alias.
   throw new SagittaError('collection_exists', `"${name}" is the name of an alias.`);
 }
 
 /**
- * For vectors that get to another id, where other credentials may read them. `id` is undefined when
- * the request has none.
+ * Authorizes a request after which vectors are available under another id, and so to other credentials. `id` is
+ * undefined if the request contains none.
  */
 function authorizeCopy(request: RequestContext<unknown>, id: string | undefined): void {
   request.authorize(request.params.id!, { scope: 'vectors:read', name: request.collectionName });
@@ -379,7 +379,7 @@ function locationOf({ id }: CollectionRecord): StoredReply['headers'] {
   return { location: `/v1/collections/${id}` };
 }
 
-/** The reply with its tag, or a 304 if the client has it. */
+/** The reply with its entity tag, or 304 if the client has it. */
 function withETag(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
   const tags = { etag: etagOf(reply.body), 'cache-control': CACHE_RECORD };
   return applyIfNoneMatch({ ...reply, headers: { ...reply.headers, ...tags } }, ifNoneMatch);

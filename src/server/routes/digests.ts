@@ -1,4 +1,4 @@
-// Digests of collections, by which nodes of a cluster, or a service and its backup, are compared.
+// Digests of collections, which compare nodes of a cluster, or a service with its backup.
 
 import { z } from 'zod';
 import type { CollectionDigest } from '../../database/bulk/digest.js';
@@ -6,7 +6,7 @@ import type { RequestContext } from '../requests/request-context.js';
 import type { Route, RouteServices } from '../requests/route.js';
 import { defineJsonRoute } from './json-route.js';
 
-/** How long it is waited for what other nodes have committed before the call. */
+/** How long to wait until this node has applied what other nodes committed before the call. */
 const CURRENT_MS_MAX = 10_000;
 
 interface NodeDigest {
@@ -53,12 +53,12 @@ export function digestRoutes(services: RouteServices): Route[] {
       mayTakeLong: true,
       async handle(request) {
         const id = request.params.id!;
-        const { sequence, allNodes: areAllAsked } = request.query;
+        const { sequence, allNodes } = request.query;
         const problem =
-          areAllAsked && sequence === undefined ? await catchUp(services, id) : undefined;
+          allNodes && sequence === undefined ? await catchUp(services, id) : undefined;
         const collection = database.collection(id);
         const own = await collection.digest({ sequence }, { signal: request.signal });
-        if (!areAllAsked) return own;
+        if (!allNodes) return own;
         const nodes = forwarder === null ? [] : await fetchReplicaDigests(services, request, own);
         const self = forwarder?.cluster.self.node;
         if (self !== undefined) nodes.push({ node: self, ...own, problem });
@@ -69,7 +69,7 @@ export function digestRoutes(services: RouteServices): Route[] {
   ];
 }
 
-/** The digest is to have what any node has acknowledged. Returns why it may not. */
+/** Waits until this node has applied every acknowledged write. Returns the reason if it has not. */
 async function catchUp(
   { database, forwarder }: RouteServices,
   id: string,
@@ -79,7 +79,7 @@ async function catchUp(
     await forwarder?.cluster.progress.whenCurrent(database.incarnationOf(id) ?? null, signal);
     return undefined;
   } catch {
-    return `This node does not have what was committed: it waited ${CURRENT_MS_MAX / 1_000} s for it.`;
+    return `This node has not applied all committed writes within ${CURRENT_MS_MAX / 1_000} s.`;
   }
 }
 
@@ -97,8 +97,8 @@ async function fetchReplicaDigests(
     others.map(async (member): Promise<NodeDigest> => {
       const { node } = member;
       try {
-        const asked = { method: 'GET', path, principal, id } as const;
-        const { status, text } = await forwarder!.ask(member, asked, signal);
+        const digestRequest = { method: 'GET', path, principal, id } as const;
+        const { status, text } = await forwarder!.ask(member, digestRequest, signal);
         const json: unknown = JSON.parse(text);
         if (status !== 200) return { node, problem: (json as { detail: string }).detail };
         const found = json as { readonly vector_count: number; readonly digest: string };

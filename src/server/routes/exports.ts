@@ -1,4 +1,4 @@
-// Exports a collection, or the rows that pass a filter, as one file of any format of tables.
+// Exports a collection, or the rows that pass a filter, as one file in any table format.
 
 import { parameter, validationError } from '../../common/errors.js';
 import { toSample } from '../ingest/query-request.js';
@@ -12,10 +12,10 @@ import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = FORMAT_NAMES.map((name) => TABLE_FORMATS[name].type);
 
-/** A few chunks of 4 MiB are being read, written and sent. */
+/** A few chunks of 4 MiB, which are being read, written and sent. */
 const CHUNKS_BYTES = 12 * 1024 * 1024;
 
-/** Reading rows in sequence costs this much less than a query. */
+/** The number of rows whose sequential reading costs as much as a query. */
 const ROWS_PER_QUERY = 100;
 
 export function exportRoutes(services: RouteServices): Route[] {

@@ -1,4 +1,4 @@
-// What the service is: a document for programs, and for browsers the way to the console.
+// Describes the service to programs, and redirects browsers to the console.
 
 import { packageVersion } from '../../common/package-files.js';
 import { CONSOLE_PATH } from '../pages/console.js';
@@ -8,10 +8,10 @@ import { serviceSchemas } from '../schemas/service.js';
 import { chooseType, HTML_TYPE, JSON_TYPE } from '../wire/media-types.js';
 import { jsonReply } from '../wire/reply.js';
 
-/** The reply depends on it: a cache may not give a browser's to a program. */
+/** The reply depends on Accept: a cache must not serve a browser's redirect to a program. */
 const VARY = { vary: 'accept' };
 
-/** `hasConsole`: whether the console is served and built. */
+/** `hasConsole` is whether the console is served and has been built. */
 export function infoRoutes(hasConsole: boolean): Route[] {
   const info = JSON.stringify(describeService(hasConsole));
   return [

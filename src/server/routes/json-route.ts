@@ -1,5 +1,5 @@
-// Routes that take and return JSON: their schemas read the body and write the reply, so that handlers know
-// neither text nor the names of the API.
+// Routes that take and return JSON: their schemas parse the body and write the reply, so that handlers deal neither
+// with text nor with the names of the API.
 
 import type { z } from 'zod';
 import type { VectorsAt } from '../bodies/json-body.js';
@@ -11,14 +11,14 @@ import { defineRoute, type Route, type RouteServices } from '../requests/route.j
 import type { Properties } from '../wire/property-names.js';
 import { jsonReply } from '../wire/reply.js';
 
-/** `Body` is null for a route that does not accept a body. */
+/** `Body` is null for a route without a body. */
 interface JsonRoute<
   Query extends z.ZodObject,
   Body extends z.ZodType | null,
   Reply extends z.ZodObject,
 > extends Omit<Route<Query>, 'body' | 'reply' | 'handle'> {
   readonly body: Body;
-  /** The member of the body with vectors, if there is one. */
+  /** The member of the body that contains vectors, if any. */
   readonly vectorsAt?: VectorsAt;
   readonly reply: Reply;
   handle(
@@ -33,7 +33,7 @@ export function defineJsonRoute<
   Reply extends z.ZodObject,
 >(services: RouteServices, { vectorsAt, handle, ...route }: JsonRoute<Query, Body, Reply>): Route {
   const writeReply = createReplyWriter(route.reply);
-  // A write has had its effect, and its reply is sent in any case.
+  // The reply to a write, which has taken effect, is always sent.
   const isRefusable = rateKindOf(route.access) !== 'write' || route.method === 'GET';
   return defineRoute<Query>({
     ...route,

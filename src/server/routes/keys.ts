@@ -1,6 +1,5 @@
-// API keys: create, list, read, rotate, revoke. The writes take no idempotency key: a stored reply would
-// contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates
-// another.
+// API keys: create, list, read, rotate, revoke. The writes take no idempotency key, since a stored reply would
+// contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates another.
 
 import { EVERYBODY, OPERATOR, type Principal } from '../../common/access.js';
 import type { Route, RouteServices } from '../requests/route.js';
@@ -70,7 +69,7 @@ function readRoutes(services: RouteServices): Route[] {
 function changeRoutes(services: RouteServices): Route[] {
   const { database, authenticator } = services;
   const schemas = services.schemas.keys;
-  /** The operator can always make another key on the same socket. */
+  /** The operator can always create another key on the control socket. */
   const keepsAdministrator = (principal: Principal) =>
     principal !== OPERATOR && !authenticator.acceptsOthers;
 

@@ -1,4 +1,4 @@
-// Who the caller is, and what its credential permits, so that a client can offer what will work.
+// Describes the caller and what its credential permits, so that a client can offer only what will work.
 
 import type { ApiKeyRecord } from '../../database/admin/api-keys.js';
 import type { Route, RouteServices } from '../requests/route.js';

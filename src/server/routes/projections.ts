@@ -10,7 +10,7 @@ import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = [NDJSON, ...COLUMN_TYPES];
 
-/** Without neighbours a row is read twice, in sequence: this many cost as much as a query. */
+/** The number of rows that cost as much as a query without neighbours: each is read twice, sequentially. */
 const ROWS_PER_QUERY = 50;
 
 export function projectionRoutes(services: RouteServices): Route[] {

@@ -1,5 +1,5 @@
-// Many queries in one request: as JSON, or as the rows of an Arrow stream. One snapshot answers them all,
-// and replies are sent while later queries are still being searched.
+// Many queries in one request: as JSON, or as the rows of an Arrow stream. One snapshot answers all of them, and
+// replies are sent while later queries are still running.
 
 import type { z } from 'zod';
 import {
@@ -100,7 +100,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
   return [route];
 }
 
-/** A range is read to its end: large pages make fewer searches. */
+/** A range is read to its end, for which large pages need fewer searches. */
 function withLargePages(query: QueryRequest, { pageLimitMax, topKMax }: Limits): QueryRequest {
   const { scoreThreshold, topK, limit, groupSize = 1 } = query;
   const isRange = scoreThreshold !== undefined && topK === undefined && limit === undefined;
@@ -184,7 +184,7 @@ async function answerArrow(
   const { vectorColumn, ignoreColumns, minSequence, ...row } = query;
   const rules = { vectorColumn, ignoreColumns };
   const columns = chooseQueryColumns(fields, rules);
-  // From a row to its reply: the groups between them have the index of a query only.
+  // Connects rows and their replies, since groups contain only the index of a query.
   const queryIds = columns.queryId === null ? null : new Map<number, string>();
   const session = await database.collection(params.id!).openQuerySession({
     minSequence,
@@ -222,8 +222,8 @@ function metricIn(session: QuerySession, { metric, using }: QueryRequest): Metri
   return metric ?? session.shapeOf(using).metric;
 }
 
-/** A batch that is being answered. */
-interface Answering {
+/** A batch in progress. */
+interface RunningBatch {
   readonly request: RequestContext<unknown>;
   readonly session: QuerySession;
   readonly context: BatchContext;
@@ -231,9 +231,9 @@ interface Answering {
   readonly type: string;
   /** One of the queries, which all request the same columns. */
   readonly sample: QueryRequest;
-  /** What says in the request that matches have values. */
+  /** The location of `include_values` in the request. */
   readonly valuesAt: IssueLocation;
-  /** By the index of a query; those of finished ones are removed. */
+  /** The names of queries by index, from which those of finished queries are removed; null for none. */
   readonly queryIds: Map<number, string> | null;
   /** Whether the query requests one page only. */
   readonly isPaged: (index: number) => boolean;
@@ -243,20 +243,20 @@ interface Answering {
 
 type Prepared = Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>;
 
-/** Closes the session when there is no reply; otherwise the end of the reply closes it. */
-async function answer(prepare: () => Prepared, answering: Answering): Promise<RouteReply> {
-  const { request, session, type, sample, valuesAt } = answering;
+/** Closes the session if there is no reply; otherwise the end of the reply closes it. */
+async function answer(prepare: () => Prepared, batch: RunningBatch): Promise<RouteReply> {
+  const { request, session, type, sample, valuesAt } = batch;
   try {
     requireVectorSupport(vectorsOf(session, sample) ?? {}, columnFormat(type), valuesAt);
     const prepared = prepare();
-    const { first, all } = await beginGroups(runGroups(prepared, answering));
+    const { first, all } = await beginGroups(runGroups(prepared, batch));
     const timings = first?.replies[0]?.timings;
     const headers: Record<string, string> = {};
     if (Array.isArray(prepared) && prepared.length === 1 && timings !== undefined) {
       const totalMs = performance.now() - request.telemetry.startedAtMs;
       headers['server-timing'] = serverTiming(timings, totalMs);
     }
-    const body = chunksOf(all, answering);
+    const body = chunksOf(all, batch);
     return { status: 200, headers: headersOf(type, first, headers), body };
   } catch (error) {
     session.close();
@@ -264,10 +264,10 @@ async function answer(prepare: () => Prepared, answering: Answering): Promise<Ro
   }
 }
 
-/** The replies of the groups, in order; reports them to the slow query log and the metrics. */
+/** The replies of the groups in order, reported to the slow query log and the metrics. */
 async function* runGroups(
   prepared: Prepared,
-  { request, session, context, type, sample }: Answering,
+  { request, session, context, type, sample }: RunningBatch,
 ): AsyncGenerator<ReplyGroup> {
   const batch = context.slowQueries.batch(request, request.params.id!, sample);
   const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
@@ -277,8 +277,7 @@ async function* runGroups(
   const heldCount = Math.min(PREFETCHED_COUNT, groupCountMax);
   let isReserved = false;
   const work = async (group: PreparedQueries, signal: AbortSignal) => {
-    // Once, for as many groups as are in memory together: afterwards the reply has begun. Groups are of
-    // similar sizes, but the last.
+    // Reserved once for all groups in memory, which are of similar size, since afterwards the reply has begun.
     const { gatheredBytes = 0 } = columnFormat(type) ?? {};
     const workBytes = group.matchBytes * heldCount + gatheredBytes;
     if (!isReserved) request.reserveWork(workBytes, { isStreamed: true });
@@ -305,8 +304,8 @@ async function* runGroups(
   }
 }
 
-function chunksOf(groups: AsyncIterable<ReplyGroup>, answering: Answering): ReplyChunks {
-  const { request, session, context, type, sample, queryIds } = answering;
+function chunksOf(groups: AsyncIterable<ReplyGroup>, batch: RunningBatch): ReplyChunks {
+  const { request, session, context, type, sample, queryIds } = batch;
   const writeReply: WriteReply = (reply) =>
     context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
   if (type === JSON_TYPE) return jsonChunks(groups, writeReply);
@@ -317,29 +316,29 @@ function chunksOf(groups: AsyncIterable<ReplyGroup>, answering: Answering): Repl
     queryIds,
     schema: context.schemas.query.match,
     fields: {
-      distance: answering.hasDistance(),
+      distance: batch.hasDistance(),
       group: sample.groupBy !== undefined,
       sequence: sample.includeSequence ?? false,
       metadata: (sample.includeMetadata ?? false) !== false,
     },
     vectors: vectorsOf(session, sample),
     next: async (cursor, index) => {
-      if (answering.isPaged(index)) return null;
+      if (batch.isPaged(index)) return null;
       const [group] = session.prepare([{ cursor }], index);
       const [reply] = await group!.answer({ signal: request.signal });
       return reply!;
     },
   });
-  // On this thread: the pool would hold batches back that a client may wait for before it sends more queries.
+  // Written on this thread: the pool would delay batches that a client may wait for before it sends more queries.
   return format.write(table, null);
 }
 
-/** The vectors of matches; null without them. */
+/** The vectors of matches; null if they are not requested. */
 function vectorsOf(session: QuerySession, { includeValues = false }: QueryRequest) {
   return includeValues === false ? null : session.vectors;
 }
 
-/** The groups, with the first of them ready: throws its error, and waits within the deadline of the request. */
+/** Waits for the first group, within the deadline of the request. Throws its error. */
 async function beginGroups(
   groups: AsyncGenerator<ReplyGroup>,
 ): Promise<{ first: ReplyGroup | undefined; all: AsyncIterable<ReplyGroup> }> {
@@ -352,7 +351,7 @@ async function beginGroups(
   return { first, all: all() };
 }
 
-/** `first`: the group of replies whose warnings are known before the reply begins. */
+/** `first` is the group whose warnings are known before the reply begins. */
 function headersOf(
   type: string,
   first: ReplyGroup | undefined,

@@ -1,4 +1,4 @@
-// Nearest-neighbour search, in a collection that the path names or in one that the body names.
+// Nearest-neighbour search in a collection that the path or the body names.
 
 import type { z } from 'zod';
 import {
@@ -27,7 +27,7 @@ import type { StoredReply } from '../wire/reply.js';
 import { jsonReply } from '../wire/reply.js';
 import { collectionToRead } from './collection-choice.js';
 
-/** The members that may be in the query string instead of the body. */
+/** Members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
 
 type QueryPage = Properties<z.output<Schemas['query']['queryPageAnywhere']>>;
@@ -121,7 +121,7 @@ function createAnswer(
   };
 }
 
-/** The body with the page members of the query string. Throws where the two differ. */
+/** The body with the page members of the query string. Throws if the two differ. */
 function withPage(body: CollectionQuery, page: QueryPage): CollectionQuery {
   const issues: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {

@@ -7,13 +7,12 @@ import { repliesBy } from '../replies/record-writer.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import { CACHE_RECORD, jsonReply } from '../wire/reply.js';
 
-/** Readiness probes need not list every failed collection. */
+/** Readiness probes do not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
 
-/** Why the service is not ready. */
 const REASONS = {
   starting: 'Its sample data is being loaded.',
-  stopping: 'It finishes what it has accepted, and takes nothing new.',
+  stopping: 'It finishes accepted requests and refuses new ones.',
 } as const;
 
 export function serviceRoutes(

@@ -1,4 +1,4 @@
-// Reads of vectors: one, several by id, pages of all, and counts.
+// Reads of vectors: one, several by id, pages, and counts.
 
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
@@ -106,9 +106,9 @@ function listPage(
 ): Promise<ListReply> {
   const { database, limits } = services;
   const id = collectionToRead(services, request, query);
-  // With values, a page costs as much as its vectors.
+  // A page with values costs as much as reading its vectors.
   if (query.includeValues) request.charge(query.limit ?? limits.pageLimitDefault);
-  // The first page sorts by a column of all vectors for each key.
+  // The first page reads a column of all vectors per sort key.
   if (query.sort !== undefined && query.cursor === undefined) request.charge(query.sort.length);
   return database.collection(id).list(query, { signal: request.signal });
 }

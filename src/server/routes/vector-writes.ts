@@ -200,7 +200,7 @@ function patchVector(services: RouteServices): Route {
       const collection = database.collection(collectionId);
       const context = { embedder: services.embedder, collection, signal: request.signal };
       const values = embed === undefined ? body.values : await embedText(embed, context);
-      // The database checks the length of the merged metadata.
+      // The database checks the size of the merged metadata.
       const violation = metadata && checkMetadata(metadata, 0, limits);
       if (violation) throw validationError([{ location: field('metadata'), ...violation }]);
       const { vectors: named, sparseVectors } = body;
@@ -224,12 +224,12 @@ function patchVector(services: RouteServices): Route {
   });
 }
 
-/** Of a time that the schema has let through. */
+/** `time` has been validated by the schema. */
 function expiryOf(time: string | null): number {
   return time === null ? Number.POSITIVE_INFINITY : Date.parse(time);
 }
 
-/** The vectors that a row sets, and those that it removes, as null. */
+/** The vectors that a row sets or, as null, removes. */
 function changesOf({ vectors, removed = new Map() }: ReadVectors): Map<string, Vector | null> {
   return new Map<string, Vector | null>([
     ...Array.from(removed.keys(), (name) => [name, null] as const),
@@ -357,7 +357,7 @@ function committed({ telemetry }: RequestContext<unknown>): OnCommitted {
   return (timings) => telemetry.addCommit(timings);
 }
 
-/** The text of an object in the body: parsing it would lose digits of numbers. */
+/** The verbatim text of a member of the body: parsing it would lose digits of numbers. */
 function memberText(body: Uint8Array, name: 'metadata' | 'patch'): string {
   const scanner = new JsonScanner(body);
   scanner.findMember(name);
@@ -365,7 +365,7 @@ function memberText(body: Uint8Array, name: 'metadata' | 'patch'): string {
   return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
 }
 
-/** The schema lets exactly one of the three through. */
+/** The schema accepts exactly one of ids, filter and all. */
 function selectionOf(body: {
   ids?: readonly string[] | undefined;
   filter?: JsonObject | undefined;

@@ -1,4 +1,4 @@
-// All schemas of one application. They depend on its limits: applications with the same limits share them.
+// All schemas of an application. They depend on its limits; applications with the same limits share them.
 
 import type { Limits } from '../../common/limits.js';
 import { aggregateSchemas } from './aggregate.js';
@@ -18,8 +18,8 @@ import { vectorSchemas } from './vectors.js';
 const madeFor = new WeakMap<Limits, Schemas>();
 
 /**
- * The schemas for these limits, which are made once: zod takes 10 ms to make them, and again to compile
- * each one that it uses.
+ * The schemas for these limits, built once: zod takes 10 ms to create them, and more to compile those that are
+ * used.
  */
 export function schemasOf(limits: Limits): Schemas {
   const known = madeFor.get(limits);

@@ -68,7 +68,7 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
     .optional()
     .meta({ examples: ['2026-11-21T08:00:00Z'] });
   return {
-    /** The members that a cursor repeats. */
+    /** The members that a cursor contains. */
     filter: z.strictObject({
       principal: z
         .string()

@@ -39,7 +39,7 @@ export const backupSchemas = {
       description: 'A backup to make.',
       examples: [{ name: example.name }, {}],
     }),
-  /** For the operator on the control socket, who may write to any folder anyway. */
+  /** For the operator on the control socket, who can write to any folder anyway. */
   createAt: z.strictObject({ directory }),
   recordAt: z.object({ directory, ...members }),
   record,

@@ -1,6 +1,6 @@
-// Schemas that several resources share. Schemas validate requests, give TypeScript its types, become the
-// OpenAPI document, where a schema with an `id` is a component, and from it the types of the client, and
-// write replies. Requests are strict objects, so that a misspelled member is an error.
+// Schemas that several resources share. Schemas validate requests, give TypeScript its types, write replies, and
+// become the OpenAPI document, in which a schema with an `id` is a component, and from it the types of the clients.
+// Requests are strict objects, so that a misspelled member is an error.
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
@@ -15,15 +15,15 @@ import {
 } from '../../common/types.js';
 import { measureId } from '../bodies/row-rules.js';
 import { readSparse, type SparseBody } from '../bodies/sparse-vectors.js';
-import { describeKind, isObject } from '../bodies/value-kinds.js';
+import { describeKind } from '../bodies/value-kinds.js';
 import type { LocatedViolation } from '../bodies/vector-rules.js';
 import { parsedBy, refineWith } from './rules.js';
 
-/** How a reply writes a value that JSON.stringify would write otherwise. */
+/** The format of values in replies that JSON.stringify would write differently. */
 export type WireFormat =
-  /** A number rounded to float32, as its shortest text. */
+  /** The shortest text of a number rounded to float32. */
   | 'float32'
-  /** JSON text, as it is. */
+  /** Verbatim JSON text. */
   | 'text'
   /** A Float32Array. */
   | 'vector'
@@ -34,15 +34,14 @@ export type WireFormat =
 
 export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 
-/** Each sort key takes a column of the rows in memory; a few are enough to break ties. */
+/** Each sort key takes a column of the rows in memory. A few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
 
-/** A token; what it contains is encrypted. */
+/** The content of a cursor is encrypted. */
 const CURSOR_EXAMPLE = 'c2FnaXR0YQ.kH3mT9xQ7bZr2LfW';
 
 const FLOAT32 = { type: 'number', format: 'float' } as const;
 
-/** Built once per application, since the bounds are configurable. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function basicSchemas(limits: Limits) {
   const collectionId = z
@@ -179,7 +178,7 @@ export function basicSchemas(limits: Limits) {
       { $id: { $prefix: 'article-' }, published: { $date: { $gte: '2026-01-01' } } },
     ],
   });
-  /** Stops at the first violation: a schema of an array would make an issue of every element. */
+  /** Stops at the first violation: a schema of an array would report an issue for every element. */
   const vectorIds = (countMax: number) =>
     z
       .custom<string[]>()
@@ -220,9 +219,9 @@ export function basicSchemas(limits: Limits) {
       description: 'Whether to return metadata, or the paths to return.',
       examples: [true],
     }),
-    /** For parameters, whose lists are written as text, which a name would prevent. */
+    /** For query parameters, whose lists are text, which a named schema would not allow. */
     includeMetadataParameter: z.union(metadataChoices).meta({ examples: [true] }),
-    /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
+    /** The collection, if the path names none. Accepts any string: one that is not an id names no collection. */
     collection: z
       .string()
       .min(1)
@@ -244,7 +243,7 @@ export function basicSchemas(limits: Limits) {
     limit: upTo(limits.pageLimitMax)
       .optional()
       .meta({ description: 'Page size.', default: limits.pageLimitDefault, examples: [100] }),
-    /** As scores of replies are, so that a match passes with its own score. */
+    /** Rounded like the scores of replies, so that a match passes with its own score. */
     scoreThreshold: z.number().overwrite(Math.fround).optional(),
     offset: z
       .int()
@@ -317,7 +316,7 @@ export function basicSchemas(limits: Limits) {
 
 export type BasicSchemas = ReturnType<typeof basicSchemas>;
 
-/** An integer from 1. */
+/** An integer from 1 to `max`. */
 export const upTo = (max: number) => z.int().min(1).max(max);
 
 /** Members that replies share. */

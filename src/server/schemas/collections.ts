@@ -4,21 +4,21 @@ import { z } from 'zod';
 import { ELEMENT_TYPES, ELEMENTS } from '../../common/elements.js';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
+import { isJsonObject, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { findVectorsViolations } from '../../database/collection/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
-import { describeKind, isObject } from '../bodies/value-kinds.js';
+import { describeKind } from '../bodies/value-kinds.js';
 import type { LocatedViolation } from '../bodies/vector-rules.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
 import { refineWith } from './rules.js';
 import { textSchemas } from './text.js';
 import { findVectorViolations, toFieldShapes } from './vector-fields.js';
 
-/** More nodes than a cluster has. */
+/** More than any cluster has nodes. */
 const REPLICATION_FACTOR_MAX = 1_000;
 const NODE_NAME_CHARACTERS_MAX = 64;
-/** 100 years: longer than any vector is of use. */
+/** 100 years. */
 const TTL_SECONDS_MAX = 100 * 366 * 86_400;
 
 const SEGMENT_EXAMPLE = {
@@ -447,12 +447,12 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   };
 }
 
-/** Not a zod record, which would drop a path named `__proto__`. */
+/** Not a zod record, which would drop the path `__proto__`. */
 function findTypesViolation(
   value: unknown,
   { metadataColumnsMax }: Limits,
 ): LocatedViolation | null {
-  if (!isObject(value)) {
+  if (!isJsonObject(value)) {
     const detail = `Expected an object of types by path; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }
@@ -487,7 +487,7 @@ function findTypeNameViolation(type: unknown): Violation | null {
   };
 }
 
-/** A name means one vector wherever it is used. */
+/** A name must be unique among named and sparse vectors. */
 function findRepeatedNames({
   vectors = {},
   sparse_vectors: sparseVectors = {},
@@ -510,7 +510,7 @@ interface UnnamedMembers {
   readonly text?: unknown;
 }
 
-/** What a collection without the unnamed vector lacks, and what it cannot have. */
+/** Checks the members of a collection without the unnamed vector. */
 function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[] {
   if (body.dimension !== undefined) return [];
   const violations: LocatedViolation[] = [];
@@ -530,10 +530,10 @@ function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[
   return violations;
 }
 
-/** Not a zod record, which would drop a label named `__proto__`. */
+/** Not a zod record, which would drop the label `__proto__`. */
 function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
   const { labelsMax, labelCharactersMax } = limits;
-  if (!isObject(value)) {
+  if (!isJsonObject(value)) {
     const detail = `Expected an object whose values are strings; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }

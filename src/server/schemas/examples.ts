@@ -1,4 +1,4 @@
-// The members of a query that have examples, and the one that diversifies its result.
+// The members of a query that contain examples, and the one that diversifies its result.
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';

@@ -1,10 +1,10 @@
-// The zod schemas of routes as JSON Schema, in the form that generators of clients read best: numbers have
-// a format, a nullable type is one type, and defaults are words. As a `default` they would make members
-// required in the types of most generators, and would be untrue beside a cursor, which brings its own.
+// Converts the zod schemas of routes to JSON Schema in the form that client generators handle best: numbers have a
+// format, a nullable type is one type, and defaults are in the descriptions. As `default` they would make members
+// required in the types of most generators, and would be wrong together with a cursor.
 
 import { z } from 'zod';
 
-/** A schema of JSON Schema 2020-12: the keywords that are read here, and any others. */
+/** A schema of JSON Schema 2020-12 with the keywords that are read here. */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -23,8 +23,8 @@ type JsonSchemas = Readonly<Record<string, JsonSchema>>;
 const INT32_MAX = 2 ** 31 - 1;
 
 /**
- * Converts schemas together, since named ones are only shared within one conversion. `components` are
- * those with an `id`, by it.
+ * Converts schemas together, since named ones are shared only within one conversion. `components` contains those
+ * with an `id`.
  */
 export function convertSchemas(schemas: Readonly<Record<string, z.ZodType>>): {
   readonly properties: JsonSchemas;
@@ -49,7 +49,7 @@ function rewriteMembers(schemas: JsonSchemas): JsonSchemas {
   );
 }
 
-/** Keywords with one schema, or with `true` or `false` in place of one. */
+/** Keywords whose value is a schema or a boolean. */
 const SINGLE = ['items', 'additionalProperties', 'propertyNames'];
 const LISTS = ['anyOf', 'oneOf'];
 
@@ -60,10 +60,10 @@ function rewrite(schema: JsonSchema): JsonSchema {
     const isSchema = SINGLE.includes(keyword) && typeof value === 'object';
     return [keyword, isSchema ? rewrite(value as JsonSchema) : value];
   });
-  return tellDefault(joinNull(formatNumber(dropNoise(Object.fromEntries(rewritten)))));
+  return describeDefault(joinNull(formatNumber(dropNoise(Object.fromEntries(rewritten)))));
 }
 
-/** Drops the pattern of a format, the bounds of every JavaScript integer, and that names are strings. */
+/** Removes the pattern of a format, the bounds of safe integers, and the constraint that names are strings. */
 function dropNoise(schema: JsonSchema): JsonSchema {
   const { pattern, minimum, maximum, propertyNames, ...rest } = schema;
   const isAnyName = JSON.stringify(propertyNames) === '{"type":"string"}';
@@ -85,8 +85,8 @@ function formatNumber(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * Writes a plain type or null as a list of two types, for which generators need no union. An enumeration
- * stays as it is: it would not include null.
+ * Writes a nullable plain type as a list of two types, for which generators need no union. Enumerations are unchanged,
+ * since they would not include null.
  */
 function joinNull(schema: JsonSchema): JsonSchema {
   const { anyOf: [inner, other, ...more] = [], ...rest } = schema;
@@ -95,7 +95,7 @@ function joinNull(schema: JsonSchema): JsonSchema {
   return { ...inner, ...rest, type: [inner.type, 'null'] };
 }
 
-function tellDefault(schema: JsonSchema): JsonSchema {
+function describeDefault(schema: JsonSchema): JsonSchema {
   if (!('default' in schema)) return schema;
   const { default: value, description, ...rest } = schema;
   const text = `By default \`${typeof value === 'string' ? value : JSON.stringify(value)}\`.`;

@@ -187,7 +187,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description: 'A page of matches.',
       examples: [REPLY_EXAMPLE],
     });
-  /** Parameters of an Arrow body; columns of the same names override them row by row. */
+  /** Parameters of an Arrow body, which columns of the same names override row by row. */
   const queryRows = z.strictObject({
     using,
     top_k: upTo(limits.topKMax)
@@ -254,7 +254,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description,
       examples: [{ collection: 'articles', ...examples[0] }],
     }),
-    /** Page members in the query string. */
+    /** The page members that may be in the query string. */
     queryPage: z.strictObject({ limit, offset: basics.offset, cursor: basics.cursor }),
     queryPageAnywhere: z.strictObject({
       collection: basics.collection,

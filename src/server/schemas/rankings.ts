@@ -1,4 +1,4 @@
-// What queries, the parts of fusions and prefetches rank by.
+// The rankings of queries, prefetches and the parts of fusions.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
@@ -9,7 +9,7 @@ import { exampleSchemas } from './examples.js';
 import { parsedBy } from './rules.js';
 import { textQuerySchema } from './text.js';
 
-/** Greater constants make ranks count alike; searches read about as many rows of each part. */
+/** Larger constants give all ranks nearly the same weight. Searches read about this many rows of each part. */
 const RANK_CONSTANT_MAX = 1_000;
 const RANK_CONSTANT_DEFAULT = 60;
 
@@ -32,7 +32,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     using,
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
   };
-  // The parser of bodies reads only the vectors of queries themselves.
+  // The body parser converts only the vectors of queries themselves.
   const inner = {
     vector: innerVector(limits).optional().meta({ description: 'A vector to search with.' }),
     ...withoutVector,
@@ -105,14 +105,14 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
   return { single: { vector, ...withoutVector }, fusion, prefetch, mmr };
 }
 
-/** A vector as numbers or base64. */
+/** A vector of numbers or base64. */
 function innerVector({ dimensionMax }: Limits) {
   return parsedBy((value: readonly number[] | string) => readVector(value, dimensionMax)).meta({
     $ref: '#/$defs/Values',
   });
 }
 
-/** The names of what to rank by. */
+/** The names of the members to rank by. */
 export function listMembers(members: object): string {
   const names = Object.keys(members)
     .filter((name) => name !== 'using' && name !== 'metric')

@@ -17,8 +17,8 @@ export function refineWith<Value>(
 }
 
 /**
- * A schema for values with their own parser, such as vectors. `read` may get any value; the type of its parameter is what
- * clients send.
+ * A schema for values with their own parser, such as vectors. `read` may get any value; the type of its parameter
+ * is what clients send.
  */
 export function parsedBy<Sent, Result extends object | string>(
   read: (value: Sent) => Result,

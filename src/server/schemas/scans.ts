@@ -125,7 +125,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'The principal components of a sample.',
         examples: [{ sample: 10_000, neighbors: 15, filter: { lang: 'en' } }],
       }),
-    /** The description of the route documents the formats. */
+    /** The formats are documented in the description of the route. */
     bytes: z.string().meta({ format: 'binary' }),
   };
 }

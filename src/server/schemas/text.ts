@@ -1,11 +1,11 @@
-// The text index of a collection, and queries by words.
+// The text index of a collection, and full-text queries.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { B_DEFAULT, K1_DEFAULT, TEXT_LANGUAGES } from '../../common/text-settings.js';
 import type { BasicSchemas } from './basics.js';
 
-/** Beyond 100 a score is the number of repetitions, up to rounding. */
+/** Beyond 100, a score is nearly proportional to the number of repetitions. */
 const K1_MAX = 100;
 
 export function textSchemas(limits: Limits, { path }: BasicSchemas) {

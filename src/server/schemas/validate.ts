@@ -1,6 +1,6 @@
-// Validates bodies and query parameters by their schemas. What a schema rejects becomes issues with our
-// codes and messages; what it takes has the names of properties. Nothing in a body is coerced; the text of a query parameter is read by the type
-// that its schema declares.
+// Validates bodies and query parameters by their schemas. Violations become issues with our codes and messages;
+// valid values get the names of properties. Nothing in a body is coerced. The text of a query parameter is parsed
+// by the type that its schema declares.
 
 import { z } from 'zod';
 import {
@@ -22,7 +22,7 @@ import { type Properties, toProperties } from '../wire/property-names.js';
 
 type Issue = z.core.$ZodIssue;
 
-/** Throws everything that the schema rejects. */
+/** Throws the violations of the schema. */
 export function validateBody<Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
@@ -30,12 +30,12 @@ export function validateBody<Schema extends z.ZodType>(
   return validate(schema, body, (path) => field(...path));
 }
 
-/** Elements that are validated in about a millisecond. */
+/** The number of elements that are validated in about a millisecond. */
 const STEP_ELEMENTS = 128;
 
 /**
- * The same for a body with an array of at most `countMax` elements as its member `name`, with yields to
- * the event loop.
+ * The same with yields to the event loop, for a body with an array of at most `countMax` elements in its member
+ * `name`.
  */
 export async function validateLongBody<Schema extends z.ZodType<Record<string, unknown>>>(
   schema: Schema,
@@ -49,7 +49,7 @@ export async function validateLongBody<Schema extends z.ZodType<Record<string, u
   for (let from = 0; from < elements.length; from += STEP_ELEMENTS) {
     if (from > 0) await yieldToEventLoop();
     result = schema.safeParse({ ...body, [name]: elements.slice(from, from + STEP_ELEMENTS) });
-    // Only all of the body gives issues their places and their order.
+    // Only the whole body gives issues their locations and order.
     if (!result.success) return validateBody(schema, body);
     valid.push(...(result.data[name] as unknown[]));
   }
@@ -58,12 +58,12 @@ export async function validateLongBody<Schema extends z.ZodType<Record<string, u
     : validateBody(schema, body);
 }
 
-/** @param query values as text; a parameter that was repeated is an array. */
+/** @param query values as text; a repeated parameter is an array. */
 export function validateQuery<Schema extends z.ZodObject>(
   schema: Schema,
   query: Readonly<Record<string, unknown>>,
 ): Properties<z.output<Schema>> {
-  // Without a prototype: parameters may have any name.
+  // Without a prototype, since parameters may have any name.
   const values: Record<string, unknown> = Object.create(null);
   for (const [name, text] of Object.entries(query)) {
     if (Array.isArray(text)) throw validationError([repeated(name, text.length)]);
@@ -112,7 +112,7 @@ function validate<Schema extends z.ZodType>(
 
 const NAME_SEPARATOR = ', ';
 
-/** Makes the names that an object may have the message of the issue with those that it must not have. */
+/** Stores the known names of an object in the message of an issue about unknown ones. */
 function knownNames(issue: z.core.$ZodRawIssue): string | undefined {
   const isUnknown = issue.code === 'unrecognized_keys' && issue.inst instanceof z.ZodObject;
   return isUnknown ? Object.keys(issue.inst.shape).join(NAME_SEPARATOR) : undefined;
@@ -128,14 +128,14 @@ function repeated(name: string, count: number): ValidationIssue {
   };
 }
 
-/** The type of a parameter: that of the schema inside its wrappers. */
+/** The type of a parameter, without wrappers of its schema. */
 function typeOf(schema: z.core.$ZodType | undefined): string | undefined {
   let inner = schema;
   while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault) inner = inner.unwrap();
   return inner instanceof z.ZodNumberFormat ? 'integer' : inner?._zod.def.type;
 }
 
-/** Text that is not of the type stays text, which the schema then rejects. */
+/** Text that does not match the type is returned unchanged, and rejected by the schema. */
 function readText(text: string, type: string | undefined): unknown {
   if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
   if (type === 'number' && /^-?\d{1,16}(\.\d{1,20})?(e[+-]?\d{1,3})?$/i.test(text)) {
@@ -152,7 +152,7 @@ function readText(text: string, type: string | undefined): unknown {
   return text;
 }
 
-/** Members whose violations have a code of their own. */
+/** Members whose violations have their own code. */
 const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
   ['filter', 'invalid_filter'],
   ['vector', 'invalid_vector'],
@@ -162,7 +162,7 @@ const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
 
 function describeIssue(issue: Issue, value: unknown): Violation {
   const member = CODE_OF_MEMBER.get(issue.path.at(-1) ?? '');
-  // The parameter `metadata` of exports has a choice of words.
+  // The parameter `metadata` of exports is an enumeration.
   const code = issue.code === 'invalid_value' ? 'invalid_request' : (member ?? 'invalid_request');
   const found = describeValue(value);
   if (issue.code === 'too_big') {
@@ -219,7 +219,7 @@ function measure(value: unknown): number {
   return typeof value === 'string' || Array.isArray(value) ? value.length : Number(value);
 }
 
-/** Longer text than this is not repeated in an error. */
+/** The maximum length of quoted text in errors. */
 const SHOWN_CHARACTERS_MAX = 64;
 
 function describeValue(value: unknown): string {

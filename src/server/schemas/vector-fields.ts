@@ -1,4 +1,4 @@
-// The vectors of a collection as requests describe them, and as the database does.
+// Converts the vectors of a collection from the form of requests to that of the database.
 
 import type { ElementType } from '../../common/elements.js';
 import { BIT_METRICS, type FieldShape, type FieldShapes, type Metric } from '../../common/types.js';
@@ -17,7 +17,7 @@ interface VectorInput {
   readonly multi?: boolean | undefined;
 }
 
-/** The members of the unnamed vector are absent for a collection without it. */
+/** The members of the unnamed vector are absent if the collection does not have it. */
 interface VectorsInput extends VectorInput {
   readonly vectors?: Readonly<Record<string, NamedVectorInput>> | undefined;
   readonly sparseVectors?: Readonly<Record<string, object>> | undefined;
@@ -36,7 +36,7 @@ export function toFieldShapes({
   };
 }
 
-/** Null is for a vector that is dropped. */
+/** Null drops a vector. */
 export function toFieldChanges(
   vectors: Readonly<Record<string, NamedVectorInput | null>> = {},
 ): Readonly<Record<string, FieldShape | null>> {
@@ -57,7 +57,7 @@ function toFieldShape({ multi, dimension, ...input }: NamedVectorInput): FieldSh
   return { kind: 'dense', dimension, metric, ...(element !== 'float32' && { element }) };
 }
 
-/** Metrics and element types that do not go together. */
+/** Finds incompatible metrics and element types. */
 export function findVectorViolations({
   metric,
   element_type: element = 'float32',

@@ -1,11 +1,10 @@
-// Requests and replies about vectors. `json-rows.ts` checks bodies that write vectors: it is faster and
-// keeps metadata as sent. Their schemas here document them, and a test checks that the two agree.
+// Requests and replies about vectors. Bodies that write vectors are validated by `bodies/json-rows.ts`, which is
+// faster and keeps metadata verbatim. Their schemas here are documentation, and a test checks that the two agree.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
-import { isObject } from '../bodies/value-kinds.js';
 import {
   type BasicSchemas,
   count,
@@ -210,7 +209,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
-  /** What replaces a vector: its values, a text or neither. */
+  /** A replacement by values, by a text or without the unnamed vector. */
   const put = <Members extends typeof putMembers>(
     suffix: string,
     members: Members,
@@ -546,12 +545,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
 
 const ONE_SELECTION = { error: 'Expected exactly one of ids, filter and all.' };
 
-/** Whether a filter can leave a vector out: `{}` cannot, nor a list of no values to exclude, nor what combines them. */
+/** Whether a filter can exclude a vector. `{}` cannot, nor can an empty `$nin` or combinations of these. */
 function hasCondition(filter: JsonObject): boolean {
   return !selects('all', filter);
 }
 
-/** Whether a filter selects all or none, whatever the vectors have. */
+/** Whether a filter selects all or no vectors regardless of their metadata. */
 function selects(what: 'all' | 'none', filter: JsonObject): boolean {
   const isAll = what === 'all';
   const isSo = ([name, value]: [string, Json]): boolean => {

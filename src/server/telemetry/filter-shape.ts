@@ -1,5 +1,5 @@
-// The shape of a filter for the slow query log: its structure and operators without values and metadata paths, since paths
-// may be data too. Equal paths of a filter get the same number.
+// The shape of a filter for the slow query log: its structure and operators without values and metadata paths,
+// since paths may be data too. Equal paths of a filter get the same number.
 
 import type { Json, JsonObject } from '../../common/types.js';
 

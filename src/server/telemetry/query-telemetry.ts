@@ -1,5 +1,5 @@
-// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log. Records numbers and the
-// shapes of filters, but no vectors, values, metadata paths or cursors.
+// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log. Records numbers
+// and the shapes of filters, but no vectors, values, metadata paths or cursors.
 
 import type { Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';

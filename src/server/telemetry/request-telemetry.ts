@@ -1,5 +1,6 @@
-// Everything recorded about one request: its debug line in the log, its metrics, its span and its audit log line. Records ids
-// of requests, traces, principals and collections, but never the contents of bodies, query strings or other headers.
+// Everything recorded about one request: its debug line in the log, its metrics, its span and its audit log line.
+// Records ids of requests, traces, principals and collections, but never the contents of bodies, query strings or
+// other headers.
 
 import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import { NOBODY } from '../../common/access.js';

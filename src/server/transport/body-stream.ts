@@ -1,5 +1,5 @@
-// A request body of any length that is processed while it arrives, with backpressure. The bytes that its reader keeps count
-// as body bytes in flight.
+// A request body of any length that is processed while it arrives, with backpressure. The bytes that its reader
+// keeps count as body bytes in flight.
 
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
@@ -59,9 +59,9 @@ export class BodyStream implements AsyncIterable<Buffer> {
   }
 
   /**
-   * Discards the rest of the body, since many clients read the reply only after they have sent everything. May be called
-   * repeatedly, also if a reader has stopped without closing the iterator. Does not wait, since the iterator may be
-   * waiting for a chunk.
+   * Discards the rest of the body, since many clients read the reply only after they have sent everything. May be
+   * called repeatedly, also if a reader has stopped without closing the iterator. Does not wait, since the iterator
+   * may be waiting for a chunk.
    */
   discard(): void {
     clearTimeout(this.#idleTimer);

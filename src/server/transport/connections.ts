@@ -1,5 +1,5 @@
-// Timeouts and protocol details of connections: slow senders, slow readers, `Expect: 100-continue`, aborted replies, and the
-// log line about refused connections.
+// Timeouts and protocol details of connections: slow senders, slow readers, `Expect: 100-continue`, aborted
+// replies, and the log line about refused connections.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Http2ServerRequest, type Http2ServerResponse, constants as http2 } from 'node:http2';
@@ -10,8 +10,8 @@ import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 
 /**
- * Cuts the connection when the reply makes no progress for `stalledMsMax`. Every byte that the client reads restarts the
- * timeout, and the time to produce the reply does not count.
+ * Cuts the connection when the reply makes no progress for `stalledMsMax`. Every byte that the client reads
+ * restarts the timeout, and the time to produce the reply does not count.
  */
 export function withWriteStallTimeout(
   handler: RequestListener,
@@ -118,8 +118,8 @@ export function abortReply(response: ServerResponse | Http2ServerResponse): void
 }
 
 /**
- * Flushes an incomplete reply and, with HTTP/2, ends its stream with an error: if the stream were destroyed at once, the
- * reply would look complete. With HTTP/1 the caller destroys the connection.
+ * Flushes an incomplete reply and, with HTTP/2, ends its stream with an error: if the stream were destroyed at
+ * once, the reply would look complete. With HTTP/1 the caller destroys the connection.
  */
 export async function abortAfterFlush(
   response: ServerResponse | Http2ServerResponse,
@@ -172,8 +172,8 @@ export function isReplyClosed(response: ServerResponse | Http2ServerResponse): b
 }
 
 /**
- * Calls `onClosed` once, when the reply has been sent or can no longer be sent; at once if the client has disconnected. A
- * pipelined reply has no socket yet, and emits no `close` if the connection closes before its turn.
+ * Calls `onClosed` once, when the reply has been sent or can no longer be sent; at once if the client has
+ * disconnected. A pipelined reply has no socket yet, and emits no `close` if the connection closes before its turn.
  */
 export function onReplyClosed(
   request: IncomingMessage,

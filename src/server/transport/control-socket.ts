@@ -1,6 +1,6 @@
-// The control socket: a unix socket in the data directory on which the same application serves the operator. A process that
-// can open it can read the data files anyway, so no credential is required, and the command line works on a running server
-// whatever credentials are configured.
+// The control socket: a unix socket in the data directory on which the same application serves the operator. A
+// process that can open it can read the data files anyway, so no credential is required, and the command line works
+// on a running server whatever credentials are configured.
 
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, mkdir, open, rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
-// Protects a service without credentials from DNS rebinding: any web site can point its own name at the address of the
-// service and send requests with that name as Host through the browser of a user who can reach the service. So requests are
-// answered only under names that no such site can have.
+// Protects a service without credentials from DNS rebinding: any web site can point its own name at the address of
+// the service and send requests with that name as Host through the browser of a user who can reach the service. So
+// requests are answered only under names that no such site can have.
 
 import { isIP, isIPv6 } from 'node:net';
 import { hostname } from 'node:os';

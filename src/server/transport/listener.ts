@@ -1,6 +1,6 @@
-// The servers under the application: without TLS files an HTTP/1.1 server in clear text, with them a TLS 1.3 server that
-// speaks HTTP/2 or HTTP/1.1, as the client prefers. Sets the timeouts and limits of connections and HTTP/2 sessions, and
-// closes connections when the application stops. Knows no routes.
+// The servers under the application: without TLS files an HTTP/1.1 server in clear text, with them a TLS 1.3 server
+// that speaks HTTP/2 or HTTP/1.1, as the client prefers. Sets the timeouts and limits of connections and HTTP/2
+// sessions, and closes connections when the application stops. Knows no routes.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import {
@@ -30,8 +30,8 @@ const HEADER_BYTES_MAX = 128 * 1024;
 /** Concurrent requests per HTTP/2 connection; clients open another connection for more. */
 const STREAMS_MAX = 100;
 /**
- * How many bytes of one body, and of all bodies of a connection, a client may send ahead of the server. With a round trip
- * of 100 ms this allows 80 Mbit/s and 320 Mbit/s.
+ * How many bytes of one body, and of all bodies of a connection, a client may send ahead of the server. With a
+ * round trip of 100 ms this allows 80 Mbit/s and 320 Mbit/s.
  */
 const STREAM_WINDOW_BYTES = 1024 * 1024;
 const SESSION_WINDOW_BYTES = 4 * 1024 * 1024;
@@ -231,9 +231,9 @@ class TlsServer implements ProtocolServer {
   }
 
   async flush(msMax: number): Promise<void> {
-    // When a stream ends, the last bytes of its reply are still in transit, and cutting the connection while the client
-    // is sending would lose them; so the client closes the connection. An idle client, which may be unreachable, only gets
-    // time to read the GOAWAY.
+    // When a stream ends, the last bytes of its reply are still in transit, and cutting the connection while the
+    // client is sending would lose them; so the client closes the connection. An idle client, which may be
+    // unreachable, only gets time to read the GOAWAY.
     await Promise.all([
       allClosed([...this.#busySessions], msMax),
       allClosed([...this.#sessions.keys()], Math.min(msMax, GOAWAY_MS)),

@@ -1,6 +1,6 @@
-// The TLS files: the server's certificate and key, and the authorities of client certificates. They are validated when they
-// are read and reloaded when they change. If the new files are invalid, the previous ones stay in use. Certificate
-// revocation lists are not checked.
+// The TLS files: the server's certificate and key, and the authorities of client certificates. They are validated
+// when they are read and reloaded when they change. If the new files are invalid, the previous ones stay in use.
+// Certificate revocation lists are not checked.
 
 import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

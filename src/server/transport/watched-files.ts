@@ -1,5 +1,5 @@
-// Notifies of possible changes of files without polling. Watches the folders, since files are replaced rather than written:
-// by a rename or, in Kubernetes, by changing a symbolic link beside them.
+// Notifies of possible changes of files without polling. Watches the folders, since files are replaced rather than
+// written: by a rename or, in Kubernetes, by changing a symbolic link beside them.
 
 import { type FSWatcher, realpathSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -55,8 +55,8 @@ function watchFiles(paths: readonly string[], onChange: () => void, logger: Logg
     const waitMs = Math.min(QUIET_MS, Math.max(0, firstEventMs + WAIT_MS_MAX - nowMs));
     timer = setTimeout(() => {
       timer = undefined;
-      // The folder itself may have been replaced, or a link changed. Watching restarts before the files are read, so that
-      // no change is missed.
+      // The folder itself may have been replaced, or a link changed. Watching restarts before the files are read,
+      // so that no change is missed.
       stopWatching();
       startWatching();
       onChange();

@@ -1,5 +1,5 @@
-// The headers Sagitta-Consistency and Sagitta-Session, which say what a reply must at least reflect. A client copies the
-// items of Sagitta-Session from earlier replies of any node.
+// The headers Sagitta-Consistency and Sagitta-Session, which say what a reply must at least reflect. A client
+// copies the items of Sagitta-Session from earlier replies of any node.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../../common/errors.js';

@@ -1,5 +1,5 @@
-// Converts the errors of Fastify and Node to our own, logs server errors with the request id, and replies to input that is
-// not valid HTTP.
+// Converts the errors of Fastify and Node to our own, logs server errors with the request id, and replies to input
+// that is not valid HTTP.
 
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';

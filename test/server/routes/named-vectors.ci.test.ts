@@ -1,4 +1,5 @@
-// Exports of named vectors as other tools read them. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
+// Exports of named vectors as other tools read them. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars
+// and duckdb.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

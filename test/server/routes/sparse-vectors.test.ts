@@ -179,7 +179,7 @@ describe('sparse vectors in streams', () => {
   it('are left out of Parquet, or refused there', async () => {
     const refused = await call('/collections/lines/export?format=parquet');
     assert.equal(refused.status, 400);
-    assert.match(await refused.text(), /Parquet files have no sparse vectors such as \\"words\\"/);
+    assert.match(await refused.text(), /Parquet files do not support sparse vectors such as \\"words\\"/);
     await exported('lines', 'format=parquet&include_values=false');
   });
 });
