@@ -127,7 +127,7 @@ describe('errors over HTTP', () => {
     ]) {
       await expectProblem(service.call('GET', url), 404, 'route_not_found');
     }
-    // A body of an unknown content type or length is not even examined.
+    // A body of an unknown content type or length is refused without being read.
     const posted = service.call('POST', '/nope', {
       body: 'x'.repeat(300_000),
       headers: { 'content-type': 'text/csv' },
@@ -148,7 +148,7 @@ describe('errors over HTTP', () => {
       const reply = await expectProblem(service.call(method, url), 405, 'method_not_allowed');
       assert.equal(reply.headers.allow, allow, `${method} ${url}`);
     }
-    // The id of a vector may be the name of a route.
+    // The id of a vector may equal the name of a route.
     const read = service.call('GET', '/collections/c/vectors/fetch');
     await expectProblem(read, 404, 'vector_not_found');
   });

@@ -26,31 +26,31 @@ export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly text: string;
-  /** The body, parsed; undefined where there is none. */
+  /** The parsed body; undefined if there is none. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
   readonly json: any;
 }
 
 export interface CallOptions {
-  /** Sent as JSON, or as it is when it is text or bytes. */
+  /** Sent as JSON, or verbatim if it is text or bytes. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What runs before steps of the database: a test makes the step wait or fail. */
+/** Hooks that run before steps of the database, with which a test delays a step or makes it fail. */
 interface DatabaseHooks {
-  /** Before each batch of queries that the engine is given; the signal is that of the batch. */
+  /** Runs before each batch of queries of the engine, with the signal of the batch. */
   beforeSearch: (signal: AbortSignal | undefined) => Promise<void>;
-  /** Before each commit of the store takes effect. */
+  /** Runs before each commit of the store takes effect. */
   beforeCommit: () => Promise<void>;
 }
 
 export interface Service {
   readonly app: FastifyInstance;
   readonly database: Database;
-  /** Of the service's own database; without effect where a test passes another one. */
+  /** Hooks of the service's own database; without effect if a test passes another one. */
   readonly hooks: DatabaseHooks;
-  /** How many commits the store was given. */
+  /** The number of commits of the store. */
   readonly commitCount: number;
   call(method: string, url: string, options?: CallOptions): Promise<Reply>;
   /** Closes the application and its database. */
@@ -79,7 +79,7 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
     metrics: createMetrics(),
     slowQueryMs: 1_000,
     authenticator: new Authenticator(),
-    // A test may not fail because the machine is busy.
+    // A test must not fail because the machine is busy.
     eventLoop: { begin() {}, end() {}, delayMs: 0 },
     ...options,
     limits,
@@ -123,7 +123,7 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
   };
 }
 
-/** A database in memory that runs the hooks. */
+/** A database in memory that calls the hooks. */
 async function openDatabase(options: {
   limits: Limits;
   hooks: DatabaseHooks;
@@ -156,7 +156,7 @@ async function openDatabase(options: {
   return database;
 }
 
-/** Counts the snapshots that are pinned, of all databases of the process, from now on. */
+/** Starts counting pinned snapshots of all databases of the process. */
 export function countPins(): { readonly count: number } {
   const pins = { count: 0 };
   const pin = Collection.prototype.pin;
@@ -255,7 +255,7 @@ function checkAgainst(document: OpenApi, method: string, url: string, reply: Rep
       `a code that is not described: ${place}`,
     );
     assert.equal(reply.json.status, reply.status);
-    // A replay is the reply of the first request, to the byte.
+    // A replay is identical to the reply of the first request.
     if (reply.headers['idempotent-replayed'] === undefined) {
       assert.equal(reply.json.request_id, reply.headers['x-request-id']);
     }
@@ -280,13 +280,13 @@ function findPath(document: OpenApi, path: string) {
 
 const documents = new Map<string, OpenApi>();
 
-/** Limits that no schema has: of time, rates, memory and connections. */
+/** Limits of time, rates, memory and connections, which do not appear in schemas. */
 export const isBeyondDocument = (name: string) =>
   /(Ms|Rate|Burst|InFlight|Connections|PerAddress)Max$/.test(name);
 
 /**
- * The document of the application, as it serves it (openapi.test.ts). It depends on the routes and on some
- * limits only: services that have the same share one, since each takes 100 ms to make.
+ * The document that the application serves (openapi.test.ts). It depends only on the routes and some limits, and takes
+ * 100 ms to generate, so that services with the same ones share it.
  */
 export function documentOf(app: FastifyInstance, limits: Limits): OpenApi {
   const routes = routesOf(app).filter(({ isInternal }) => isInternal !== true);
@@ -302,10 +302,10 @@ export function documentOf(app: FastifyInstance, limits: Limits): OpenApi {
 }
 
 const checkersOfDocument = new WeakMap<OpenApi, Map<string, z.ZodType>>();
-/** By the text of the schema and of all that it refers to, which most documents have in common. */
+/** Validators by the text of the schema and of all schemas that it refers to, which most documents share. */
 const checkers = new Map<string, z.ZodType>();
 
-/** A schema of the document as one that can check, by zod's own reading of JSON Schema. */
+/** Converts a schema of the document to a zod schema. */
 export function schemaOf(document: OpenApi, schema: Schema): z.ZodType {
   const own = checkersOfDocument.get(document) ?? new Map<string, z.ZodType>();
   checkersOfDocument.set(document, own);
@@ -323,7 +323,7 @@ export function schemaOf(document: OpenApi, schema: Schema): z.ZodType {
 
 const COMPONENT = '#/components/schemas/';
 
-/** Adds what the text of a schema refers to, and what that refers to. */
+/** Adds the schemas that a text refers to, transitively. */
 function collectReferences(document: OpenApi, text: string, found: Record<string, Schema>): void {
   for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
     if (name! in found) continue;

@@ -6,7 +6,7 @@ import { stopApp } from '../../src/server/app.js';
 import { createFilledService } from './harness.js';
 import { exchange, listen } from './wire.js';
 
-/** A stop that waits for its deadline, which a busy machine cannot reach by being slow. */
+/** A deadline that a busy machine does not exceed by accident. */
 const DEADLINE_MS = 120_000;
 const STOP_MS_MAX = 60_000;
 

@@ -6,7 +6,7 @@ import { stopApp } from '../../src/server/app.js';
 import { createFilledService, holdQueries } from './harness.js';
 import { exchange, listen } from './wire.js';
 
-/** A stop that waits for its deadline, which a busy machine cannot reach by being slow. */
+/** A deadline that a busy machine does not exceed by accident. */
 const DEADLINE_MS = 120_000;
 const STOP_MS_MAX = 60_000;
 
@@ -83,7 +83,7 @@ describe('the running application', () => {
     });
     const replies = (await text).split(/(?=HTTP\/1\.1)/);
     assert.match(replies[0] ?? '', /^HTTP\/1\.1 200 OK/);
-    // The first reply closes the connection; the request pipelined behind it gets a reply or not.
+    // The first reply closes the connection; the pipelined request may or may not get a reply.
     if (replies.length > 1) assert.match(replies[1] ?? '', /^HTTP\/1\.1 503 .*stopping/s);
   });
 

@@ -1,8 +1,8 @@
-// Walks the OpenAPI document: its schemas, parameters, contents and bodies, each with its place.
+// Walks the OpenAPI document: its schemas, parameters, contents and bodies, each with its location.
 
 import type { OpenApi } from './harness.js';
 
-/** A service that is alone refuses them; tests of clusters (drain, moves, servers) have them carried out. */
+/** Operations that fail outside a cluster; they are covered by tests of clusters (drain, moves, servers). */
 export const OPERATIONS_OF_CLUSTERS: ReadonlySet<string> = new Set([
   'drainNode',
   'undrainNode',
@@ -18,7 +18,7 @@ export interface JsonSchema {
   readonly oneOf?: readonly JsonSchema[];
   readonly items?: JsonSchema;
   readonly additionalProperties?: JsonSchema | boolean;
-  /** The schema of the JSON that a string has. */
+  /** The schema of the JSON in a string. */
   readonly 'x-json-schema'?: JsonSchema;
   readonly properties?: JsonSchemas;
   readonly description?: string;
@@ -26,7 +26,7 @@ export interface JsonSchema {
 }
 export type JsonSchemas = Readonly<Record<string, JsonSchema>>;
 
-/** Every schema of the document with its place; named ones have their name as place. */
+/** Every schema of the document with its location, which is the name of a named one. */
 export function* schemasOf(document: OpenApi): Generator<[string, JsonSchema]> {
   for (const [name, schema] of Object.entries(document.components.schemas as JsonSchemas)) {
     yield* partsOf(name, schema);
@@ -48,7 +48,7 @@ function* partsOf(place: string, schema: JsonSchema): Generator<[string, JsonSch
   }
 }
 
-/** Whether the schema is another one or null. */
+/** Whether the schema is a nullable one. */
 export function isNullable({ anyOf = [] }: JsonSchema): boolean {
   return anyOf.length === 2 && anyOf[1]!.type === 'null';
 }

@@ -138,7 +138,7 @@ describe('the OpenAPI document', () => {
         schema.enum ?? schema.oneOf ?? (isNullable(schema) ? undefined : schema.anyOf);
       if (choices === undefined) continue;
       const text = JSON.stringify(choices);
-      // Lists in parameters are text, and what is named is not rewritten.
+      // Lists in parameters are text, and named schemas are not rewritten.
       if (text.includes('x-json-schema')) continue;
       assert.equal(unnamed.get(text), undefined, `${place} occurs twice without a name`);
       unnamed.set(text, place);
@@ -278,7 +278,7 @@ describe('the OpenAPI document', () => {
         );
         const result = described.safeParse(JSON.parse(text));
         const isAccepted = outcomes.some(({ outcome }) => outcome.ok);
-        // The schema does not know other rows, the dimension of the collection, and whether it has one.
+        // The schema does not know the other rows or the dimension of the collection.
         const isBeyond =
           outcomes.some(
             ({ outcome }) => !outcome.ok && BEYOND_SCHEMA.includes(outcome.error.code),
@@ -294,11 +294,11 @@ describe('the OpenAPI document', () => {
   });
 });
 
-/** A service with what the examples refer to, but not what they create. */
+/** A service with the objects that the examples refer to, but without those that they create. */
 class PreparedServices {
   readonly #services = new Map<string, Service>();
 
-  /** The same service for most operations, with the vectors as they were. */
+  /** The same service for most operations, with its vectors restored. */
   async prepare(operationId: string): Promise<Service> {
     const absent = CREATED[operationId] ?? '';
     const service = this.#services.get(absent) ?? (await createServiceWithout(absent));
@@ -345,7 +345,7 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
 
 const BEYOND_SCHEMA = ['dimension_mismatch', 'duplicate_id'];
 
-/** Whether the rows are for a collection with the unnamed vector and for one without it. */
+/** Whether the rows fit a collection with the unnamed vector, and one without it. */
 function isMixed(body: object): boolean {
   const { vectors } = body as { readonly vectors?: unknown };
   const rows: unknown[] = Array.isArray(vectors) ? vectors : [];

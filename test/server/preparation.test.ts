@@ -1,4 +1,4 @@
-// A service that is being filled before others may use it.
+// A service that loads sample data before it answers requests.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

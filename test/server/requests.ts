@@ -1,5 +1,4 @@
-// A request for every route that succeeds on the filled database below, for tests that go through
-// all routes.
+// A request for every route that succeeds on the database below, for tests that cover all routes.
 
 import type { Scope } from '../../src/common/access.js';
 import { type ErrorCode, field } from '../../src/common/errors.js';
@@ -7,16 +6,16 @@ import type { Database } from '../../src/database/database.js';
 import { batchOf } from '../database/harness.js';
 
 export interface SampleRequest {
-  /** What the route must require: a scope and its object, or `anyone` or `public`. */
+  /** The expected access of the route: a scope and its object, `anyone` or `public`. */
   readonly needs: string;
   /** Without a prefix; `{key}` stands for the id of an existing key. */
   readonly url: string;
   readonly body?: object;
-  /** A scope on the collection that the handler requires as well. */
+  /** Another scope on the collection that the handler requires. */
   readonly alsoNeeds?: Scope;
-  /** The code for a caller without any scope on the collection; `collection_not_found` when absent. */
+  /** The error for a caller without any scope on the collection; by default `collection_not_found`. */
   readonly refusal?: ErrorCode;
-  /** The status for an authorized caller; 200 when absent. */
+  /** The status for an authorized caller; by default 200. */
   readonly status?: number;
 }
 

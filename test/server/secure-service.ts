@@ -168,7 +168,7 @@ export function beginOverHttp2(
   return stream;
 }
 
-/** Rejects also when the stream ends without a reply, for which Node emits no error. */
+/** Also rejects if the stream ends without a reply, for which Node emits no error. */
 async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   const [headers] = (await Promise.race([
     once(stream, 'response'),

@@ -125,7 +125,7 @@ it('an idempotent request is carried out once when its collection is loaded', as
   assert.deepEqual([status, second.status, second.text], [200, 200, text]);
   assert.equal(second.headers['idempotent-replayed'], 'true');
   assert.equal((await service.call('GET', '/collections/d')).json.vector_count, 71);
-  // What is refused is not kept: the next request is carried out.
+  // A refusal is not remembered: the next request is carried out.
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const rename = () =>
     service.call('POST', '/collections/c/rename', {

@@ -7,7 +7,7 @@ import { releaseAtEnd } from '../support/leftovers.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
 import type { Service } from './harness.js';
 
-/** On a free port, which it returns. */
+/** Listens on a free port and returns it. */
 export async function listen(service: Service): Promise<number> {
   await service.app.listen({ port: 0, host: '127.0.0.1' });
   const isClosed = releaseAtEnd(() => stopApp(service.app, { deadlineMs: 0 }));
@@ -15,7 +15,7 @@ export async function listen(service: Service): Promise<number> {
   return (service.app.server.address() as AddressInfo).port;
 }
 
-/** Sends bytes and gives back everything until the server closes the connection. */
+/** Sends bytes and returns all that the server sends until it closes the connection. */
 export function exchange(port: number, send: (socket: Socket) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => send(socket));
@@ -46,7 +46,7 @@ export function headOf(
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }
 
-/** The replies in the bytes of a connection. */
+/** Parses the replies in the bytes of a connection. */
 export function repliesIn(text: string): { status: number; head: string; body: string }[] {
   return text
     .split(/(?=HTTP\/1\.1 \d)/)
@@ -61,7 +61,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** One value of /metrics. */
+/** A value of /metrics. */
 export async function metricOf(service: Pick<Service, 'app'>, name: string): Promise<number> {
   const { body } = await service.app.inject('/metrics');
   const found = new RegExp(`^${name} (\\S+)$`, 'm').exec(body)?.[1];

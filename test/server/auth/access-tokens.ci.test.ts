@@ -1,4 +1,4 @@
-// The memory that verified tokens take.
+// The memory of verified tokens.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -53,11 +53,11 @@ describe('access tokens', () => {
     const tokens = await verifier();
     const first = await sign(es256());
     await tokens.verify(first);
-    // Each nearly as long as allowed.
+    // Each token is nearly as long as allowed.
     const scope = Array.from({ length: 1_080 }, (_, index) => `admin:${1_000 + index}`).join(' ');
     for (let index = 0; index < 1_060; index++) {
       await tokens.verify(await sign(es256(), { sub: `user-${index}`, scope }));
-      // All of them fit: otherwise older ones would have been removed.
+      // All of them fit, since otherwise older ones would have been removed.
       if (index === 900) assert.ok(!(tokens.verify(first) instanceof Promise));
     }
     const again = tokens.verify(first);

@@ -125,7 +125,7 @@ describe('access tokens', () => {
     for (const [claims, detail] of cases) {
       await assertRefused(tokens, await sign(es256(), { ...claims }), detail);
     }
-    // Within the tolerance of clocks.
+    // Within the clock tolerance.
     for (const claims of [{ exp: NOW - 29 }, { nbf: NOW + 29 }, { aud: ['x', AUDIENCE] }]) {
       assert.ok(await tokens.verify(await sign(es256(), claims)));
     }
@@ -160,7 +160,7 @@ describe('access tokens', () => {
       await assertRefused(tokens, await sign(es256(), claims, { typ: 'JWT' }), detail);
       await assertRefused(tokens, await sign(es256(), claims), detail);
     }
-    // As Keycloak, Cognito and Entra write access tokens.
+    // The access tokens of Keycloak, Cognito and Entra.
     for (const claims of [
       { typ: 'Bearer', azp: 'app', nonce: 'n', scope: undefined },
       { token_use: 'access', client_id: 'app' },
@@ -277,7 +277,7 @@ describe('access tokens', () => {
     const altered = [head, base64url.encode(JSON.stringify(claims)), signature].join('.');
     await assertRefused(tokens, altered, /signature/);
 
-    // Keys in the token itself, or at a URL that it names.
+    // Keys that the token contains or links to.
     const header = {
       jwk: foreigner.jwk,
       jku: 'http://127.0.0.1:1/jwks',

@@ -1,4 +1,4 @@
-// Which credential decides who sends a request, where several kinds are configured.
+// Precedence among several kinds of credentials.
 
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';

@@ -40,7 +40,7 @@ const TABLE = [
 ];
 const ASKING = { path: '/collections/c/vectors/a' };
 
-/** Accepts one token, `good`, and records the tokens that it was asked about. */
+/** Accepts the token `good`, and records all tokens that it gets. */
 const tokens: TokenVerifier = {
   verify(token) {
     if (token !== 'good') throw new SagittaError('credentials_invalid', 'Unknown.');
@@ -57,7 +57,7 @@ describe('client certificates', () => {
   const log: LogLine[] = [];
   let shiftMs = 0;
   const clock: Clock = { now: () => Date.now() + shiftMs };
-  /** The ids of the principals found, latest last. */
+  /** The ids of the principals found, in order. */
   const seen: string[] = [];
 
   class RecordingAuthenticator extends Authenticator {
@@ -81,7 +81,7 @@ describe('client certificates', () => {
       authenticator: new RecordingAuthenticator({
         tokens,
         certificates,
-        // The harness fills the service without a network connection.
+        // The harness calls the service without a network connection.
         isOperator: (socket) => !(socket instanceof TLSSocket),
       }),
     });

@@ -60,7 +60,7 @@ function sampleOf(route: Route, database: Database) {
   return { ...sample, url: sample.url.replace('{key}', database.apiKeys.list()[0]!.id) };
 }
 
-/** Provides the list of routes for the names of tests. */
+/** Provides the list of routes, from which tests are named. */
 const listing = await createService();
 const routes = routesOf(listing.app);
 await listing.close();
@@ -195,7 +195,7 @@ describe('with insufficient scopes', () => {
           const { refusal = 'collection_not_found' } = SAMPLE_REQUESTS[route.operationId]!;
           assert.equal(reply.json.code, refusal);
         }
-        // It may see the collection by another scope, so the error names the scope.
+        // Another scope lets it see the collection, so the error names the missing scope.
         const reader = [`${scope}:orders`, `${otherScope(scope)}:catalog-*`];
         const reply = await service.callWith(reader, route);
         assert.equal(reply.json.code, 'insufficient_scope');
@@ -267,7 +267,7 @@ describe('a collection that the principal may not see', () => {
       }
       return texts;
     };
-    // Missing: for principals that might see it or not; existing: for those that may not.
+    // A missing collection for any principal, and an existing one for principals that must not see it.
     const missing = await answers((scope) => scope);
     const missingForOthers = await answers((scope) => `${scope}:orders-*`);
     await fillCollection(service.real);
@@ -288,7 +288,7 @@ describe('a collection that the principal may not see', () => {
     assert.deepEqual(await ids('collections:read:*-1'), ['catalog-1', 'orders-1']);
     assert.deepEqual(await ids('collections:read:nothing'), []);
     assert.deepEqual(await ids('collections:read'), ['catalog-1', 'catalog-2', 'orders-1']);
-    // A scope for vectors does not show the records of collections.
+    // A scope for vectors does not include the records of collections.
     assert.deepEqual(await ids('collections:read:orders-*', 'vectors:read'), ['orders-1']);
 
     const key = await service.makeKey('collections:read:*-1');
@@ -349,7 +349,7 @@ describe('a collection that the principal may not see', () => {
     ] as const) {
       const refused = service.callAs(key, method, url, body);
       const reply = await expectProblem(refused, 404, 'collection_not_found');
-      // The id behind the alias is not shown; the one that the request names is.
+      // The error contains the name in the request but not the id behind the alias.
       if (body !== target) assert.ok(!reply.text.includes('orders-1'), `${method} ${url}`);
     }
     const same = { id: 'catalog-a', dimension: 2, metric: 'dot' };
@@ -452,7 +452,7 @@ const grantsOf = (scope: Scope | undefined): Scope[] => (scope === undefined ? [
 const otherScope = (scope: Scope): Scope =>
   scope === 'vectors:read' ? 'collections:read' : 'vectors:read';
 
-/** The scope limited to the collection of the request, where a collection can limit it. */
+/** The scope, limited to the collection of the request if scopes of this kind can be limited. */
 function limitedGrants({ scope, on }: { scope: Scope; on: string }): string[] {
   return on === 'service' ? [] : [`${scope}:catalog-?`];
 }

@@ -99,7 +99,7 @@ describe('a server with TLS and every credential', () => {
       session.destroy();
     }
 
-    // The command line trusts a private authority by the variable that Node reads.
+    // NODE_EXTRA_CA_CERTS makes the command line trust a private authority.
     const args = ['collections', 'list', '--url', server.url, '--api-key', key];
     const trusting = await start(args, { env: { NODE_EXTRA_CA_CERTS: file('ca.pem') } }).ended;
     assert.equal(trusting.code, 0, trusting.stderr);
@@ -157,7 +157,7 @@ describe('the client address behind a proxy', () => {
     assert.equal(await clientOf(['10.0.0.0/8'], '203.0.113.7'), '127.0.0.1');
     assert.equal(await clientOf(['127.0.0.1'], '203.0.113.7'), '203.0.113.7');
     assert.equal(await clientOf(['127.0.0.0/8', '::1'], '2001:db8::7'), '2001:db8::7');
-    // The proxy appends the address that it sees to what the client itself sent.
+    // The proxy appends the address that it sees to the header of the client.
     assert.equal(await clientOf(['127.0.0.1'], '198.51.100.1, 203.0.113.7'), '203.0.113.7');
     assert.equal(
       await clientOf(['127.0.0.1', '203.0.113.0/24'], '198.51.100.1, 203.0.113.7'),

@@ -60,7 +60,7 @@ const member = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constantFrom('"mode":"insert"', '"idempotency_key":"k"', '"x":1') },
 );
-/** Valid more often than not. */
+/** Usually a valid value. */
 const usualRow = fc
   .tuple(id, fc.constantFrom('[1,2]', '[ 0.1, -1e-3 ]', '"AACAPwAAAAA="'), metadata)
   .map(([name, values, document]) => `{"id":${name},"values":${values},"metadata":${document}}`);
@@ -93,7 +93,7 @@ const damage: fc.Arbitrary<Damage> = fc.record({
   length: fc.nat({ max: 3 }),
   text: fc.constantFrom('', ',', '"', '[', ']', '{', '}', '0', '\\', '\n', '\ufeff', '\xff', ':'),
 });
-/** Mostly undamaged. */
+/** The bytes, which are usually undamaged. */
 const damages = fc.oneof(fc.constant([]), fc.array(damage, { maxLength: 2 }));
 
 function bytesOf(text: string, all: readonly Damage[]): Buffer {
@@ -107,7 +107,7 @@ function bytesOf(text: string, all: readonly Damage[]): Buffer {
   return bytes;
 }
 
-/** Throws unless about so many of the runs were valid: a test of errors alone would prove little. */
+/** Throws unless enough runs were valid, since a test of errors alone would prove little. */
 function checkShare(validCount: number): void {
   assert.ok(validCount > RUNS / 100, `only ${validCount} of ${RUNS} texts were valid`);
 }

@@ -51,7 +51,7 @@ function refuse(body: unknown, options: Options = {}): SagittaError {
 const issuesOf = (error: SagittaError) =>
   error.issues.map((issue) => `${placeOf(issue)} ${issue.code}`);
 
-/** Of all rows. */
+/** The values of all rows. */
 function valuesOf({ vectors }: VectorBatch, name = UNNAMED): Float32Array | undefined {
   return vectors.find((column) => column.name === name)?.values;
 }
@@ -90,7 +90,7 @@ describe('a body of vectors', () => {
     assert.deepEqual(texts(batch.ids), ['é', 'b']);
     assert.deepEqual(texts(batch.metadata), ['{ "n":1.0,"b":12345678901234567890 }', '{}']);
     assert.deepEqual(valuesOf(batch), Float32Array.of(1, -0.1, 0, 1e-3));
-    // Few buffers are quick to hand to another thread.
+    // Few buffers can be transferred to another thread quickly.
     for (const array of [batch.ids.bytes, batch.ids.offsets, batch.metadata.bytes]) {
       assert.equal(array.buffer, batch.metadata.offsets.buffer);
     }
@@ -364,7 +364,7 @@ describe('a body of vectors', () => {
     assert.match(refuse(`{"values":[1,2],"metadata":{"a":${deep}}}`).message, /nests deeper/);
     const below = `${'{"a":'.repeat(90_000)}1${'}'.repeat(90_000)}`;
     assert.equal(refuse(`{"values":[1,2],"metadata":${below}}`).code, 'invalid_metadata');
-    // Many brackets side by side are no depth.
+    // Many brackets side by side do not nest.
     const wide = `{"a":[${new Array(9000).fill('[]').join(',')}]}`;
     const rows = new Array(20).fill(`{"values":[1,2],"metadata":${wide}}`).join(',');
     assert.equal(accept(`{"vectors":[${rows}]}`).batch.count, 20);

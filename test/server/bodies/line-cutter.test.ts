@@ -10,7 +10,7 @@ import {
 } from '../../../src/server/bodies/line-cutter.js';
 import { createRandom, testSeed } from '../../database/harness.js';
 
-/** Cuts the text, which arrives in chunks that end where `ends` says. */
+/** Cuts the text, which arrives in chunks that end at `ends`. */
 async function cut(text: Buffer, ends: readonly number[] = []): Promise<LineBatch[]> {
   const heldBytes: number[] = [];
   const chunks = async function* () {

@@ -1,4 +1,4 @@
-// Parsed metadata against the text it stands for: a segment must get the same columns from either.
+// Parsed metadata must give a segment the same columns as its text.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,13 +15,13 @@ import { IS_NIGHTLY } from '../../support/nightly.js';
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-/** As a large batch is packed in a worker, and as a small one on the event loop. */
+/** The metadata of a large batch, packed in a worker, and of a small one, packed on the event loop. */
 const FORMS = [
   { kind: 'flat', byteCount: 1_000_000 },
   { kind: 'documents', byteCount: 1_000 },
 ] as const;
 
-/** The columns of the rows `from..`, made from their text and from their fields. */
+/** The columns of the rows `from..`, built from their text and from their fields. */
 function columnsOf(documents: readonly JsonObject[], columnsMax: number, from = 0) {
   const json = textColumn(documents.map((document) => stringifyExactJson(document)));
   const fromText = new MetadataColumns(columnsMax);

@@ -74,7 +74,7 @@ describe('the signature of a request between nodes', () => {
           .header,
       ],
     ] as const) {
-      refused(() => verifier.verify(sent, changed), 'credentials_invalid', /not made for this/);
+      refused(() => verifier.verify(sent, changed), 'credentials_invalid', /not signed for this/);
     }
     verifier.verify(header, REQUEST);
   });
@@ -85,10 +85,10 @@ describe('the signature of a request between nodes', () => {
     for (const header of headers.slice(0, 100).reverse()) verifier.verify(header, REQUEST);
     for (const header of headers.slice(100)) verifier.verify(header, REQUEST);
     for (const header of headers) {
-      refused(() => verifier.verify(header, REQUEST), 'credentials_invalid', /came before/);
+      refused(() => verifier.verify(header, REQUEST), 'credentials_invalid', /was received before/);
     }
     const again = new RequestVerifier(keys, 'n2/3', () => TO.clockMs);
-    refused(() => again.verify(sign(), REQUEST), 'no_leader', /made for the process n2\/2/);
+    refused(() => again.verify(sign(), REQUEST), 'no_leader', /addressed to the process n2\/2/);
   });
 
   it('is refused when it arrives too far out of order', () => {
@@ -99,8 +99,8 @@ describe('the signature of a request between nodes', () => {
     const second = next();
     for (let i = 0; i < 32_767; i++) next();
     verifier.verify(next(), REQUEST);
-    refused(() => verifier.verify(first, REQUEST), 'credentials_invalid', /came before/);
-    refused(() => verifier.verify(second, REQUEST), 'credentials_invalid', /came before/);
+    refused(() => verifier.verify(first, REQUEST), 'credentials_invalid', /was received before/);
+    refused(() => verifier.verify(second, REQUEST), 'credentials_invalid', /was received before/);
     verifier.verify(next(), REQUEST);
   });
 
@@ -126,7 +126,7 @@ describe('the signature of a request between nodes', () => {
         other.sign(REQUEST, FORWARDED_DATA, { ...TO, clockMs: nowMs }).header,
         REQUEST,
       );
-      refused(() => verifier.verify(header, REQUEST), 'credentials_invalid', /came before/);
+      refused(() => verifier.verify(header, REQUEST), 'credentials_invalid', /was received before/);
     }
   });
 

@@ -1,4 +1,4 @@
-// Texts in place of vectors over HTTP, with an endpoint that replies well, slowly, wrongly or not at all.
+// Texts in place of vectors over HTTP, with an endpoint that replies correctly, slowly, incorrectly or not at all.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';

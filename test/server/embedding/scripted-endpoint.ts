@@ -17,7 +17,7 @@ type Answer = (call: EmbeddingCall, response: ServerResponse) => void;
 export interface ScriptedEndpoint {
   readonly url: string;
   readonly calls: readonly EmbeddingCall[];
-  /** Answers the calls from now on, until it is set again. */
+  /** Replies to calls until it is replaced. */
   answer: Answer;
   close(): Promise<void>;
 }
@@ -27,12 +27,12 @@ export function sendJson(response: ServerResponse, status: number, value: unknow
   response.end(JSON.stringify(value));
 }
 
-/** The length of the text, and how many vowels it has. */
+/** The length of the text and the number of its vowels. */
 function vectorOf(text: string): readonly [number, number] {
   return [text.length, text.replace(/[^aeiou]/g, '').length];
 }
 
-/** In another order than that of the texts, which their indexes tell. */
+/** Shuffled; the items contain their indexes. */
 export const answerWell: Answer = ({ body }, response) => {
   const data = body.input.map((text, index) => ({ index, embedding: vectorOf(text) }));
   sendJson(response, 200, { object: 'list', model: body.model, data: data.reverse() });

@@ -1,4 +1,4 @@
-// The few members of autocannon that the flood uses; the package brings no types of its own.
+// The members of autocannon that the flood uses; the package has no types.
 
 declare module 'autocannon' {
   export interface FloodRequest {

@@ -1,5 +1,5 @@
-// The client in a real browser, on pages of other origins than the service: an allowed one works with
-// everything, and another one reads nothing.
+// The client in a real browser on pages of other origins: everything works for an allowed origin, and other origins
+// can read nothing.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -9,7 +9,7 @@ import { type PageSite, startPageSite } from '../../support/page-site.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
 import { WAIT_MS_MAX } from '../../support/waiting.js';
 
-/** The service's address is in the page's own: `/#http://127.0.0.1:8484`. */
+/** The URL of the page contains that of the service: `/#http://127.0.0.1:8484`. */
 const PAGE = `<!doctype html><script type="module">
 import { createClient } from '/modules/client/client.js';
 const result = {};

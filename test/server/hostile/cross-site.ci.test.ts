@@ -1,4 +1,4 @@
-// Pages of other sites in a browser's place.
+// Requests that pages of other sites can make.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,5 @@
-// What pages of other sites can do with a service that needs no credential, through the browser of
-// someone who may reach it: send requests without a preflight, embed replies, and nothing more.
+// Pages of other sites in the browser of a user who can reach a service without credentials: they can send requests
+// that need no preflight and embed replies, and nothing else.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -10,7 +10,7 @@ import { addAlias, fillCollection, SAMPLE_REQUESTS } from '../requests.js';
 
 const FOREIGN = { origin: 'http://evil.example', 'sec-fetch-site': 'cross-site' };
 
-/** The types of bodies that browsers send without asking; null for none. */
+/** The content types that browsers send without a preflight; null for none. */
 const SIMPLE_TYPES = [
   'text/plain',
   'application/x-www-form-urlencoded',
@@ -47,7 +47,7 @@ describe('a page of another site', () => {
         const headers = type === null ? {} : { 'content-type': type };
         const reply = await send('POST', url, { payload: JSON.stringify(body ?? {}) }, headers);
         const place = `${operationId} with ${type}`;
-        // Another code would mean that the body was looked at.
+        // Another code would mean that the body had been read.
         assert.equal(reply.json().code, 'unsupported_media_type', place);
       }
       const empty = await send('POST', url);

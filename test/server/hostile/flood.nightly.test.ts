@@ -1,6 +1,6 @@
-// More requests than the service can answer, for 20 seconds: reads and writes on 64 connections, and
-// a short queue before a slow engine. Acknowledged writes are there afterwards and after a restart,
-// refusals say when to retry, and the process recovers.
+// More requests than the service can handle for 20 seconds: reads and writes on 64 connections, and a short queue in
+// front of a slow engine. Acknowledged writes survive, also a restart, refusals contain Retry-After, and the process
+// recovers.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ const CONNECTIONS = 64;
 const DIMENSION = 32;
 const ROWS = 20_000;
 const FETCHED_AT_ONCE = 500;
-/** Resident memory may grow by the rows that are written and by buffers of the flood. */
+/** The allowed growth of resident memory, for written rows and buffers. */
 const GROWTH_BYTES_MAX = 400 * 1024 * 1024;
 
 type Call = ReturnType<typeof createCaller>['call'];
@@ -147,7 +147,7 @@ async function residentBytes(call: Call): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)![1]);
 }
 
-/** Checks that every acknowledged vector is there with the values that were sent. */
+/** Checks that every acknowledged vector exists with the values that were sent. */
 async function checkWritten(call: Call, numbers: readonly number[]): Promise<void> {
   for (let start = 0; start < numbers.length; start += FETCHED_AT_ONCE) {
     const wanted = numbers.slice(start, start + FETCHED_AT_ONCE);

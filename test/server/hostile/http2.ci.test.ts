@@ -1,6 +1,6 @@
-// Attacks on HTTP/2: streams that are reset as soon as they are opened, a head that never ends, and
-// frames that each ask for an answer which nobody reads. The clients write the frames themselves,
-// since no library sends them. Meanwhile the server answers others, and its memory stays bounded.
+// Attacks on HTTP/2: streams that are reset as soon as they are opened, heads that never end, and frames that demand
+// replies which the client does not read. The clients write raw frames, since no library sends them. Meanwhile the
+// server answers other clients, and its memory remains bounded.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -29,11 +29,11 @@ const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 const CANCEL = Buffer.from([0, 0, 0, 8]);
 
 const ATTACKERS = 4;
-/** For all attackers of one kind together. */
+/** The budget of all attackers of one kind together. */
 const GROWTH_BYTES_MAX = 128 * 1024 * 1024;
 const ATTACK_MS_MAX = 1_500;
 const CLOSED_MS_MAX = 1_500;
-/** The attackers share the machine with the server, and so may other programs. */
+/** Generous, since attackers and other programs share the machine with the server. */
 const ANSWER_MS_MAX = 30_000;
 
 function frame(kind: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
@@ -56,7 +56,7 @@ const NOTHING = new Uint8Array(0);
 const openSettings = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0, NOTHING)]);
 
 interface Attack {
-  /** The bytes of the chunk of that number, which are sent at once. */
+  /** The bytes of a chunk, which are sent at once. */
   readonly chunk: (number: number) => Buffer;
   readonly chunkCount: number;
   /** Whether the server must close the connection or send GOAWAY, however slow the machine is. */
@@ -66,7 +66,7 @@ interface Attack {
 }
 
 interface Outcome {
-  /** The code of GOAWAY; null when the server sent none. */
+  /** The code of GOAWAY; null if the server sent none. */
   readonly code: number | null;
   readonly isClosed: boolean;
   readonly bytesSent: number;
@@ -99,7 +99,7 @@ describe('attacks over HTTP/2', () => {
       body: JSON.stringify({ id: 'c', dimension: 4 }),
     });
     assert.equal(first.status, 200, first.text);
-    // The first requests allocate memory that is kept.
+    // The first requests allocate long-lived memory.
     for (let i = 0; i < 200; i++) await ask();
   });
   after(async () => {
@@ -191,7 +191,7 @@ describe('attacks over HTTP/2', () => {
       Buffer.concat(Array.from({ length: 50 }, (_, index) => opened(number * 50 + index)));
     const outcomes = await attack(t, { chunk, chunkCount: 100, mustEnd: true });
     for (const { isClosed, code } of outcomes) {
-      // What is written last may get lost when the connection is closed.
+      // The last bytes may get lost when the connection is closed.
       assert.ok(code === ENHANCE_YOUR_CALM || (isClosed && code === null), `GOAWAY with ${code}`);
     }
   });
@@ -211,7 +211,7 @@ describe('attacks over HTTP/2', () => {
   });
 
   it('the server answers others while heads never end', async (t) => {
-    // An unknown field of half a frame: each is a valid part of a head.
+    // An unknown field of half a frame, which is a valid part of a head.
     const value = Buffer.alloc(8_000, 'x');
     const field = Buffer.concat([Buffer.from([0, 1, 0x78, 0x7f, 0xc1, 0x3d]), value]);
     assert.ok(field.length < FRAME_BYTES_MAX);
@@ -248,13 +248,13 @@ describe('attacks over HTTP/2', () => {
   }
 });
 
-/** Resolves when there is room to write, the socket is gone, or it is too late. */
+/** Resolves when the socket can be written to or is closed, or after the time limit. */
 async function drained(socket: TLSSocket, deadline: number): Promise<void> {
   const over = new AbortController();
   const { signal } = over;
   const timer = setTimeout(() => over.abort(), Math.max(0, deadline - performance.now()));
   const events = ['drain', 'close'].map((event) => once(socket, event, { signal }));
-  // They reject when it is too late, or with the error of the socket.
+  // They reject after the time limit or with the error of the socket.
   await Promise.race(events).catch(() => {});
   clearTimeout(timer);
   over.abort();

@@ -1,5 +1,5 @@
-// Ten thousand idle connections, or as many as this machine lets a process have: the server goes on
-// answering, uses a few kilobytes of memory per connection, and keeps to its limit of connections.
+// Ten thousand idle connections, or as many as the system allows a process: the server continues to answer, uses a few
+// kilobytes of memory per connection, and enforces its limit of connections.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -51,7 +51,7 @@ it('a server answers requests beside thousands of idle connections', async (t) =
     for (let i = 0; i < 20; i++) assert.equal((await call('GET', '/v1/limits')).status, 200);
     assert.ok(performance.now() - startMs < 60_000);
 
-    // Beyond the limit a connection is accepted and closed at once; open ones stay.
+    // Beyond the limit, a connection is accepted and closed at once; open ones stay.
     const beyond = await Promise.all(Array.from({ length: 20 }, () => isCut(server.url)));
     assert.ok(beyond.filter(Boolean).length >= 9, `${beyond}`);
     assert.equal((await call('GET', '/v1/limits')).status, 200);

@@ -1,6 +1,5 @@
-// Requests as an attacker writes them, byte by byte, to a real server: a request whose end is
-// ambiguous is refused and its connection closed, an unusual one gets a clear error, and the server
-// goes on answering others.
+// Crafted requests to a real server: a request whose end is ambiguous is refused and its connection closed, an unusual
+// one gets a clear error, and the server continues to answer other clients.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -31,7 +30,7 @@ async function json(method: string, path: string, body?: unknown) {
   return { status: reply.status, text, json: () => JSON.parse(text) as Record<string, unknown> };
 }
 
-/** Everything that the server answers until it closes the connection, or is silent after a reply. */
+/** All bytes that the server sends until it closes the connection, or pauses after a reply. */
 function exchange(text: string | Buffer, replyCount = 1): Promise<string> {
   const { hostname, port } = new URL(server.url);
   return new Promise((resolve, reject) => {

@@ -1,6 +1,5 @@
-// SIGTERM while many clients write and ask: what was accepted is finished, what comes later is told
-// to go elsewhere (503), nothing that was acknowledged is missing after the next start, and the
-// process ends by itself with exit code 0.
+// SIGTERM while many clients write and query: accepted requests are finished, later ones get 503, no acknowledged write
+// is missing after the next start, and the process exits with code 0.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -20,7 +19,7 @@ const CLIENTS = 32;
 const ROUNDS = 3;
 const DIMENSION = 8;
 const LOAD_MS = 700;
-/** Acknowledged in each round. */
+/** Writes that were acknowledged in each round. */
 const WRITES_MIN = 20;
 const END_MS_MAX = 60_000;
 
@@ -83,7 +82,7 @@ it(`a server that is told to stop under load finishes what it accepted (${ROUNDS
       assert.equal(code, 0);
       assert.equal(refusedBeforeStop, 0);
       assert.ok(tookMs < END_MS_MAX, `${tookMs} ms`);
-      // Whoever was cut off had nothing accepted: its connection was refused or idle by then.
+      // A client that was cut off had no accepted request: its connection had been refused or was idle.
       const known = ['200', '503', 'ECONNREFUSED', 'ECONNRESET'];
       assert.deepEqual(
         [...statuses.keys()].filter((status) => !known.includes(status)),

@@ -1,4 +1,4 @@
-// Arrow bodies of strangers, as the route takes them; what `arrow/` makes of every type is tested there.
+// Untrusted Arrow bodies over HTTP. The conversion of every type is tested in `formats/arrow`.
 
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
@@ -160,7 +160,7 @@ function noise(byteCount: number): Buffer {
   return Buffer.from(Array.from({ length: byteCount }, (_, i) => (i * 2_654_435_761) >>> 13));
 }
 
-/** The message at byte `at` says that its metadata is so long. */
+/** Overwrites the metadata length of the message at byte `at`. */
 function withLength(stream: Buffer, at: number, length: number): Buffer {
   const copy = Buffer.from(stream);
   copy.writeUInt32LE(length, at + 4);

@@ -1,5 +1,5 @@
-// The route that takes streams of vectors: the same rules as for JSON, and the truth about how much
-// is durable, whatever becomes of the stream.
+// The route for streams of vectors: the same rules as for JSON, and correct counts of durable rows however the stream
+// ends.
 
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
@@ -22,7 +22,7 @@ type Format = 'NDJSON' | 'Arrow';
 const bodyOf = (format: Format, batches: readonly (readonly Row[])[]) =>
   format === 'Arrow' ? arrowStream(batches) : batches.map(linesOf).join('');
 
-/** How many rows are durable, as the problem says and as it is. */
+/** The number of durable rows, as reported by the problem and as found. */
 async function assertCommitted(reply: Reply, count: number): Promise<void> {
   assert.equal(reply.json.committed_count, count, reply.text);
   const { vectorCount, sequence } = service.database.collection('c').record();

@@ -9,20 +9,20 @@ import { columnOf, openDatabase } from '../../database/harness.js';
 import { type CallOptions, createService, type Reply, type Service } from '../harness.js';
 
 export interface StreamService extends Service {
-  /** Sends a body of lines, or of Arrow, to the collection `c`. */
+  /** Sends a body of lines or of Arrow to the collection `c`. */
   send(body: string | Uint8Array, options?: SendOptions): Promise<Reply>;
   /** All ids, in the order of arrival. */
   ids(): Promise<string[]>;
 }
 
 interface SendOptions {
-  /** Of the URL, with the question mark. */
+  /** The query string, with the question mark. */
   readonly query?: string;
   readonly key?: string;
   readonly headers?: CallOptions['headers'];
 }
 
-/** With a collection `c` of dimension 3. */
+/** A service with a collection `c` of dimension 3. */
 export async function createStreamService(
   options: {
     metric?: Metric;
@@ -72,7 +72,7 @@ export interface Row {
   readonly metadata?: string;
 }
 
-/** A record batch a list of rows, all alike in what they have. */
+/** A record batch for each list of rows, which all have the same members. */
 export function arrowStream(batches: readonly (readonly Row[])[]): Buffer {
   const [first] = batches.flat();
   const dimension = first?.values.length ?? 3;
@@ -96,7 +96,7 @@ export function arrowStream(batches: readonly (readonly Row[])[]): Buffer {
   return Buffer.concat([...chunks, encodeEnd()]);
 }
 
-/** So many rows with ids `<prefix><number>`. */
+/** `count` rows with ids `<prefix><number>`. */
 export function rowsOf(count: number, prefix = 'r', from = 0): Row[] {
   return Array.from({ length: count }, (_, i) => ({
     id: `${prefix}${from + i}`,

@@ -51,7 +51,7 @@ describe('bodies in flight over HTTP', () => {
     const client = async (number: number) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       for (let i = 0; i < 8; i++) {
-        // By the dot product 'a' gets what was asked for.
+        // The dot product with 'a' is the first element of the query.
         const text = `{"vector":[${number + 2},0,0],"top_k":1}`.padEnd(100_000);
         const reply = await post(port, agent, text, { isChunked: (number + i) % 2 === 0 });
         if (reply.status === 200) {

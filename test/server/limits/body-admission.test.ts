@@ -28,7 +28,7 @@ describe('body admission', () => {
     return error.code === 'overloaded' && error.retryAfterSeconds === 1;
   };
 
-  /** The reservation of a body with so many bytes; without a share unless a principal is named. */
+  /** The reservation of a body of `byteCount` bytes, without a share unless a principal is given. */
   const holding = (
     admission: BodyAdmission,
     byteCount: number,
@@ -110,7 +110,7 @@ describe('body admission', () => {
     assert.equal(admission.bytesInFlight, 100);
     other.release();
     second.release();
-    // The only body of a principal may exceed its share; a second one is then refused.
+    // The only body of a principal may exceed its share. A second one is refused.
     first.reserveAtLeast(80);
     assert.throws(() => holding(admission, 1, 'key:a'), isOfShare);
     holding(admission, 20, 'key:b').release();

@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { EventLoopMonitor } from '../../../src/server/limits/event-loop-monitor.js';
 import { createFilledService, expectProblem } from '../harness.js';
 
-/** A monitor with a clock and a timer that the test moves. */
+/** A monitor with a clock and a timer that the test controls. */
 function createMonitor() {
   let nowMs = 1_000;
   const timers: { readonly callback: () => void; readonly dueAtMs: number }[] = [];
@@ -17,11 +17,11 @@ function createMonitor() {
   return {
     monitor,
     timers,
-    /** Lets time pass in which no timer can fire, as while one task runs. */
+    /** Lets time pass without firing timers, as while a task blocks the event loop. */
     block(ms: number) {
       nowMs += ms;
     },
-    /** Lets time pass, and then fires the timers that are due. */
+    /** Lets time pass and fires the timers that are due. */
     advance(ms: number) {
       nowMs += ms;
       for (const timer of timers.splice(0)) {

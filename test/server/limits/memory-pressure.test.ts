@@ -9,7 +9,7 @@ const isOverloaded = (error: SagittaError) =>
   error.code === 'overloaded' && /almost exhausted/.test(error.message);
 
 describe('memory pressure', () => {
-  /** A process with 1 000 bytes, whose use and clock the test sets. */
+  /** A process with 1 000 bytes of memory, whose usage and clock the test sets. */
   function openPressure() {
     const state = { used: 0, nowMs: 0, measurements: 0, releases: 0 };
     const pressure = new MemoryPressure({

@@ -87,7 +87,7 @@ describe('reply admission', () => {
 
 describe('unread replies', { timeout: 60_000 }, () => {
   it('are refused above the limit over HTTP/2', async () => {
-    // While a reply is made, its matches count, too.
+    // While a reply is being made, its matches count too.
     const replyBytesInFlightMax = 6_000_000;
     const secure = await startSecureService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },

@@ -7,7 +7,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 export const SCRIPT = 'export const greeting = "hello";\n'.repeat(20);
 export const PAGE = '<!doctype html><title>Console</title>';
-/** As a browser sends it for a page that a person opens. */
+/** The Accept of a browser that opens a page. */
 export const BROWSER = {
   accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
 };

@@ -31,7 +31,7 @@ const startsOf = (count: number, length: (row: number) => number) => {
 const isEven = (row: number) => row % 2 === 0;
 const json = (value: unknown) => JSON.stringify(value);
 
-/** A column of each type, and the cells that are expected of it. */
+/** A column of each type and its expected cells. */
 const COLUMNS: readonly (TableColumn<Chunk> & {
   readonly cell: (chunk: Chunk, row: number) => string;
 })[] = [

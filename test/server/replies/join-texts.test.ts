@@ -48,7 +48,7 @@ describe('the joined texts of many items', () => {
         () => {},
       ),
     );
-    // The first turn of each was made here, in one.
+    // The first chunk of each was joined synchronously.
     madeMax = 0;
     let isOver = false;
     const count = () => {

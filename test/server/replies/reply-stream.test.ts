@@ -1,5 +1,5 @@
-// Replies that are made while they are sent, by the example of many queries: how they fail before
-// their first byte and after it, and what becomes of them when their client does.
+// Replies that are produced while they are sent, with batches of queries as an example: errors before and after the
+// first byte, and clients that disconnect.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -24,13 +24,13 @@ import {
 const ARROW = 'application/vnd.apache.arrow.stream';
 const JSON_BODY = { 'content-type': 'application/json', 'content-length': BODY.length };
 
-/** Everything that the service gives, until it closes. */
+/** All bytes that the service sends until it closes the connection. */
 const ask = (port: number, accept: string) =>
   exchange(port, (socket) => {
     socket.write(headOf('POST', PATH, { ...JSON_BODY, accept, connection: 'close' }) + BODY);
   });
 
-/** Whole replies in chunks end with the empty chunk. */
+/** A complete chunked reply ends with an empty chunk. */
 const isWhole = (text: string) => text.endsWith('\r\n0\r\n\r\n');
 
 describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {

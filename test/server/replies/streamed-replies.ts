@@ -1,4 +1,4 @@
-// Replies that are made while they are sent, by the example of many queries.
+// Replies that are produced while they are sent, with batches of queries as an example.
 
 import { connect, type Socket } from 'node:net';
 import { SagittaError } from '../../../src/common/errors.js';
@@ -10,7 +10,7 @@ export const pins = countPins();
 
 export const PATH = '/collections/c/query/batch';
 export const NDJSON = 'application/x-ndjson';
-/** In three groups, of 256, 256 and 88. */
+/** Queries that form three groups of 256, 256 and 88. */
 export const BODY = JSON.stringify({ queries: new Array(600).fill({ vector: [1, 0.5, 0] }) });
 
 export const bytesReserved = (service: Service) =>
@@ -18,7 +18,7 @@ export const bytesReserved = (service: Service) =>
 /** The reading of it is one. */
 export const underWay = (service: Service) => metricOf(service, 'sagitta_http_requests_in_flight');
 
-/** The group of that number and all after it fail. */
+/** Makes this group and all later ones fail. */
 export function failFrom(service: Service, number: number): void {
   let count = 0;
   service.hooks.beforeSearch = async () => {

@@ -13,13 +13,13 @@ import { createService, expectProblem, type Service } from '../harness.js';
 const START = '2026-01-01T00:00:00.000Z';
 
 interface AuditedService extends Service {
-  /** As the administrator. */
+  /** Calls as the administrator. */
   ask(query?: string): ReturnType<Service['call']>;
   /** The operations of a reply, newest first. */
   operations(query?: string): Promise<string[]>;
 }
 
-/** With an administrator, whose key was made before the service started. */
+/** A service with an administrator, whose key was created before the service started. */
 async function openService(
   options: { state?: MemoryState; limits?: Partial<Limits> } = {},
 ): Promise<
@@ -45,7 +45,7 @@ async function openService(
   };
 }
 
-/** Creates and deletes collections, with an attempt that is refused in between. */
+/** Creates and deletes collections, with a refused attempt in between. */
 async function change(service: AuditedService & { clock: { nowMs: number } }): Promise<void> {
   const create = (id: string) =>
     service.call('POST', '/collections', { body: { id, dimension: 2 } });

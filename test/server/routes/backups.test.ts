@@ -1,4 +1,4 @@
-// The routes of backups, over backups without a disk.
+// The routes of backups, with backups in memory.
 
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
@@ -51,7 +51,7 @@ describe('backups over HTTP', () => {
     });
     assert.equal(status, 200);
     assert.equal(json.name, 'x');
-    // Not described, since it is nobody's else: asked for past the check against the description.
+    // Called without the check against the OpenAPI document, which does not describe this member.
     const reply = await operated.app.inject({
       method: 'POST',
       url: '/v1/backups',

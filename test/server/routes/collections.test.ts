@@ -88,7 +88,7 @@ describe('collections over HTTP', () => {
     assert.match(text, /"labels":\{"__proto__":"a","b":"c"\}/);
   });
 
-  it('are cached for 30 s and then withETag by their ETag', async () => {
+  it('are cached for 30 s and then revalidated by their ETag', async () => {
     await create({ id: 'cached', dimension: 3 });
     const first = await service.call('GET', '/collections/cached');
     assert.equal(first.headers['cache-control'], 'private, max-age=30');

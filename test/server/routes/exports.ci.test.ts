@@ -1,5 +1,5 @@
-// Exports of a real server, with its segments in shared memory: what clients and readers get is what
-// was written, bit for bit. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
+// Exports of a real server with segments in shared memory: clients and readers get exactly what was written.
+// SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -120,7 +120,7 @@ describe('an export', () => {
       lines.map((line) => Float32Array.from(JSON.parse(line).values)),
       rows.map(({ values }) => values),
     );
-    // As it was sent, but for line breaks between its tokens.
+    // Verbatim, except for line breaks between tokens.
     for (const [i, { metadata }] of rows.entries()) {
       assert.ok(lines[i]!.endsWith(`,"metadata":${metadata.replace(/\r|\n/g, ' ')}}`), lines[i]);
     }
@@ -228,7 +228,7 @@ describe('an export behind TLS', () => {
   });
 });
 
-/** Some of them written twice, and some deleted, so that segments have holes. What is left, in order. */
+/** Writes some rows twice and deletes some, so that segments have holes. Returns the remaining rows in order. */
 async function fill(
   url: string,
   id: string,

@@ -1,5 +1,4 @@
-// Joins over HTTP: both forms say the same, of long rows as well, and only to who may read both
-// collections.
+// Joins over HTTP: both forms are equal, also for long rows, and require access to both collections.
 
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
@@ -75,7 +74,7 @@ describe('a join over HTTP', () => {
         })),
       );
       const found = [...table].map((row) => row!.toJSON());
-      // Lines have the shortest decimal that reads back as the same float32.
+      // Lines contain the shortest decimal that parses to the same float32.
       for (const row of expected) {
         row.score = Math.fround(row.score);
         if (row.distance !== undefined) row.distance = Math.fround(row.distance);
@@ -155,7 +154,7 @@ describe('a join over HTTP', () => {
     const startedAt = performance.now();
     const reply = await slow.call('POST', '/collections/many/join', { body: { top_k: 1 } });
     assert.equal(reply.text.trimEnd().split('\n').length, 600);
-    // A hundred at once; what the groups before owe is waited for, the last group's is not.
+    // The burst is a hundred. Each group waits for the debt of the previous ones; that of the last is not waited for.
     const milliseconds = performance.now() - startedAt;
     assert.ok(milliseconds > 200, `${milliseconds} ms`);
     await slow.close();

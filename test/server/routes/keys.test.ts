@@ -1,5 +1,4 @@
-// API keys over HTTP: what the routes take and give, and that a secret is shown once and logged
-// nowhere.
+// API keys over HTTP: requests and replies, and that a secret is returned once and never logged.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -26,7 +25,7 @@ afterEach(() => service.close());
 
 const INPUT = { owner: 'search', scopes: ['vectors:read:catalog-*', 'collections:read'] };
 
-/** As the administrator, once there is one. */
+/** Calls as the administrator, once there is one. */
 let admin: string | undefined;
 beforeEach(() => {
   admin = undefined;
@@ -42,7 +41,7 @@ const create = async (body: object = INPUT) => {
   return json as { id: string; key: string };
 };
 
-/** The first key is made by anybody; from then on it takes an administrator. */
+/** Anyone can create the first key; later ones require an administrator. */
 async function lock(): Promise<void> {
   admin = (await create({ owner: 'ops', scopes: ['admin'] })).key;
 }
@@ -167,7 +166,7 @@ describe('the routes of keys', () => {
       assert.match(refused.json.detail, /grace_seconds to at least 60; .* make another key/);
     }
     admin = (await call('POST', rotation, { grace_seconds: 60 })).json.key;
-    // What has ended can be revoked, and so can the key once there is another.
+    // Expired keys can be revoked, and so can the last one when there is another.
     assert.equal((await call('DELETE', `/keys/${other.id}`)).status, 200);
     await create({ owner: 'next', scopes: ['collections:read', 'admin'] });
     admin = (await call('POST', rotation, {})).json.key;
@@ -332,7 +331,7 @@ describe('the routes of keys', () => {
     await call('POST', `/keys/${id}/rotate`, {});
     await call('GET', '/collections', undefined, key);
     await call('POST', '/keys', { ...INPUT, scopes: [key] });
-    // A whole key in the place of its id.
+    // A whole key instead of its id.
     await call('GET', `/keys/${key}`);
     await call('DELETE', `/keys/${key}`);
     assert.match(logged.join('\n'), new RegExp(`"audit":"key.create".*"target":"${id}"`));

@@ -1,5 +1,5 @@
-// Streams and replies with multi-vectors, of a real server: what is exported is what was written, from NDJSON and
-// Arrow to either; and the client.
+// Streams and replies with multi-vectors of a real server: exports in NDJSON and Arrow equal what was written in
+// either; and the client.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

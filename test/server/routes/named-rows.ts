@@ -17,7 +17,7 @@ export interface Row {
   readonly metadata: { readonly n: number };
 }
 
-/** Of every named vector some have it and some do not, and neighbours differ. */
+/** Each named vector is present in some rows and missing in others, also in neighbours. */
 export const ROWS: readonly Row[] = Array.from({ length: 700 }, (_, n) => ({
   id: `v${n}`,
   values: [n, 1],
@@ -61,7 +61,7 @@ export function arrowOf(
   return Buffer.concat([encodeSchema(fields), ...encodeBatch(rows.length, columns), encodeEnd()]);
 }
 
-/** Nulls have elements that are no numbers, which nobody may look at. */
+/** The elements of nulls are NaN, which must not be read. */
 function nullable(vectors: readonly (readonly number[] | undefined)[], dimension: number) {
   const presence: Bitmap = createBitmap(vectors.length);
   const values = new Float32Array(vectors.length * dimension).fill(Number.NaN);

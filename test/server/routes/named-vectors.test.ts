@@ -1,5 +1,5 @@
-// Streams and files with named vectors, of a real server: what is exported is what was written, from any
-// format to any format. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
+// Streams and files with named vectors of a real server: exports in any format equal what was written in any
+// format. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-// Projections over HTTP: both forms say the same, and what they take.
+// Projections over HTTP: both forms are equal; parameters; limits.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';

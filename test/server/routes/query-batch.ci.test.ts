@@ -1,5 +1,5 @@
-// Many queries in one request against a whole server: what each alone would be answered, in every
-// format, from rows that pyarrow and polars wrote. SAGITTA_TEST_PYTHON names an interpreter with them.
+// Many queries in one request to a real server get the same replies as single ones, in every format, also from rows
+// that pyarrow and polars wrote. SAGITTA_TEST_PYTHON names an interpreter with them.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -250,7 +250,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
       results,
     );
     await refused(post('/query/batch', body, { accept: 'application/json' }), 'not_acceptable');
-    // Without a row there is no answer, and with no match there is no row.
+    // Without rows there is no reply to read, and a query without matches has no row.
     const empty = await post('/query/batch', bytesOf(VECTORS, encodeEnd()));
     assert.deepEqual([empty.status, tableFromIPC(empty.bytes).numRows], [200, 0]);
     const noLines = bytesOf(VECTORS, encodeEnd());
@@ -282,7 +282,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
   it('returns all matches that reach score_threshold, however many', async () => {
     const body = bytesOf(VECTORS, ...vectorRows(1, 2), encodeEnd());
     const found = rowsOf(await post('/query/batch?score_threshold=8.5', body));
-    // Every score is larger than that.
+    // Every score is above the threshold.
     assert.equal(found.length, 2 * COUNT);
     assert.deepEqual(
       found.map(({ query_index, rank }) => `${query_index} ${rank}`),
@@ -328,7 +328,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     const faceted = { queries: [{ vector: valuesOf(1), facets: [{ path: 'name' }] }] };
     const refusal = post('/query/batch', faceted, { accept: ARROW });
     await refused(refusal, 'invalid_request', '/queries/0/facets');
-    // As many pages as the groups need, though a page holds 10 000 matches at most.
+    // The groups need several pages, of at most 10 000 matches each.
     const ranged = {
       vector: valuesOf(1),
       score_threshold: 8.5,

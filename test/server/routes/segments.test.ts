@@ -15,7 +15,7 @@ interface Segment {
   readonly memory: { readonly host_bytes: number };
 }
 
-/** Two full segments in files, and one that takes rows. */
+/** Two full segments in files, and an active one. */
 async function openService(t: TestContext): Promise<Service> {
   const service = await createService({
     limits: { ...DEFAULT_LIMITS, segmentRowsMax: ROWS_MAX },

@@ -1,4 +1,4 @@
-// Streams with sparse vectors, of a real server: what is exported is what was written, as NDJSON and as Arrow.
+// Streams with sparse vectors of a real server: exports in NDJSON and Arrow equal what was written.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -38,7 +38,7 @@ const VALUES = 'sparse_vectors.words.values';
 
 const listOf = (type: DataType) => new List(new Field('item', type, true));
 
-/** Lists of 64-bit numbers, as pyarrow makes them of Python's; null in rows without the vector. */
+/** Lists of 64-bit numbers, as pyarrow creates them; null in rows without the vector. */
 function arrowOf(rows: readonly Row[]): Buffer {
   const words = rows.map(({ sparse_vectors: { words: vector } }) => vector);
   const table = new Table({
@@ -166,7 +166,11 @@ describe('sparse vectors in streams', () => {
         /sparse vector that the collection does not have; expected "sparse_vectors\.words\.indices"/,
       ],
       [{ [INDICES]: indices, [VALUES]: ids }, 'invalid_request', /must hold lists of numbers/],
-      [{ [INDICES]: indices, [VALUES]: values }, 'invalid_vector', /1 occurs more than once.*row 1/],
+      [
+        { [INDICES]: indices, [VALUES]: values },
+        'invalid_vector',
+        /1 occurs more than once.*row 1/,
+      ],
     ] as const) {
       const table = new Table({ id: ids, ...columns } as unknown as Record<string, typeof ids>);
       const reply = await write('again', Buffer.from(tableToIPC(table, 'stream')), ARROW);
@@ -179,7 +183,10 @@ describe('sparse vectors in streams', () => {
   it('are left out of Parquet, or refused there', async () => {
     const refused = await call('/collections/lines/export?format=parquet');
     assert.equal(refused.status, 400);
-    assert.match(await refused.text(), /Parquet files do not support sparse vectors such as \\"words\\"/);
+    assert.match(
+      await refused.text(),
+      /Parquet files do not support sparse vectors such as \\"words\\"/,
+    );
     await exported('lines', 'format=parquet&include_values=false');
   });
 });

@@ -1,5 +1,5 @@
-// Exports with metadata as typed columns equal a model that knows only the JSON texts, whether segments
-// have columns for the paths or not. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
+// Exports with metadata as typed columns equal a model that knows only the JSON texts, whether or not segments have
+// columns for the paths. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -22,7 +22,7 @@ const skip = hasModules
 const seed = testSeed();
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-/** Prints what Parquet and Arrow have in common; fails where a reader finds something else. */
+/** Prints the common content of Parquet and Arrow; fails if readers differ. */
 const SCRIPT = `
 import json, sys
 import duckdb, polars, pyarrow, pyarrow.parquet
@@ -48,7 +48,7 @@ print(json.dumps({
 }))
 `;
 
-/** Integers are decimal text here, which neither JSON nor JavaScript rounds. */
+/** Integers are decimal text, which neither JSON nor JavaScript rounds. */
 type Cell = number | string | boolean | null | readonly Cell[];
 
 interface Typed {
@@ -56,7 +56,7 @@ interface Typed {
   readonly columns: Readonly<Record<string, readonly Cell[]>>;
 }
 
-/** The JSON text of each value, nested as the document is. */
+/** The JSON text of each value, nested like the document. */
 interface Texts {
   readonly [name: string]: string | Texts;
 }
@@ -162,7 +162,7 @@ async function create(server: TestServer, id: string, rows: readonly Row[]): Pro
   }
 }
 
-/** Rows in several segments, some of them written again, in the order of arrival. */
+/** Rows in several segments, some of them rewritten, in the order of arrival. */
 async function fill(server: TestServer, id: string, random: () => number): Promise<Row[]> {
   const makeTexts = createTexts(random);
   const rowOf = (n: number): Row => ({ id: `v${n}`, texts: makeTexts(n < 250) });
@@ -249,7 +249,7 @@ function modelOf(rows: readonly Row[]): Typed {
   return { types, columns };
 }
 
-/** As pyarrow names it, or `json`; null for objects alone. */
+/** The type in pyarrow's notation, or `json`; null if all values are objects. */
 function typeOfTexts(texts: readonly string[]): string | null {
   const values = texts.filter((text) => text !== 'null');
   if (values.length === 0) return 'string';
@@ -267,7 +267,7 @@ function scalarTypeOf(texts: readonly string[]): string {
   return texts.every((text) => integerOf(text) !== null) ? 'int64' : 'double';
 }
 
-/** Null for what is not an integer of 64 bits. A decimal is the nearest float64. */
+/** Null for values that are not 64-bit integers. A decimal is the nearest float64. */
 function integerOf(text: string): bigint | null {
   const isInteger = /^-?\d+$/.test(text);
   if (!isInteger && !Number.isInteger(Number(text))) return null;
@@ -275,7 +275,7 @@ function integerOf(text: string): bigint | null {
   return BigInt.asIntN(64, value) === value ? value : null;
 }
 
-/** Lists here have a comma and a blank between elements that have no such text themselves. */
+/** Lists have a comma and a blank between elements, which do not contain them. */
 function elementsOf(list: string): string[] {
   if (list.startsWith('[[') || list.startsWith('[{')) return ['[]'];
   return list === '[]' ? [] : list.slice(1, -1).split(', ');

@@ -125,7 +125,7 @@ describe('a member that is not known', () => {
     const { issues } = errorOf(() => validateBody(parts, body));
     toLowerCase.mock.restore();
     assert.equal(issues.length, 100);
-    // A name is made plain before it is compared: twice by itself, and once for each known name.
+    // A name is normalized before each comparison: twice itself, and once for each known name.
     const made = toLowerCase.mock.callCount();
     assert.ok(made > 100 && made <= 100 * 32, `${made} names were made plain`);
   });

@@ -1,4 +1,4 @@
-// Filters as the slow query log shows them.
+// Filters in the slow query log.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,4 +1,4 @@
-// The log of requests: the audit log, the slow query log, and that neither contains user data.
+// The audit log and the slow query log, neither of which contains user data.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -213,7 +213,7 @@ describe('the slow query log', () => {
   it('has one line per batch of queries, also for a batch that fails', async () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 0 });
-    // Three groups, which the database executes one after the other.
+    // Three groups, which are executed one after another.
     const queries = new Array(600).fill({ vector: [7.251953125, 0, 0], top_k: 2 });
     const batch = (options: { accept?: string } = {}) =>
       service.call('POST', '/collections/c/query/batch', { body: { queries }, headers: options });
@@ -295,7 +295,7 @@ describe('the log', () => {
   });
 });
 
-/** Waits for the lines of so many requests: a line is logged when its reply is closed. */
+/** Waits for the lines of `count` requests, which are logged when the replies are closed. */
 function logged(log: ReturnType<typeof captureLog>, count: number): Promise<void> {
   return eventually(`${count} requests are logged`, () => log.lines('request').length >= count);
 }

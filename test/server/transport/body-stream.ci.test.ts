@@ -1,4 +1,4 @@
-// Streamed bodies of many megabytes, over HTTP/2, and with a service that takes long.
+// Streamed bodies of many megabytes, over HTTP/2, and with a slow service.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
-// Streamed bodies over real connections: slow, idle and disconnecting clients, clients that do not
-// stop sending, and backpressure.
+// Streamed bodies over real connections: slow, idle and disconnecting clients, endless streams, and backpressure.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -81,7 +80,7 @@ describe('a streamed body', () => {
   it('that is refused lets its sender finish and read the error', async () => {
     const { service, port } = await start();
     const bad = '{"id":"bad","values":[1]}\n';
-    // Far more than the socket buffers hold.
+    // Far more than fits into the socket buffers.
     const rest = kilobytes(1_000, 'rest-');
     const begun = begin(port);
     begun.socket.write(chunk(bad.repeat(1_000)));
@@ -104,7 +103,7 @@ describe('a streamed body', () => {
   it('is refused at the limit on the memory of all bodies', async () => {
     const { service, port } = await start({ bodyBytesInFlightMax: 3_000_000 });
     const half = Array.from({ length: 3 }, () => begin(port));
-    // Less than an ingest batch each: none is written before its end.
+    // Each is shorter than an ingest batch, so that none is written before its end.
     const lines = `${'x'.repeat(1_400)}`.repeat(1_000);
     for (const { socket } of half) socket.write(chunk(lines));
     await eventually('a refusal', () => half.some(({ text }) => text.includes('"overloaded"')));

@@ -31,7 +31,7 @@ afterEach(async () => {
 const answer = (text: string) => (_request: IncomingMessage, response: ServerResponse) =>
   response.end(JSON.stringify(text));
 
-/** The reply of the server of the directory; null if there is none. */
+/** The reply of the server on the directory; null if there is none. */
 async function call(path = '/'): Promise<unknown> {
   const operator = await connectControlClient(directory);
   if (operator === null) return null;

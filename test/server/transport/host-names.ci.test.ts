@@ -1,4 +1,4 @@
-// Names in the Host header, of a whole server.
+// Names in the Host header of a real server.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

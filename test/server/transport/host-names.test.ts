@@ -1,4 +1,4 @@
-// Under which names a service without credentials answers.
+// The names under which a service without credentials answers.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

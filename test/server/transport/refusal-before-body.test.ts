@@ -1,5 +1,5 @@
-// Long bodies that are refused early: a client that sends everything before it reads can send all of
-// it, read the error, and use the connection again.
+// Long bodies that are refused early: a client that reads only after it has sent everything can still read the
+// error and use the connection again.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -8,7 +8,7 @@ import { ARROW_STREAM } from '../../../src/server/wire/media-types.js';
 import { createFilledService } from '../harness.js';
 import { exchange, headOf, listen, repliesIn } from '../wire.js';
 
-/** More than all socket buffers hold. */
+/** More than fits into all socket buffers. */
 const ROWS = 400_000;
 const BATCHES = 5;
 

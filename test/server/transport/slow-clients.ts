@@ -1,4 +1,4 @@
-// Services with limits on time, and the requests of slow clients.
+// Services with time limits, and requests of slow clients.
 
 import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';

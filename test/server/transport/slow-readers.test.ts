@@ -14,7 +14,7 @@ describe('clients that read a reply slowly but steadily', { timeout: 120_000 }, 
     const body = 'x'.repeat(30_000_000);
     const server = createServer((_request, response) => {
       response.end(body);
-      // The timeout of 64 KB, so that the test takes seconds rather than minutes.
+      // The timeout for 64 KB, so that the test takes seconds rather than minutes.
       startSlowReaderTimeout(response, 65_536, 200);
     });
     server.listen(0, '127.0.0.1');

@@ -129,8 +129,8 @@ describe('connections', () => {
       repliesIn(invited).map(({ status }) => status),
       [100, 200],
     );
-    // Refused for its headers, content type or length: no 100 Continue, and the connection is closed,
-    // since the client may send the body or not.
+    // Refused for its headers, content type or length: no 100 Continue, and the connection is closed, since the client
+    // may or may not send the body.
     for (const [head, status] of [
       [headOf('POST', '/collections/c/nothing', { ...expecting, 'content-length': 10 }), 404],
       [headOf('POST', '/collections/c/query', { ...expecting, 'content-length': 10 }), 415],

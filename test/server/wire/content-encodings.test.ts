@@ -1,4 +1,4 @@
-// Compressed bodies of requests, and replies for clients that ask for compressed ones.
+// Compressed request bodies, and replies for clients that accept compression.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -14,7 +14,7 @@ import { ARROW_STREAM, NDJSON } from '../../../src/server/wire/media-types.js';
 import { createFilledService, expectProblem, type Service } from '../harness.js';
 
 const { brotliCompressSync, gunzipSync, gzipSync } = zlib;
-/** Which the types do not know. */
+/** Missing in the type declarations. */
 const { zstdCompressSync } = zlib as typeof zlib & {
   zstdCompressSync: (bytes: string | Uint8Array) => Buffer;
 };

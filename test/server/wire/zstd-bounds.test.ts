@@ -1,4 +1,4 @@
-// Frames of Zstandard, which a stream may end between and not within.
+// A Zstandard stream may end between frames but not within one.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
