@@ -5,16 +5,9 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
-import type { Limits } from '../common/limits.js';
-import type { Logger } from '../common/logger.js';
-import type { Preparation } from '../common/preparation.js';
 import type { Tracer } from '../common/trace.js';
-import type { BackupService } from '../database/admin/backup.js';
-import type { Database } from '../database/database.js';
 import { memoryInUse } from '../platform/memory-limit.js';
 import type { Metrics } from '../platform/metrics.js';
-import type { WorkerPool } from '../platform/pool.js';
-import type { Authenticator } from './auth/authenticator.js';
 import { Cors, type CorsSettings } from './auth/cors.js';
 import type { RequestForwarder } from './cluster/request-forwarder.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
@@ -57,36 +50,23 @@ import type { Tls } from './transport/tls.js';
 import { respondToParseError } from './wire/failures.js';
 import type { RouteReply } from './wire/reply.js';
 
-export interface AppOptions {
-  readonly database: Database;
-  readonly backups: BackupService;
-  readonly pool: WorkerPool;
-  readonly limits: Limits;
-  /** The collection of requests that name none; null if such requests are errors. */
-  readonly defaultCollection: string | null;
-  readonly logger: Logger;
+/** The services of routes that the caller provides, and what the application is built from. */
+export interface AppOptions
+  extends Omit<RouteServices, 'schemas' | 'embedder' | 'forwarder' | 'isStopping'> {
   readonly metrics: Metrics;
   /** Null (the default) if no traces are exported. */
   readonly tracer?: Tracer | null;
-  /** Queries that take at least this long are logged. */
-  readonly slowQueryMs: number;
-  readonly authenticator: Authenticator;
   /** Null (the default) outside a cluster. */
   readonly forwarder?: RequestForwarder | null;
   /** By default there are no endpoints. */
   readonly embedding?: EmbeddingOptions;
-  /** Sample data that is loaded before requests are answered; null (the default) for none. */
-  readonly preparation?: Preparation | null;
   /** Null (the default) for clear text. */
   readonly tls?: Tls | null;
   /** Null (the default) if pages of other origins must not use the service. */
   readonly cors?: CorsSettings | null;
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; by default none. */
   readonly trustedProxies?: readonly string[];
-  /**
-   * Names of the service besides those of this machine; other Host headers are refused while no credential is
-   * required.
-   */
+  /** Names of the service besides those of this machine; other Host headers are refused while no credential is required. */
   readonly hostNames?: readonly string[];
   /** The folder with the built files of the console; null (the default) if it is not served. */
   readonly consoleFolder?: string | null;

@@ -123,7 +123,7 @@ const HEADERS = {
     'The entity tag of this representation, for `If-None-Match`, and for `If-Match` of a PATCH.',
   ),
   Location: header('string', 'The path of the new collection.'),
-  PageLocation: header('string', 'Where the page is, relative to the path of the request.'),
+  PageLocation: header('string', 'The location of the page, relative to the path of the request.'),
   RetryAfter: header('integer', 'Seconds after which to retry.'),
   RateLimitPolicy: header(
     'string',
@@ -144,11 +144,11 @@ const HEADERS = {
   ),
   SagittaSession: header(
     'string',
-    'Of a cluster: up to where the client has seen it now, to be sent along with the next requests.',
+    'In a cluster: how much of it the client has seen, to be sent with the next requests.',
   ),
   SagittaWarnings: header(
     'string',
-    'A JSON array of warnings, for streamed replies; absent without any. The member `warnings` of other replies describes them.',
+    'A JSON array of warnings, for streamed replies; absent if there are none. They have the form of the member `warnings` of other replies.',
   ),
   ContentDisposition: header('string', 'A file name made from the id of the collection.'),
   IdempotentReplayed: header('string', '`true` if this is the stored reply of an earlier request.'),
@@ -291,12 +291,12 @@ function describeHeaders(route: Route): Described[] {
     add(
       'Sagitta-Consistency',
       'strong',
-      '`strong`: the reply has everything that any node of the cluster acknowledged before the request. By default it has what the node that gets the request has applied.',
+      '`strong`: the reply reflects every write that any node of the cluster acknowledged before the request. By default it reflects what the node that receives the request has applied.',
     );
     add(
       'Sagitta-Session',
       'catalogue:18,1d6b0f0e-6e0c-4a50-9c35-9f1e4b7a2c11:42',
-      'What the client has seen: items of this header of earlier replies, the latest of each name. The reply has that, whichever node of the cluster gives it.',
+      'What the client has seen: items of this header in earlier replies, the latest of each name. The reply reflects at least that, whichever node of the cluster sends it.',
     );
   }
   if (route.method === 'GET' && route.sendsETag === true) {
@@ -336,24 +336,7 @@ function describeReplies(route: Route, components: Components): Described {
       headers: {
         'X-Request-Id': headerRef('RequestId'),
         ...rateHeaders(route),
-        ...(route.sendsETag === true ? { ETag: headerRef('ETag') } : {}),
-        ...(route.sendsLocation === true ? { Location: headerRef('Location') } : {}),
-        ...(route.sendsServerTiming === true ? { 'Server-Timing': headerRef('ServerTiming') } : {}),
-        ...(route.sendsSequence === true
-          ? { 'Sagitta-Sequence': headerRef('SagittaSequence') }
-          : {}),
-        ...(route.sendsWarnings === true
-          ? { 'Sagitta-Warnings': headerRef('SagittaWarnings') }
-          : {}),
-        ...(rateKindOf(route.access) === null
-          ? {}
-          : { 'Sagitta-Session': headerRef('SagittaSession') }),
-        ...(route.sendsFile === true
-          ? { 'Content-Disposition': headerRef('ContentDisposition') }
-          : {}),
-        ...(route.takesIdempotencyKey === true
-          ? { 'Idempotent-Replayed': headerRef('IdempotentReplayed') }
-          : {}),
+        ...sentHeaders(route),
       },
       content,
     },
@@ -378,6 +361,30 @@ function describeReplies(route: Route, components: Components): Described {
     replies[status] = describeProblem(status, codes, status === 429 ? rateHeaders(route) : {});
   }
   return replies;
+}
+
+/** Headers of a 200 reply by the member of the route that declares them. */
+const SENT_HEADERS = {
+  sendsETag: ['ETag', 'ETag'],
+  sendsLocation: ['Location', 'Location'],
+  sendsServerTiming: ['Server-Timing', 'ServerTiming'],
+  sendsSequence: ['Sagitta-Sequence', 'SagittaSequence'],
+  sendsWarnings: ['Sagitta-Warnings', 'SagittaWarnings'],
+  sendsFile: ['Content-Disposition', 'ContentDisposition'],
+  takesIdempotencyKey: ['Idempotent-Replayed', 'IdempotentReplayed'],
+} as const;
+
+function sentHeaders(route: Route): Described {
+  const members = Object.keys(SENT_HEADERS) as (keyof typeof SENT_HEADERS)[];
+  const sent = members.filter((member) => route[member] === true);
+  return {
+    ...Object.fromEntries(
+      sent.map((member) => [SENT_HEADERS[member][0], headerRef(SENT_HEADERS[member][1])]),
+    ),
+    ...(rateKindOf(route.access) === null
+      ? {}
+      : { 'Sagitta-Session': headerRef('SagittaSession') }),
+  };
 }
 
 /** Errors of routes without a body, which refuse one, sometimes by its headers alone. Bodies of GET are ignored. */

@@ -41,7 +41,7 @@ function getSchema(services: RouteServices): Route {
     tag: 'Collections',
     summary: 'Show the metadata paths of the vectors',
     description:
-      'The paths that the vectors have now, with the types and ranges of their values; nested members are paths with dots. In pages by path.',
+      'The paths in the metadata of the vectors, with the types and ranges of their values. Nested members are paths with dots. Returned in pages in the order of the paths.',
     access: { scope: 'vectors:read', on: 'path' },
     query: schemas.schemaQuery,
     body: null,

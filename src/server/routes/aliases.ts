@@ -72,7 +72,7 @@ function putAlias(services: RouteServices): Route {
     operationId: 'putAlias',
     audit: 'alias.set',
     tag: 'Collections',
-    summary: 'Make an alias, or point it to another collection',
+    summary: 'Create an alias, or point it to another collection',
     description: 'Requires the scope on the name, and on the collections before and after.',
     access: { scope: 'collections:write', on: 'named' },
     body: aliases.set,
@@ -97,7 +97,7 @@ function changeAliases(services: RouteServices): Route {
     tag: 'Collections',
     summary: 'Set and remove several aliases at once',
     description:
-      'All changes take effect at the same moment, or none. Requires the scope on every name, and on the collections before and after. The request can be repeated safely.',
+      'All changes take effect at the same moment, or none does. Requires the scope on every name, and on the collections before and after. The request can be repeated safely.',
     access: { scope: 'collections:write', on: 'named' },
     body: aliases.change,
     reply: aliases.changed,

@@ -25,7 +25,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     ...common,
     method: 'POST',
     operationId: 'createBackup',
-    summary: 'Make a backup of the whole service',
+    summary: 'Create a backup of the whole service',
     description:
       'Creates a consistent backup during writes: it contains every write that was acknowledged before the request. The folder is itself a data directory. The reply is sent when the backup is on disk; the request deadline does not apply. If the client disconnects, the backup is still completed and appears in the list. One backup is made at a time. It contains everything that the server stores, including digests of API keys.',
     body: schemas.create,
@@ -58,7 +58,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     ...common,
     method: 'GET',
     operationId: 'listBackups',
-    summary: 'List the backups that are there, in the order of their names',
+    summary: 'List the backups in the order of their names',
     description: 'Lists completed backups.',
     body: null,
     reply: schemas.list,

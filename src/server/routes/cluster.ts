@@ -16,8 +16,20 @@ export function clusterRoutes(services: RouteServices): Route[] {
     ...(services.forwarder === null ? [] : [searchRoute(services), recordsRoute(services)]),
     getCluster(services),
     verifyFiles(services),
-    drainNode(services),
-    undrainNode(services),
+    drainRoute(services, true, {
+      method: 'PUT',
+      operationId: 'drainNode',
+      summary: 'Prepare a node of the cluster for being stopped',
+      description:
+        'Other nodes take over all writes from it, and it takes over none as long as another node can. `GET /cluster` shows when it is `drained`: it can then be stopped without a pause of writes. It continues to answer requests. It stays drained after a restart, until `DELETE` on the same path. If all nodes are drained, those that carry out writes continue to do so.',
+      audit: 'node.drain',
+    }),
+    drainRoute(services, false, {
+      method: 'DELETE',
+      operationId: 'undrainNode',
+      summary: 'Let a drained node of the cluster take over writes again',
+      audit: 'node.undrain',
+    }),
   ];
 }
 
@@ -28,7 +40,7 @@ function getCluster(services: RouteServices): Route {
     path: '/cluster',
     operationId: 'getCluster',
     tag: 'Service',
-    summary: 'List the nodes of the cluster, and which of them carry out writes',
+    summary: 'List the nodes of the cluster and which of them carry out writes',
     access: { scope: 'metrics:read', on: 'service' },
     body: null,
     reply: schemas.cluster.cluster,
@@ -50,9 +62,9 @@ function verifyFiles(services: RouteServices): Route {
     path: '/cluster/files',
     operationId: 'verifyClusterFiles',
     tag: 'Service',
-    summary: 'Read the logs and the shared files of the cluster, and tell what is wrong with them',
+    summary: 'Check the logs and the shared files of the cluster for damage',
     description:
-      'Reads all of them and changes nothing. Of each log, the replica that answers is read.',
+      'Reads all of them and changes nothing. Of each log, the responding replica is read.',
     access: { scope: 'admin', on: 'service' },
     body: null,
     reply: schemas.cluster.files,
@@ -64,46 +76,28 @@ function verifyFiles(services: RouteServices): Route {
   });
 }
 
-const DRAIN = {
-  path: '/cluster/nodes/{node}/drain',
-  tag: 'Service',
-  access: { scope: 'admin', on: 'service' },
-  body: null,
-  errors: ['node_not_found', 'storage_full'],
-} as const;
-
-function drainNode(services: RouteServices): Route {
-  const { forwarder, schemas } = services;
+/** `isOn` is whether the route starts the drain or ends it. */
+function drainRoute(
+  services: RouteServices,
+  isOn: boolean,
+  route: Pick<Route, 'method' | 'operationId' | 'summary' | 'description' | 'audit'>,
+): Route {
+  const cluster = services.forwarder?.cluster;
   return defineJsonRoute(services, {
-    ...DRAIN,
-    method: 'PUT',
-    operationId: 'drainNode',
-    summary: 'Prepare a node of the cluster for being stopped',
-    description:
-      'Other nodes take over all writes from it, and it takes over none as long as another node can. `GET /cluster` shows when it is `drained`: it can then be stopped without a pause of writes. It goes on answering requests. It stays drained after a restart, until `DELETE` on the same path. If all nodes are drained, those that carry out writes go on.',
-    reply: schemas.cluster.node,
-    audit: 'node.drain',
-    handle: ({ params }) => drain(forwarder?.cluster, params.node!, true),
+    ...route,
+    path: '/cluster/nodes/{node}/drain',
+    tag: 'Service',
+    access: { scope: 'admin', on: 'service' },
+    body: null,
+    reply: services.schemas.cluster.node,
+    errors: ['node_not_found', 'storage_full'],
+    async handle({ params }) {
+      const node = params.node!;
+      const found = await cluster?.drain(node, isOn);
+      if (found == null) throw nodeNotFound(cluster, node);
+      return toNodeRecord(found);
+    },
   });
-}
-
-function undrainNode(services: RouteServices): Route {
-  const { forwarder, schemas } = services;
-  return defineJsonRoute(services, {
-    ...DRAIN,
-    method: 'DELETE',
-    operationId: 'undrainNode',
-    summary: 'Let a node of the cluster that was drained take part in everything again',
-    reply: schemas.cluster.node,
-    audit: 'node.undrain',
-    handle: ({ params }) => drain(forwarder?.cluster, params.node!, false),
-  });
-}
-
-async function drain(cluster: Cluster | undefined, node: string, isOn: boolean) {
-  const found = await cluster?.drain(node, isOn);
-  if (found == null) throw nodeNotFound(cluster, node);
-  return toNodeRecord(found);
 }
 
 /** Throws `node_not_found`. */

@@ -224,10 +224,10 @@ function cloneCollection(services: RouteServices): Route {
     operationId: 'cloneCollection',
     audit: 'collection.clone',
     tag: 'Collections',
-    summary: 'Make another collection with the same vectors',
+    summary: 'Copy a collection',
     access: { scope: 'collections:write', on: 'path' },
     description:
-      'The clone has the vectors of one moment, and is independent of the collection from then on. Writes continue meanwhile. The files are shared where the file system has links, so that a clone takes seconds and little disk space. The reply is sent when the clone can be queried. Also requires `vectors:read` on the collection, and `collections:write` on the id of the clone.',
+      'The clone contains the vectors of one point in time and is independent of the collection. Writes continue meanwhile. The files are shared if the file system supports links, so that a clone takes seconds and little disk space. The reply is sent when the clone can be queried. Also requires `vectors:read` on the collection, and `collections:write` on the id of the clone.',
     body: collections.clone,
     reply: collections.record,
     takesIdempotencyKey: true,
@@ -270,7 +270,7 @@ function renameCollection(services: RouteServices): Route {
     summary: 'Give a collection another id',
     access: { scope: 'collections:write', on: 'path' },
     description:
-      'Takes the same time for any number of vectors. Cursors, aliases and operations that have begun continue; the old id is free. Also requires `vectors:read` on the collection, and `collections:write` on the new id.',
+      'Takes the same time for any number of vectors. Existing cursors, aliases and running operations continue to work; the old id becomes available. Also requires `vectors:read` on the collection, and `collections:write` on the new id.',
     body: collections.rename,
     reply: collections.record,
     takesIdempotencyKey: true,
@@ -302,9 +302,9 @@ function moveCollection(services: RouteServices): Route {
     operationId: 'moveCollection',
     audit: 'collection.move',
     tag: 'Collections',
-    summary: 'Move a collection from one node of a cluster to another one',
+    summary: 'Move a collection from one node of a cluster to another',
     description:
-      'For a collection with a replication factor. The reply is sent when the move has begun: the record has `move` until the other node has brought the collection in and takes the place of the first one. Reads and writes go on meanwhile.',
+      'For a collection with a replication factor. The reply is sent when the move has begun. The record contains `move` until the other node has loaded the collection and replaces the first one. Reads and writes continue meanwhile.',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.move,
     reply: collections.record,

@@ -24,9 +24,9 @@ export function digestRoutes(services: RouteServices): Route[] {
       path: '/collections/{id}/digest',
       operationId: 'getCollectionDigest',
       tag: 'Collections',
-      summary: 'A digest of what a collection has at a sequence',
+      summary: 'Compute a digest of a collection at a sequence',
       description:
-        'Covers ids, sequences, vectors and metadata of all rows, and reads all of them. It is the sum of the SHA-256 of the rows, modulo 2^256: the same wherever the same writes were applied, and the digests of parts of a collection add up to that of the whole.',
+        'Covers ids, sequences, vectors and metadata of all rows, and reads all of them. It is the sum of the SHA-256 of the rows, modulo 2^256: it is the same wherever the same writes were applied, and the digests of parts of a collection add up to that of the whole.',
       access: { scope: 'vectors:read', on: 'path' },
       query: z.strictObject({
         sequence: z
@@ -35,7 +35,7 @@ export function digestRoutes(services: RouteServices): Route[] {
           .optional()
           .meta({
             description:
-              'That of a write, which is waited for. Rows that were deleted later are covered while cursors could read them. By default the last write.',
+              'The sequence of a write, for which the request waits. Rows that were deleted later are covered as long as cursors could read them. By default the last write.',
             examples: [33],
           }),
         all_nodes: z
@@ -43,7 +43,7 @@ export function digestRoutes(services: RouteServices): Route[] {
           .default(false)
           .meta({
             description:
-              'Whether every node of the cluster that holds the collection is asked, and the reply has `nodes`. Each reads all rows.',
+              'Whether to include the digests of all nodes of the cluster that hold the collection in `nodes`. Each node reads all rows.',
             examples: [true],
           }),
       }),

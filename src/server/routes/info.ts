@@ -20,9 +20,9 @@ export function infoRoutes(hasConsole: boolean): Route[] {
       path: '/',
       operationId: 'getService',
       tag: 'Service',
-      summary: 'What this service is, and where to go from here',
+      summary: 'Describe the service',
       description:
-        'Redirects to the console instead if `Accept` prefers `text/html` and there is a console.',
+        'Redirects to the console instead if `Accept` prefers `text/html` and the console is available.',
       access: 'public',
       body: null,
       reply: serviceSchemas.info,

@@ -19,7 +19,7 @@ export function principalRoutes(services: RouteServices): Route[] {
       path: '/principal',
       operationId: 'getPrincipal',
       tag: 'Keys',
-      summary: 'Read who the caller is and what it may do',
+      summary: 'Describe the caller and its permissions',
       access: 'anyone',
       body: null,
       reply: services.schemas.principal.record,

@@ -11,6 +11,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { isDistance, type Metric } from '../../common/types.js';
+import { wireName } from '../../common/wire-names.js';
 import type {
   PreparedQueries,
   QueryReply,
@@ -371,52 +372,38 @@ function leastSequence(queries: readonly QueryRequest[]): number {
   );
 }
 
-const NOT_IN_TABLES = 'A reply in Arrow, Parquet or CSV cannot contain it. Use JSON or NDJSON.';
+const TABLE_REPLY = 'a reply in Arrow, Parquet or CSV';
+/** Members whose results a table cannot contain. */
+const NOT_IN_TABLES = ['explain', 'facets', 'stats', 'scoreStats'] as const;
+/** Members that determine the columns of a table. */
+const COLUMN_CHOICES = {
+  groupBy: ({ groupBy }: QueryRequest) => groupBy !== undefined,
+  includeMetadata: ({ includeMetadata = false }: QueryRequest) => includeMetadata !== false,
+  includeValues: ({ includeValues = false }: QueryRequest) => includeValues !== false,
+  includeSequence: ({ includeSequence = false }: QueryRequest) => includeSequence,
+} as const;
 
 /** Issues of queries whose replies a table cannot represent. */
 function findTableIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
-  const issues: ValidationIssue[] = [];
-  const report = (index: number, member: string, detail: string) =>
-    issues.push({ location: rowField(index, member), code: 'invalid_request', detail });
-  const [first] = queries;
-  const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
-  const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata !== false;
-  const hasSequence = ({ includeSequence = false }: QueryRequest) => includeSequence;
-  for (const [i, query] of queries.entries()) {
-    if (query.explain === true) report(i, 'explain', NOT_IN_TABLES);
-    if ((query.groupBy === undefined) !== (first!.groupBy === undefined)) {
-      report(
-        i,
-        'group_by',
-        'For a reply in Arrow, Parquet or CSV it must be in all queries or in none.',
-      );
-    }
-    if (query.facets !== undefined) report(i, 'facets', NOT_IN_TABLES);
-    if (query.stats !== undefined) report(i, 'stats', NOT_IN_TABLES);
-    if (query.scoreStats !== undefined) {
-      report(i, 'score_stats', NOT_IN_TABLES);
-    }
-    if (hasMetadata(query) !== hasMetadata(first!)) {
-      report(
-        i,
-        'include_metadata',
-        'For a reply in Arrow, Parquet or CSV all queries must have metadata, or none.',
-      );
-    }
-    if (hasValues(query) !== hasValues(first!)) {
-      report(
-        i,
-        'include_values',
-        'For a reply in Arrow, Parquet or CSV it must be the same in all queries.',
-      );
-    }
-    if (hasSequence(query) !== hasSequence(first!)) {
-      report(
-        i,
-        'include_sequence',
-        'For a reply in Arrow, Parquet or CSV it must be the same in all queries.',
-      );
-    }
-  }
-  return issues;
+  const first = queries[0]!;
+  return queries.flatMap((query, i) => {
+    const report = (member: string, detail: string): ValidationIssue => ({
+      location: rowField(i, wireName(member)),
+      code: 'invalid_request',
+      detail,
+    });
+    return [
+      ...NOT_IN_TABLES.filter((member) => (query[member] ?? false) !== false).map((member) =>
+        report(member, `Not available in ${TABLE_REPLY}. Use JSON or NDJSON.`),
+      ),
+      ...Object.entries(COLUMN_CHOICES)
+        .filter(([, isIncluded]) => isIncluded(query) !== isIncluded(first))
+        .map(([member]) =>
+          report(
+            member,
+            `Expected the same columns for all queries, since this is ${TABLE_REPLY}.`,
+          ),
+        ),
+    ];
+  });
 }

@@ -13,7 +13,7 @@ export function recallRoutes(services: RouteServices): Route[] {
       path: '/collections/{id}/recall',
       operationId: 'measureRecall',
       tag: 'Query',
-      summary: 'Grade the answers of another search',
+      summary: 'Grade the results of another search',
       description:
         'For each query, the share of the given ids that are correct: whose exact score is at least that of the exact k-th nearest vector, where k is the length of the list. Ties count as correct. An id that does not exist, or does not pass the filter, is incorrect; a repeated id counts once.',
       access: { scope: 'vectors:read', on: 'path' },

@@ -40,7 +40,7 @@ export function serviceRoutes(
       path: '/limits',
       operationId: 'getLimits',
       tag: 'Service',
-      summary: 'Read every bound of the service',
+      summary: 'Read the limits of the service',
       access: 'anyone',
       body: null,
       reply: schemas.limits,
@@ -52,7 +52,7 @@ export function serviceRoutes(
       ...operational,
       path: '/livez',
       operationId: 'getLiveness',
-      summary: 'Whether the process answers at all',
+      summary: 'Check that the process responds',
       reply: schemas.live,
       handle: () => jsonReply('{"status":"live"}'),
     }),
@@ -60,9 +60,9 @@ export function serviceRoutes(
       ...operational,
       path: '/readyz',
       operationId: 'getReadiness',
-      summary: 'Whether requests will be answered',
+      summary: 'Check that requests will be answered',
       description:
-        'Ready also while collections are loaded after a start, and if some have failed: the others are available. A request for a collection that is not loaded yet has it loaded next, and waits for it. Collections that are not ready are listed for clients that may see them.',
+        'The service is ready also while collections are being loaded after a start, and if some have failed: the others are available. A request for a collection that is not loaded yet loads it next and waits for it. Collections that are not ready are listed for clients that may see them.',
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
       handle({ principal }) {
@@ -99,7 +99,7 @@ export function serviceRoutes(
       ...operational,
       path: '/openapi.json',
       operationId: 'getOpenApi',
-      summary: 'This description',
+      summary: 'Read the OpenAPI document',
       reply: schemas.openApi,
       // Made at the first request, as it takes longer than the rest of the start. All replies share one buffer, so that
       // slow readers cannot pile up copies.

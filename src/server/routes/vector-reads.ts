@@ -49,7 +49,7 @@ function listRoutes(services: RouteServices): Route[] {
   const byBody = {
     ...listed,
     method: 'POST',
-    summary: 'List vectors by a filter that is too long for a URL',
+    summary: 'List vectors with parameters that are too long for a URL',
   } as const;
   const inPath = { access: { scope: 'vectors:read', on: 'path' }, errors: LIST_ERRORS } as const;
   const anywhere = {
@@ -83,7 +83,7 @@ function listRoutes(services: RouteServices): Route[] {
       ...inPath,
       path: '/collections/{id}/vectors/list',
       operationId: 'listVectorsByBody',
-      description: `As the list by GET, and each takes the cursors of the other. ${LIST_DESCRIPTION}`,
+      description: `Like the list by GET, and with the same cursors. ${LIST_DESCRIPTION}`,
       body: vectors.listBody,
       handle: list,
     }),

@@ -38,9 +38,9 @@ const WRITE_ERRORS: readonly ErrorCode[] = [
 const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes all of the body or nothing. Also takes a stream of any length, which is written while it arrives:
 
 - \`application/x-ndjson\`: each line is a vector \`{id?, values or embed, vectors?, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
-- \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`vectors.<name>\` for each named vector, null in rows without it; \`sparse_vectors.<name>.indices\` and \`sparse_vectors.<name>.values\` for each sparse vector, lists of numbers, null or empty in rows without it; \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
+- \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`vectors.<name>\` for each named vector, null in rows without it; \`sparse_vectors.<name>.indices\` and \`sparse_vectors.<name>.values\` for each sparse vector, lists of numbers, null or empty in rows without it; \`metadata\` (JSON text, structs or maps); every other column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
-With the mode \`patch\` (a member of a JSON body, \`?mode=patch\` of a stream) vectors that exist are changed: each has its \`id\` and what is new, such as a named vector that was added to the collection, and keeps the rest. \`metadata\` is a JSON merge patch. In JSON, a named or sparse vector that is null is removed; in Arrow, what is null stays as it is, except that a null in a column of metadata removes the member.
+With the mode \`patch\` (a member of a JSON body, \`?mode=patch\` of a stream) vectors that exist are changed: each row contains the \`id\` and the new members, such as a named vector that was added to the collection; the rest is unchanged. \`metadata\` is a JSON merge patch. In JSON, a named or sparse vector that is null is removed; in Arrow, null leaves a vector unchanged, while a null in a column of metadata removes the member.
 
 Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
 
@@ -317,7 +317,7 @@ function updateVectors(services: RouteServices): Route {
     summary: 'Change the metadata of vectors by id, by filter, or of all',
     access: { scope: 'vectors:write', on: 'path' },
     description:
-      'One write: every reader sees all of the changes or none. Vectors that are already as the change would leave them are not written and not counted, so the request can be repeated. One update changes as many vectors as one body may write; for more set `limit`, and repeat the request while `has_more` is true.',
+      'One write: every reader sees all of the changes or none. Vectors that the change would not alter are neither written nor counted, so the request can be repeated. One update changes as many vectors as one body may write; for more set `limit`, and repeat the request while `has_more` is true.',
     body: vectors.update,
     reply: vectors.updatedMany,
     takesIdempotencyKey: true,

@@ -93,7 +93,10 @@ const histogramReply = z
   });
 
 const summaryMembers = {
-  min: z.number().optional().meta({ description: 'Absent, as what follows, without numbers.' }),
+  min: z
+    .number()
+    .optional()
+    .meta({ description: 'The least number. Absent without numbers, like the following members.' }),
   max: z.number().optional().meta({ description: 'The greatest number.' }),
   sum: z
     .number()
@@ -106,7 +109,7 @@ const summaryMembers = {
 const statsReply = z
   .object({
     path: pathReply,
-    count: count('The numbers: of an array, each number in it.'),
+    count: count('The number of numbers; each number in an array counts.'),
     missing_count: count('The vectors without a number.'),
     ...summaryMembers,
   })
@@ -145,7 +148,7 @@ const foundSchema = z
         z
           .object({
             path: pathReply,
-            count: count('The vectors that have the path, also with null.'),
+            count: count('The vectors that have the path, also those with null.'),
             types: typeCounts.meta({ description: 'The vectors by the type of their value.' }),
             element_types: typeCounts
               .optional()
@@ -176,7 +179,7 @@ const foundSchema = z
   })
   .meta({
     id: 'FoundSchema',
-    description: 'A page of the paths that metadata has.',
+    description: 'A page of the paths in the metadata.',
     examples: [{ paths: [PATH_EXAMPLE], has_more: false, count: 812, sequence: 33 }],
   });
 
@@ -203,12 +206,12 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
     .meta({
       id: 'HistogramRequest',
       description:
-        'Buckets of equal width from `min` to `max`. A single one when all numbers are equal.',
+        'Buckets of equal width from `min` to `max`; a single bucket if all numbers are equal.',
       examples: [{ bucket_count: 20, min: 0, max: 100 }],
     });
   const histogramMember = histogram
     .optional()
-    .meta({ description: 'Buckets of the numbers; absent for none.' });
+    .meta({ description: 'Buckets of the numbers; absent for no histogram.' });
   const members = {
     facets: z
       .array(
@@ -220,7 +223,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
               .meta({ description: 'The number of values to return.' }),
             ignore_own_filter: z.boolean().default(false).meta({
               description:
-                'Whether the conditions of the filter on this path are left out for this facet, so that it also has the values that were not chosen. For the other facets and the rest of the reply they count.',
+                'Whether this facet ignores the conditions of the filter on its own path, so that it also contains values that are not selected. The conditions still apply to the other facets and the rest of the reply.',
             }),
           })
           .meta({
@@ -278,7 +281,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
       })
       .meta({
         id: 'Aggregate',
-        description: 'What to count and to summarize.',
+        description: 'What to count and summarize.',
         examples: [
           {
             filter: { year: { $gte: 2020 } },

@@ -9,7 +9,8 @@ const CHANGES_MAX = 100;
 export function aliasSchemas(basics: BasicSchemas) {
   const name = basics.collectionId.meta({
     id: 'AliasName',
-    description: 'The name of an alias: as the id of a collection, which it must not be.',
+    description:
+      'The name of an alias, with the same rules as the id of a collection, but different from all of them.',
     examples: ['articles-live'],
   });
   const target = basics.collectionId.meta({
@@ -26,12 +27,10 @@ export function aliasSchemas(basics: BasicSchemas) {
     .object({
       name,
       collection: basics.collectionId,
-      created_at: z.iso.datetime().meta({ description: 'When the alias was made.' }),
-      updated_at: z.iso
-        .datetime()
-        .meta({ description: 'When it was last pointed to a collection.' }),
+      created_at: z.iso.datetime().meta({ description: 'When the alias was created.' }),
+      updated_at: z.iso.datetime().meta({ description: 'When the alias was last set.' }),
     })
-    .meta({ id: 'Alias', description: 'A further name of a collection.', examples: [example] });
+    .meta({ id: 'Alias', description: 'Another name of a collection.', examples: [example] });
   return {
     name,
     record,
@@ -48,12 +47,12 @@ export function aliasSchemas(basics: BasicSchemas) {
               .strictObject({
                 name,
                 collection: target.nullable().meta({
-                  description: 'The collection to point to; null for no alias of this name.',
+                  description: 'The collection to point to; null to delete the alias.',
                 }),
               })
               .meta({
                 id: 'AliasChange',
-                description: 'An alias to make, to move or to delete.',
+                description: 'An alias to create, move or delete.',
                 examples: [{ name: 'articles-live', collection: 'articles-2025' }],
               }),
           )
@@ -75,7 +74,7 @@ export function aliasSchemas(basics: BasicSchemas) {
       }),
     changed: z
       .object({
-        aliases: z.array(record).meta({ description: 'The aliases that were made or moved.' }),
+        aliases: z.array(record).meta({ description: 'The aliases that were created or moved.' }),
       })
       .meta({
         id: 'AliasesChanged',

@@ -29,22 +29,22 @@ const example = {
 
 const event = z
   .object({
-    sequence: count('Counts the events of the data directory.'),
+    sequence: count('The number of the event in the data directory.'),
     time: z.iso.datetime().meta({ description: 'When it happened.' }),
-    operation: z
-      .enum(AUDIT_OPERATIONS)
-      .meta({ description: 'What the operation is about, and what was done with it.' }),
+    operation: z.enum(AUDIT_OPERATIONS).meta({ description: 'The kind of object and the action.' }),
     outcome,
-    principal: z.string().meta({ description: 'Who: the id that `GET /principal` returns.' }),
+    principal: z
+      .string()
+      .meta({ description: 'The id of the principal, as `GET /principal` returns it.' }),
     client: z.string().meta({
       description: 'The address of the client; `local` for the socket in the data directory.',
     }),
     via: z.string().nullable().meta({
       description:
-        'The node of the cluster that was asked, if it has sent the request to this node to be carried out.',
+        'The node of the cluster that received the request, if it forwarded it to this node.',
     }),
     target: z.string().nullable().meta({
-      description: 'The id or name of the object, as far as the request named one.',
+      description: 'The id or name of the object, if the request named one.',
     }),
     status,
     request_id: z.string().meta({ description: 'The `X-Request-Id` of the request.' }),
@@ -53,12 +53,12 @@ const event = z
       .nullable()
       .meta({ description: 'The trace that the request belongs to; null without one.' }),
     unlogged_count: count(
-      'Attempts without a valid credential that were left out before this one.',
+      'The number of omitted attempts without a valid credential before this one.',
     ),
   })
   .meta({
     id: 'AuditEvent',
-    description: 'An operation on the service that was done or attempted.',
+    description: 'An operation on the service that was carried out or attempted.',
     examples: [example],
   });
 
@@ -74,22 +74,22 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
         .string()
         .min(1)
         .optional()
-        .meta({ description: 'Only of this principal.', examples: [example.principal] }),
+        .meta({ description: 'Only events of this principal.', examples: [example.principal] }),
       operation: z
         .enum([...AUDIT_OPERATIONS, ...AUDIT_KINDS])
         .optional()
-        .meta({ description: 'Only this operation, or all on this kind of object.' }),
-      outcome: outcome.optional().meta({ description: 'Only with this outcome.' }),
+        .meta({ description: 'Only this operation, or all operations on this kind of object.' }),
+      outcome: outcome.optional().meta({ description: 'Only events with this outcome.' }),
       target: z
         .string()
         .min(1)
         .optional()
         .meta({
-          description: 'Only on this object: the id of a collection or key, or an alias.',
+          description: 'Only events on this object: the id of a collection or key, or an alias.',
           examples: [example.target],
         }),
-      since: time.meta({ description: 'Only at or after this time.' }),
-      until: time.meta({ description: 'Only before this time.' }),
+      since: time.meta({ description: 'Only events at or after this time.' }),
+      until: time.meta({ description: 'Only events before this time.' }),
       limit: basics.limit,
     }),
     cursor: basics.cursor,
@@ -97,12 +97,12 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         events: z.array(event).meta({ description: 'Newest first.' }),
         ...page,
-        total: count('The number of kept events that were asked for.'),
+        total: count('The number of kept events that match.'),
         since: z.iso
           .datetime()
           .nullable()
           .meta({
-            description: `When the oldest event happened that is kept; null if there is none. The newest ${limits.auditEventsMax} are kept.`,
+            description: `The time of the oldest kept event; null if there is none. The newest ${limits.auditEventsMax} are kept.`,
           }),
       })
       .meta({

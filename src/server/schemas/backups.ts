@@ -32,11 +32,11 @@ const record = z.object({ name, ...members }).meta({
 export const backupSchemas = {
   create: z
     .strictObject({
-      name: name.optional().meta({ description: 'Generated from the time when absent.' }),
+      name: name.optional().meta({ description: 'By default generated from the time.' }),
     })
     .meta({
       id: 'BackupCreate',
-      description: 'A backup to make.',
+      description: 'A backup to create.',
       examples: [{ name: example.name }, {}],
     }),
   /** For the operator on the control socket, who can write to any folder anyway. */

@@ -65,7 +65,7 @@ export function basicSchemas(limits: Limits) {
     id: 'Metric',
     examples: ['cosine'],
     description:
-      'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also `jaccard`: the share of common bits among those that either vector has, 0 where neither has any; and `hamming`: 1 / (1 + d) with d the number of bits that differ.',
+      'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also `jaccard`: the share of common bits among those that either vector has, 0 if neither has any; and `hamming`: 1 / (1 + d) with d the number of bits that differ.',
   });
   const numbers = z
     .custom<Float32Array>((value) => value instanceof Float32Array)
@@ -114,7 +114,7 @@ export function basicSchemas(limits: Limits) {
         ],
       },
       description:
-        "Vectors by the names that the collection's `vectors` defines; a list of vectors where it has `multi`. A record has any of them, and may lack all.",
+        "Vectors by the names that the collection's `vectors` defines; a list of vectors if it has `multi`. A record may have any or none of them.",
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });
@@ -152,13 +152,13 @@ export function basicSchemas(limits: Limits) {
       type: 'object',
       additionalProperties: { $ref: '#/$defs/SparseVector' },
       description:
-        "Sparse vectors by the names that the collection's `sparse_vectors` defines. A record has any of them, and may lack all.",
+        "Sparse vectors by the names that the collection's `sparse_vectors` defines. A record may have any or none of them.",
       examples: [{ words: { indices: [17, 4_031], values: [0.8, 1.5] } }],
     })
     .register(wireFormats, { format: 'sparseVectors' });
   const using = vectorName.optional().meta({
     description:
-      'The named vector to search, instead of the unnamed one; with `sparse`, the sparse one. Vectors without it are left out.',
+      'The named vector to search instead of the unnamed one; with `sparse`, the sparse vector. Records without it are excluded.',
   });
   const metadata = z.custom<JsonObject>(isJsonObject, { error: expectedObject }).meta({
     id: 'Metadata',
@@ -191,7 +191,7 @@ export function basicSchemas(limits: Limits) {
       });
   const embed = z.string().min(1).max(limits.embedCharactersMax).meta({
     description:
-      'A text, which the embedding endpoint of the collection turns into the vector; in place of it.',
+      'A text in place of the vector, into which the embedding endpoint of the collection turns it.',
   });
   const path = z
     .string()
@@ -269,7 +269,7 @@ export function basicSchemas(limits: Limits) {
           })
           .meta({
             id: 'SortKey',
-            description: 'What to sort by; later keys order what earlier ones leave equal.',
+            description: 'A sort key; later keys break ties of earlier ones.',
             examples: [{ field: 'year', order: 'desc' }],
           }),
       )
@@ -281,7 +281,7 @@ export function basicSchemas(limits: Limits) {
       .min(1)
       .meta({
         description:
-          'Only so many of the vectors that pass the filter, chosen by hashes of their ids: the same on every server, and nearly the same after writes.',
+          'The number of vectors to choose from those that pass the filter, by hashes of their ids: the same on every server, and nearly the same after writes.',
         examples: [10_000],
       }),
     seed: z
@@ -291,7 +291,7 @@ export function basicSchemas(limits: Limits) {
       .optional()
       .meta({
         default: 0,
-        description: 'With `sample`: another seed gives another sample.',
+        description: 'With `sample`: a different seed gives a different sample.',
         examples: [17],
       }),
     minSequence: z
@@ -334,7 +334,7 @@ export const warnings = z
   .array(
     z
       .object({
-        code: z.literal('unknown_path').meta({ description: 'What kind of warning it is.' }),
+        code: z.literal('unknown_path').meta({ description: 'The kind of the warning.' }),
         in: z.string().meta({ description: 'The member of the request that names the path.' }),
         path: z.string().meta({ description: 'The path.' }),
         detail: z.string().meta({ description: 'A sentence for people.' }),
@@ -355,7 +355,7 @@ export const warnings = z
   .optional()
   .meta({
     description:
-      'Metadata paths that the request names and no vector of the collection has, or had before a write; on the first page, and absent without any.',
+      'Metadata paths in the request that no vector of the collection has, or had before a write; on the first page, and absent if there are none.',
   });
 export const page = {
   next_cursor: z

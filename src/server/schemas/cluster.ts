@@ -16,20 +16,19 @@ const NODE_EXAMPLE = {
 
 const node = z
   .object({
-    name: z.string().meta({ description: 'The name of the node, as it is configured.' }),
+    name: z.string().meta({ description: 'The configured name of the node.' }),
     url: z.string().meta({
-      description: 'Where the other nodes reach it; empty until requests are answered.',
+      description: 'The URL for other nodes; empty until the node answers requests.',
     }),
     zone: z.string().meta({
-      description:
-        'Where the node may fail together with others; empty where that is not configured.',
+      description: 'The failure domain of the node; empty if none is configured.',
     }),
     version: z.string().meta({ description: 'The version of the program.' }),
     state: z.enum(['joining', 'serving', 'leaving']).meta({
       description: '`joining`: requests are not answered yet; `leaving`: it is about to stop.',
     }),
-    collection_count: count('Of how many collections the node carries out the writes.'),
-    held_count: count('How many collections the node holds.'),
+    collection_count: count('The number of collections whose writes the node carries out.'),
+    held_count: count('The number of collections that the node holds.'),
     drain: z.enum(['none', 'draining', 'drained']).meta({
       description:
         '`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it can be stopped.',
@@ -37,7 +36,7 @@ const node = z
   })
   .meta({
     id: 'ClusterNode',
-    description: 'A node of the cluster that was heard of lately.',
+    description: 'A node of the cluster that has announced itself recently.',
     examples: [NODE_EXAMPLE],
   });
 
@@ -45,13 +44,13 @@ const durability = z
   .object({
     state: z.enum(['verified', 'unverified', 'insufficient']).meta({
       description:
-        '`verified`: every NATS server syncs each message before it acknowledges it; `unverified`: that is not known; `insufficient`: what was acknowledged can be lost.',
+        '`verified`: every NATS server syncs each message before it acknowledges it; `unverified`: this is unknown; `insufficient`: acknowledged writes can be lost.',
     }),
     detail: z.string().meta({ description: 'What was found, and what to do about it.' }),
   })
   .meta({
     id: 'ClusterDurability',
-    description: 'Whether the logs of the cluster keep what was acknowledged.',
+    description: 'Whether the logs of the cluster preserve acknowledged writes.',
     examples: [
       {
         state: 'verified',
@@ -70,14 +69,22 @@ const nodeDigest = z
     vector_count: count('The number of vectors at the sequence.').optional(),
     digest: digest.optional(),
     problem: z.string().optional().meta({
-      description: 'Why the node has no digest, or one of less than was committed.',
+      description: 'Why the digest is missing, or does not cover all committed writes.',
     }),
   })
   .meta({
     id: 'NodeDigest',
-    description: 'What a node of the cluster has of a collection.',
+    description: 'The digest of a collection on a node of the cluster.',
     examples: [{ node: 'sagitta-0', vector_count: 2, digest: DIGEST }],
   });
+
+const FILES_EXAMPLE = {
+  kind: 'log',
+  name: 'catalogue',
+  count: 12,
+  byte_count: 8_000,
+  problem: null,
+} as const;
 
 const verifiedFiles = z
   .object({
@@ -85,17 +92,17 @@ const verifiedFiles = z
       description:
         '`log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what new nodes start from; `origin`: what a clone had before its first write.',
     }),
-    name: z.string().meta({ description: 'Name of the log or the snapshot.' }),
-    count: count('Records of a log, chunks of an archive, files of the others.'),
-    byte_count: count('Their bytes.'),
+    name: z.string().meta({ description: 'The name of the log or the log snapshot.' }),
+    count: count('Records of a log, chunks of an archive, or files.'),
+    byte_count: count('Their size in bytes.'),
     problem: z.string().nullable().meta({
-      description: 'What is wrong; null when everything is as it was written.',
+      description: 'What is damaged; null if nothing is.',
     }),
   })
   .meta({
     id: 'VerifiedFiles',
-    description: 'What belongs together among the logs and the shared files of a cluster.',
-    examples: [{ kind: 'log', name: 'catalogue', count: 12, byte_count: 8_000, problem: null }],
+    description: 'A log, or a group of shared files, of the cluster.',
+    examples: [FILES_EXAMPLE],
   });
 
 export const clusterSchemas = {
@@ -106,49 +113,45 @@ export const clusterSchemas = {
       digest,
       nodes: z.array(nodeDigest).optional().meta({
         description:
-          'With `all_nodes`: the nodes of the cluster in the order of their names; empty for a service that is alone.',
+          'With `all_nodes`: the nodes of the cluster in the order of their names; empty outside a cluster.',
       }),
     })
     .meta({
       id: 'CollectionDigest',
-      description: 'A digest of what a collection has at a sequence.',
+      description: 'A digest of the content of a collection at a sequence.',
       examples: [{ sequence: 33, vector_count: 2, digest: DIGEST }],
     }),
   files: z
     .object({
       files: z.array(verifiedFiles).meta({
-        description: 'Everything that was read; empty for a service that is alone.',
+        description: 'Everything that was read; empty outside a cluster.',
       }),
     })
     .meta({
       id: 'ClusterFiles',
-      description: 'Whether the logs and the shared files of the cluster are as they were written.',
-      examples: [
-        {
-          files: [{ kind: 'log', name: 'catalogue', count: 12, byte_count: 8_000, problem: null }],
-        },
-      ],
+      description: 'The state of the logs and the shared files of the cluster.',
+      examples: [{ files: [FILES_EXAMPLE] }],
     }),
   node,
   cluster: z
     .object({
       node: z.string().nullable().meta({
-        description: 'The name of the node that replies; null for a service that is alone.',
+        description: 'The name of the node that replies; null outside a cluster.',
       }),
       leader: z.string().nullable().meta({
         description:
-          'The name of the node that creates, changes and deletes collections, aliases and API keys, as far as this one knows; null for none.',
+          'The name of the node that creates, changes and deletes collections, aliases and API keys, as far as this node knows; null if there is none.',
       }),
       nodes: z.array(node).meta({
-        description: 'The nodes in the order of their names; empty for a service that is alone.',
+        description: 'The nodes in the order of their names; empty outside a cluster.',
       }),
       durability: durability.nullable().meta({
-        description: 'As this node has found it; null for a service that is alone.',
+        description: 'As determined by this node; null outside a cluster.',
       }),
     })
     .meta({
       id: 'Cluster',
-      description: 'The cluster as one of its nodes sees it.',
+      description: 'The cluster as seen by one of its nodes.',
       examples: [
         {
           node: 'sagitta-0',

@@ -74,7 +74,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .nullable()
     .meta({
       description:
-        'When vectors expire that are written without `expires_at`, in seconds after their write; null for never. A change is for later writes.',
+        'Seconds from the write of a vector without `expires_at` to its expiry; null for never. A change applies to later writes.',
       examples: [86_400],
     });
   const types = z
@@ -86,7 +86,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       additionalProperties: { type: 'string', enum: DECLARED_TYPES },
       maxProperties: limits.metadataColumnsMax,
       description:
-        'Types of metadata by path, as filters write paths. A vector whose metadata has another type at one of them is rejected; paths that are absent or null pass, and so does everything at other paths. `date` is a string with a date or time of RFC 3339.',
+        'Types of metadata by path, in the notation of filters. A vector whose metadata has another type at one of them is rejected. Absent and null values pass, and so does everything at other paths. `date` is a string with a date or time of RFC 3339.',
       examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
     });
   const text = textSchemas(limits, basics);
@@ -96,7 +96,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   });
   const elementType = z.enum(ELEMENT_TYPES).meta({
     id: 'ElementType',
-    description: `The type of the elements of a vector, \`float32\` where it is absent. Vectors are stored and compared as values of the type: \`float16\` and \`bfloat16\` round to the nearest, \`int8\` takes ${ELEMENTS.int8.values}, \`bit\` ${ELEMENTS.bit.values}.`,
+    description: `The type of the elements of a vector, by default \`float32\`. Vectors are stored and compared as values of the type: \`float16\` and \`bfloat16\` round to the nearest, \`int8\` accepts ${ELEMENTS.int8.values}, \`bit\` ${ELEMENTS.bit.values}.`,
     examples: ['float16'],
   });
   const namedVector = z
@@ -112,7 +112,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .superRefine(refineWith(findVectorViolations))
     .meta({
       id: 'NamedVectorInput',
-      description: 'What a named vector is to be.',
+      description: 'A named vector to create.',
       examples: [{ dimension: 384, metric: 'cosine' }],
     });
   const findExcess = (added: Parameters<typeof toFieldShapes>[0]) =>
@@ -121,17 +121,19 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .record(basics.vectorName, namedVector)
     .superRefine(refineWith((value) => findExcess({ vectors: value })))
     .meta({
-      description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. Others can be added later.`,
+      description: `Named vectors, in addition to or instead of the unnamed one. Each record may have any of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in total. Others can be added later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
-  const sparseSettings = z
-    .strictObject({})
-    .meta({ id: 'SparseVectorSettings', description: 'Nothing yet.', examples: [{}] });
+  const sparseSettings = z.strictObject({}).meta({
+    id: 'SparseVectorSettings',
+    description: 'Sparse vectors have no settings.',
+    examples: [{}],
+  });
   const sparseVectors = z
     .record(basics.vectorName, sparseSettings)
     .superRefine(refineWith((value) => findExcess({ sparseVectors: value })))
     .meta({
-      description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. Others can be added later.`,
+      description: `Sparse vectors, compared by the dot product. Each record may have any of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with names that do not occur in \`vectors\`. Others can be added later.`,
       examples: [{ words: {} }],
     });
   const embedding = z
@@ -141,35 +143,36 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         .regex(EMBEDDING_NAME)
         .meta({ description: 'The name of an endpoint in the configuration of the server.' }),
       model: z.string().min(1).max(limits.labelCharactersMax).meta({
-        description: 'The model to ask for.',
+        description: 'The model to use.',
       }),
       sends_dimension: z.boolean().default(false).meta({
         description:
-          'Whether to ask for vectors of the dimension of the collection (`dimensions`), which some models allow.',
+          'Whether to request vectors of the dimension of the collection (`dimensions`), which some models support.',
       }),
     })
     .meta({
       id: 'Embedding',
       description:
-        'Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of values.',
+        'Turns texts into vectors: vectors and queries may contain `embed`, a text, in place of values.',
       examples: [{ endpoint: 'local', model: 'bge-small-en-v1.5' }],
     });
   const replicationFactor = upTo(REPLICATION_FACTOR_MAX).nullable();
   const nodeName = z.string().min(1).max(NODE_NAME_CHARACTERS_MAX);
   const create = z
     .strictObject({
-      id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
+      id: basics.collectionId.optional().meta({ description: 'By default generated.' }),
       dimension: dimension.optional().meta({
         description:
-          'The length of the unnamed vector, which every record has. Without it records have only the named and sparse vectors and the text that the collection defines, of which it needs one.',
+          'The length of the unnamed vector, which every record has. Without it, records have only the named and sparse vectors and the text that the collection defines, of which it needs at least one.',
         examples: [768],
       }),
       metric: basics.metric.optional().meta({
         ...DEFAULT_METRIC,
-        description: `Of the unnamed vector; with \`dimension\` only. ${DEFAULT_METRIC.description}`,
+        description: `The metric of the unnamed vector; only with \`dimension\`. ${DEFAULT_METRIC.description}`,
       }),
       element_type: elementType.optional().meta({
-        description: 'Of the unnamed vector; with `dimension` only. `float32` by default.',
+        description:
+          'The element type of the unnamed vector; only with `dimension`. `float32` by default.',
       }),
       vectors: vectors.optional(),
       sparse_vectors: sparseVectors.optional(),
@@ -181,11 +184,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'Types of metadata by path; null or absent for none.',
       }),
       embedding: embedding.nullable().optional().meta({
-        description: 'What turns texts into its vectors; null or absent for nothing.',
+        description: 'The endpoint that turns texts into vectors; null or absent for none.',
       }),
       replication_factor: replicationFactor.optional().meta({
         description:
-          'How many nodes of a cluster hold the collection; null or absent for all of them. Any node can be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no effect, on a service that is alone.',
+          'The number of nodes of a cluster that hold the collection; null or absent for all. Requests can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect outside a cluster, where it is only stored.',
         examples: [2],
       }),
       idempotency_key: basics.idempotencyKey,
@@ -209,14 +212,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       ttl_seconds: ttl.optional(),
       schema: types.nullable().optional().meta({
         description:
-          'Replaces the whole schema; null for none. Every vector must fit, which is checked first: that takes a few seconds for a million vectors, during which writes wait.',
+          'Replaces the whole schema; null for none. Every vector must match. The check takes a few seconds for a million vectors, during which writes wait.',
       }),
       embedding: embedding.nullable().optional().meta({
-        description: 'What turns texts into its vectors from now on; null for nothing.',
+        description: 'The endpoint that turns texts into vectors from now on; null for none.',
       }),
       replication_factor: replicationFactor.optional().meta({
         description:
-          'How many nodes of a cluster hold the collection from now on; null for all of them. Nodes bring it in, or drop it, one after another. On a service that is alone it is stored, and has no effect.',
+          'The number of nodes of a cluster that hold the collection from now on; null for all. Nodes load it, or drop it, one after another. It has no effect outside a cluster, where it is only stored.',
         examples: [3],
       }),
       vectors: z
@@ -224,7 +227,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         .optional()
         .meta({
           description:
-            'Named vectors to add, and with null to drop, by name; the others stay. Records lack a vector that was added until a write brings it, such as one with `mode` `patch`. A vector that is dropped is gone from all records at once; its name is free.',
+            'Named vectors to add or, with null, to drop; the others are unchanged. Records lack an added vector until a write sets it, such as one with `mode` `patch`. A dropped vector disappears from all records at once, and its name becomes available.',
           examples: [{ summary: { dimension: 384, metric: 'cosine' }, title: null }],
         }),
       sparse_vectors: z
@@ -242,14 +245,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const clone = z
     .strictObject({
-      id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
+      id: basics.collectionId.optional().meta({ description: 'By default generated.' }),
       description: description.optional(),
       labels: labels.optional(),
       idempotency_key: basics.idempotencyKey,
     })
     .meta({
       id: 'CollectionClone',
-      description: 'Absent members but the id are those of the collection.',
+      description: 'Absent members other than the id are copied from the collection.',
       examples: [{ id: 'articles-copy' }],
     });
   const rename = z
@@ -263,19 +266,19 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({
       from: nodeName.meta({ description: 'The name of a node that holds the collection.' }),
       to: nodeName.meta({
-        description: 'The name of a node that serves and does not hold it. A drained node is none.',
+        description: 'The name of a serving node that does not hold it and is not drained.',
       }),
     })
     .meta({
       id: 'CollectionMove',
-      description: 'The node that gives a collection up, and the one that takes its place.',
+      description: 'The node that gives up the collection, and the node that takes its place.',
       examples: [{ from: 'sagitta-0', to: 'sagitta-1' }],
     });
   const memory = z
     .object({
       host_bytes: count('Bytes of the main memory.'),
       mapped_bytes: count(
-        'Bytes of mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
+        'Bytes of mapped files, whose memory the system can reclaim; not part of `host_bytes`.',
       ),
       device_bytes: count('Bytes of the memory of GPUs.'),
     })
@@ -290,7 +293,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       state: z.enum(['active', 'sealed', 'stored']).meta({
         description: '`active` takes new rows, `sealed` waits for its file, `stored` has one.',
       }),
-      row_count: count('Rows, with those that only snapshots see.'),
+      row_count: count('Rows, including those that only snapshots see.'),
       vector_count: count('Rows that are neither deleted nor replaced.'),
       memory,
       file_bytes: count('The size of its file; 0 without one.'),
@@ -303,7 +306,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const record = z
     .object({
       id: basics.collectionId,
-      dimension: count('Of the unnamed vector; it and `metric` are absent without one.').optional(),
+      dimension: count(
+        'The length of the unnamed vector; absent, like `metric`, if there is none.',
+      ).optional(),
       metric: basics.metric.optional(),
       element_type: elementType.optional(),
       vectors: z
@@ -320,59 +325,66 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
             })
             .meta({
               id: 'NamedVectorSettings',
-              description: 'What a named vector is.',
+              description: 'The settings of a named vector.',
               examples: [{ dimension: 384, metric: 'cosine' }],
             }),
         )
         .optional()
-        .meta({ description: 'The named vectors; absent without any.' }),
+        .meta({ description: 'The named vectors; absent if there are none.' }),
       sparse_vectors: z
         .record(z.string(), sparseSettings)
         .optional()
-        .meta({ description: 'The sparse vectors; absent without any.' }),
+        .meta({ description: 'The sparse vectors; absent if there are none.' }),
       description: z.string().nullable().meta({ description: 'Text for people.' }),
       labels: z
         .record(z.string(), z.string())
         .meta({ description: 'Text by name, for people and tools.' }),
       text: text.record.optional(),
       ttl_seconds: count(
-        'When vectors expire that are written without `expires_at`, in seconds after their write; absent for never.',
+        'Seconds from the write of a vector without `expires_at` to its expiry; absent for never.',
       ).optional(),
-      schema: types.optional().meta({ description: 'Absent without declared types.' }),
-      embedding: embedding.optional().meta({ description: 'Absent without an endpoint.' }),
+      schema: types
+        .optional()
+        .meta({ description: 'The declared types; absent if there are none.' }),
+      embedding: embedding
+        .optional()
+        .meta({ description: 'The embedding endpoint; absent if there is none.' }),
       replication_factor: count(
-        'How many nodes of a cluster are to hold it; absent for all of them.',
+        'The intended number of nodes that hold it; absent for all.',
       ).optional(),
       nodes: z
         .array(z.string())
         .optional()
         .meta({
           description:
-            'The names of the nodes that hold it; absent where all nodes do, and for a service that is alone.',
+            'The names of the nodes that hold it; absent if all nodes do, and outside a cluster.',
           examples: [['sagitta-0', 'sagitta-2']],
         }),
       move: z
         .object({
-          to: z.string().meta({ description: 'The node that brings the collection in.' }),
-          from: z.string().optional().meta({ description: 'Absent for one more node.' }),
+          to: z.string().meta({ description: 'The node that is loading the collection.' }),
+          from: z
+            .string()
+            .optional()
+            .meta({ description: 'The node that it replaces; absent for an additional node.' }),
         })
         .optional()
         .meta({
           id: 'CollectionMoveUnderWay',
           description:
-            'The node that takes the place of another one of `nodes` when it has brought the collection in; absent while there is none.',
+            'A move in progress: the node that joins `nodes`, or replaces one of them, when it has loaded the collection; absent if there is none.',
           examples: [{ from: 'sagitta-0', to: 'sagitta-1' }],
         }),
       status: z.enum(['loading', 'ready', 'failed', 'elsewhere']).meta({
         description:
-          '`loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests for it wait. `failed`: the data of this collection is damaged. Other collections are available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0 here.',
+          '`loading`: it has not been loaded since the start; its counts and bytes are 0, and requests for it wait. `failed`: the data of this collection is damaged; other collections are available. `elsewhere`: other nodes of the cluster hold it and did not report its counts, which are 0.',
       }),
-      vector_count: count('The number of vectors that it has.'),
+      vector_count: count('The number of vectors.'),
       sequence: count('The sequence of the last visible write.'),
       created_at: z.iso.datetime().meta({ description: 'When it was created.' }),
       updated_at: z.iso
         .datetime()
-        .meta({ description: 'When it was last written to, or its settings were last changed.' }),
+        .meta({ description: 'The time of the last write or the last change of settings.' }),
       engine: z
         .object({
           name: z.string().meta({ description: 'The name of the engine.' }),
@@ -385,7 +397,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         }),
       memory,
       disk_bytes: count(
-        'Segment files and the log after them. Clones share files with their originals where the file system can.',
+        'The size of segment files and the log. Clones share files with their originals if the file system supports links.',
       ),
     })
     .meta({
@@ -406,8 +418,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         segments: z.array(segment).meta({ description: 'In the order of their numbers.' }),
         ...page,
         total: count('The number of segments.'),
-        file_bytes: count('Of all segments.'),
-        log_bytes: count('Writes that are in the log only; the next start reads them from there.'),
+        file_bytes: count('The total size of segment files.'),
+        log_bytes: count(
+          'The size of writes that are only in the log, from which the next start reads them.',
+        ),
       })
       .meta({
         id: 'SegmentList',
@@ -447,21 +461,27 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   };
 }
 
-/** Not a zod record, which would drop the path `__proto__`. */
-function findTypesViolation(
+/** The entries of an object. Not a zod record, which would drop the name `__proto__`. */
+function entriesOf(
   value: unknown,
-  { metadataColumnsMax }: Limits,
-): LocatedViolation | null {
+  { contents, countMax, names }: { contents: string; countMax: number; names: string },
+): readonly [string, unknown][] | Violation {
   if (!isJsonObject(value)) {
-    const detail = `Expected an object of types by path; found ${describeKind(value)}.`;
+    const detail = `Expected an object ${contents}; found ${describeKind(value)}.`;
     return { code: 'invalid_request', detail };
   }
   const entries = Object.entries(value);
-  if (entries.length > metadataColumnsMax) {
-    const detail = `Expected at most ${metadataColumnsMax} paths; found ${entries.length}.`;
-    const bound = { expected: metadataColumnsMax, actual: entries.length };
-    return { code: 'limit_exceeded', detail, ...bound };
-  }
+  if (entries.length <= countMax) return entries;
+  const detail = `Expected at most ${countMax} ${names}; found ${entries.length}.`;
+  return { code: 'limit_exceeded', detail, expected: countMax, actual: entries.length };
+}
+
+function findTypesViolation(
+  value: unknown,
+  { metadataColumnsMax: countMax }: Limits,
+): LocatedViolation | null {
+  const entries = entriesOf(value, { contents: 'of types by path', countMax, names: 'paths' });
+  if ('code' in entries) return entries;
   for (const [path, type] of entries) {
     const wrong = findPathViolation(path) ?? findTypeNameViolation(type);
     if (wrong !== null) return { ...wrong, path: [path] };
@@ -495,7 +515,7 @@ function findRepeatedNames({
   return Object.keys(sparseVectors)
     .filter((name) => Object.hasOwn(vectors, name))
     .map((name) => {
-      const detail = 'A name in vectors is the same; expected another one.';
+      const detail = 'Expected a name that does not occur in vectors; found the same name.';
       return { code: 'invalid_request', detail, path: ['sparse_vectors', name] };
     });
 }
@@ -518,30 +538,32 @@ function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[
     violations.push({ code: 'invalid_request', detail, path: [name] });
   const names = Object.keys({ ...body.vectors, ...body.sparse_vectors });
   if (names.length === 0 && body.text === undefined) {
-    report('dimension', 'It is required without vectors, sparse_vectors and text: an integer.');
+    report(
+      'dimension',
+      'Expected an integer, since there are no vectors, sparse_vectors or text; found none.',
+    );
   }
   if (body.metric !== undefined) report('metric', 'Expected dimension with metric; found none.');
   if (body.element_type !== undefined) {
     report('element_type', 'Expected dimension with element_type; found none.');
   }
   if (body.embedding != null) {
-    report('embedding', 'Texts become unnamed vectors; expected dimension, found none.');
+    report(
+      'embedding',
+      'Expected dimension with embedding, since texts become unnamed vectors; found none.',
+    );
   }
   return violations;
 }
 
-/** Not a zod record, which would drop the label `__proto__`. */
 function findLabelsViolation(value: unknown, limits: Limits): Violation | null {
-  const { labelsMax, labelCharactersMax } = limits;
-  if (!isJsonObject(value)) {
-    const detail = `Expected an object whose values are strings; found ${describeKind(value)}.`;
-    return { code: 'invalid_request', detail };
-  }
-  const entries = Object.entries(value);
-  if (entries.length > labelsMax) {
-    const detail = `Expected at most ${labelsMax} labels; found ${entries.length}.`;
-    return { code: 'limit_exceeded', detail, expected: labelsMax, actual: entries.length };
-  }
+  const { labelsMax: countMax, labelCharactersMax } = limits;
+  const entries = entriesOf(value, {
+    contents: 'whose values are strings',
+    countMax,
+    names: 'labels',
+  });
+  if ('code' in entries) return entries;
   for (const text of entries.flat()) {
     if (typeof text !== 'string') {
       const detail = `A label is a string; found ${describeKind(text)}.`;

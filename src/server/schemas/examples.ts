@@ -24,8 +24,8 @@ export function exampleSchemas(limits: Limits) {
   const list = z.array(example).max(limits.examplesMax).default([]);
   const recommend = z
     .strictObject({
-      positive: list.meta({ description: 'What the result is to be near to.' }),
-      negative: list.meta({ description: 'What the result is not to be near to.' }),
+      positive: list.meta({ description: 'What the result should be near to.' }),
+      negative: list.meta({ description: 'What the result should not be near to.' }),
       strategy: z.enum(RECOMMEND_STRATEGIES).default('average_vector').meta({
         description:
           '`average_vector`: searches with the mean of the positive examples, or with twice that mean minus the mean of the negative ones; under `cosine` of examples of length 1. `best_score`: with the highest scores p of a vector with a positive and n with a negative example, its score is s(p) if p > n, else -s(n), where s(x) = (1 + x / (1 + |x|)) / 2. `sum_scores`: the sum of its scores with the positive examples, minus that with the negative ones. The last two need no positive example, and their matches have no `distance`.',
@@ -34,23 +34,25 @@ export function exampleSchemas(limits: Limits) {
     })
     .meta({
       id: 'Recommend',
-      description: `Finds vectors by examples, of which there are at most ${limits.examplesMax}.`,
+      description: `Finds vectors by at most ${limits.examplesMax} examples.`,
       examples: [{ positive: ['article-17', [0.12, -0.5, 0.33]], negative: ['article-4'] }],
     });
   const discover = z
     .strictObject({
-      target: example.optional().meta({ description: 'What the result is to be near to.' }),
+      target: example.optional().meta({ description: 'What the result should be near to.' }),
       context: z
         .array(
           z.strictObject({ positive: example, negative: example }).meta({
             id: 'ExamplePair',
-            description: 'Two examples, of which the result is to be nearer to the positive one.',
+            description: 'Two examples; the result should be nearer to the positive one.',
             examples: [{ positive: 'article-4', negative: 'article-9' }],
           }),
         )
         .max(limits.examplesMax)
         .default([])
-        .meta({ description: 'Pairs, of which the result is to be nearer to the positive one.' }),
+        .meta({
+          description: 'Pairs; the result should be nearer to the positive example of each.',
+        }),
       include_examples: includeExamples,
     })
     .meta({
@@ -74,7 +76,7 @@ export function exampleSchemas(limits: Limits) {
     .meta({
       id: 'Mmr',
       description:
-        'Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its highest score with a match before it, of equal ones the first. `top_k` is at most the number of candidates. Not together with `sort` or `group_by`.',
+        'Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then repeatedly the one with the highest `lambda` * its score - (1 - `lambda`) * its highest score with an earlier match, the first of equal ones. `top_k` is at most the number of candidates. Not together with `sort` or `group_by`.',
       examples: [{ lambda: 0.7, candidates: 200 }],
     });
   return { recommend, discover, mmr, multiVector: multiVectorSchema(limits) };
@@ -90,7 +92,7 @@ function multiVectorSchema(limits: Limits) {
     minItems: 1,
     maxItems: limits.queryVectorsMax,
     description:
-      'Vectors that are compared with those that records have under the name `using`, a multi-vector. The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with any vector of the record.',
+      'Vectors to compare with the multi-vector `using` of records. The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with any vector of the record.',
     examples: [
       [
         [0.12, -0.5],

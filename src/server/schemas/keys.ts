@@ -18,7 +18,7 @@ const id = z
   .min(1)
   .meta({
     id: 'ApiKeyId',
-    description: 'Identifier of a key; also the part of the key between the two `_`.',
+    description: 'The id of a key, which is the part of the key between the two `_`.',
     examples: ['3kTMd9xQ7bZr2LfW'],
   });
 const owner = z
@@ -53,7 +53,7 @@ const perSecond = z
   .max(KEY_RATE_MAX)
   .meta({
     description:
-      'Reads, and writes, per second. A request counts as the number of its queries or of the vectors that it reads or writes, at least 1.',
+      'Reads and writes per second, each. A request counts as the number of its queries, or of the vectors that it reads or writes, but at least 1.',
     examples: [20],
   });
 const burst = upTo(KEY_RATE_MAX).meta({
@@ -63,16 +63,16 @@ const burst = upTo(KEY_RATE_MAX).meta({
 const rateLimit = z.object({ per_second: perSecond, burst }).meta({
   id: 'ApiKeyRateLimit',
   description:
-    'The rate limit of a key, in place of that of the service. All who use the key share it.',
+    'The rate limit of a key, instead of that of the service. All users of the key share it.',
   examples: [{ per_second: 20, burst: 40 }],
 });
 const rateLimitInput = z.strictObject({ per_second: perSecond, burst: burst.optional() }).meta({
   id: 'ApiKeyRateLimitInput',
-  description: 'Without `burst`, as many at once as in one second.',
+  description: 'By default, `burst` is the number per second.',
   examples: [{ per_second: 20, burst: 40 }],
 });
 
-const example = {
+export const KEY_EXAMPLE = {
   id: '3kTMd9xQ7bZr2LfW',
   owner: 'search frontend',
   scopes: ['vectors:read:catalog-*'],
@@ -94,17 +94,17 @@ const members = {
   created_at: z.iso.datetime().meta({ description: 'When the key was created.' }),
   expires_at: z.iso.datetime().nullable().meta({ description: 'Null if the key does not expire.' }),
   rotated_at: z.iso.datetime().nullable().meta({
-    description: 'When the key last got a new secret; null if it has its first one.',
+    description: 'When the key was last rotated; null if it never was.',
   }),
   revoked_at: z.iso
     .datetime()
     .nullable()
-    .meta({ description: 'When the key was revoked; null if it was not.' }),
+    .meta({ description: 'When the key was revoked; null if it is not revoked.' }),
 };
 const record = z.object(members).meta({
   id: 'ApiKey',
   description: 'A key without its secret, which only the reply that created the key contains.',
-  examples: [example],
+  examples: [KEY_EXAMPLE],
 });
 const secretRecord = z
   .object({
@@ -116,7 +116,7 @@ const secretRecord = z
   .meta({
     id: 'ApiKeyWithSecret',
     description: 'A key with its secret, which no other reply contains.',
-    examples: [{ ...example, key: `sk_${example.id}_…` }],
+    examples: [{ ...KEY_EXAMPLE, key: `sk_${KEY_EXAMPLE.id}_…` }],
   });
 
 export const keySchemas = {
@@ -134,7 +134,7 @@ export const keySchemas = {
         }),
       allowed_origins: allowedOrigins.default(null),
       rate_limit: rateLimitInput.nullable().default(null).meta({
-        description: 'A rate limit in place of that of the service; absent or null for none.',
+        description: 'A rate limit instead of that of the service; absent or null for none.',
       }),
     })
     .meta({
@@ -165,5 +165,5 @@ export const keySchemas = {
         .max(API_KEYS_MAX)
         .meta({ description: 'In the order of their creation.' }),
     })
-    .meta({ id: 'ApiKeyList', description: 'All keys.', examples: [{ keys: [example] }] }),
+    .meta({ id: 'ApiKeyList', description: 'All keys.', examples: [{ keys: [KEY_EXAMPLE] }] }),
 };

@@ -2,38 +2,28 @@
 
 import { z } from 'zod';
 import { SCOPES } from '../../common/access.js';
-import { keySchemas } from './keys.js';
+import { KEY_EXAMPLE, keySchemas } from './keys.js';
 
 const KINDS = ['anonymous', 'operator', 'key', 'token', 'certificate'] as const;
 export type PrincipalKind = (typeof KINDS)[number];
 
 const example = {
-  id: 'key:3kTMd9xQ7bZr2LfW',
+  id: `key:${KEY_EXAMPLE.id}`,
   kind: 'key',
   grants: [{ scope: 'vectors:read', collections: 'catalog-*' }],
   credentials_required: true,
-  key: {
-    id: '3kTMd9xQ7bZr2LfW',
-    owner: 'search frontend',
-    scopes: ['vectors:read:catalog-*'],
-    allowed_origins: null,
-    rate_limit: null,
-    created_at: '2026-11-21T08:00:00.000Z',
-    expires_at: '2027-11-21T08:00:00.000Z',
-    rotated_at: null,
-    revoked_at: null,
-  },
+  key: KEY_EXAMPLE,
 } as const;
 
 export const principalSchemas = {
   record: z
     .object({
       id: z.string().meta({
-        description: 'As in the audit log: the kind, and for credentials `:` and their name.',
+        description: 'The id in the audit log: the kind and, for credentials, `:` and their name.',
       }),
       kind: z.enum(KINDS).meta({
         description:
-          '`anonymous` where no credential is required; `operator` on the socket in the data directory.',
+          '`anonymous` if no credential is required; `operator` on the socket in the data directory.',
       }),
       grants: z
         .array(
@@ -46,21 +36,22 @@ export const principalSchemas = {
             })
             .meta({
               id: 'Grant',
-              description: 'A scope, and the collections that it is for.',
+              description: 'A scope and the collections that it applies to.',
               examples: [{ scope: 'vectors:read', collections: 'catalog-*' }],
             }),
         )
-        .meta({ description: 'What the caller may do; no order.' }),
+        .meta({ description: 'What the caller may do, in no particular order.' }),
       credentials_required: z.boolean().meta({
-        description: 'Whether requests need a credential: always, once there is one.',
+        description: 'Whether requests need a credential, which is the case once there is one.',
       }),
       key: keySchemas.record.nullable().meta({
-        description: 'The record of the API key that the caller presents; null for others.',
+        description:
+          'The record of the API key that the caller presents; null for other credentials.',
       }),
     })
     .meta({
       id: 'Principal',
-      description: 'The caller: who its credential says that it is.',
+      description: 'The caller, as identified by its credential.',
       examples: [example],
     }),
 };

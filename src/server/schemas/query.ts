@@ -21,8 +21,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
   const limit = upTo(limits.pageLimitMax)
     .optional()
     .meta({
-      description:
-        'Page size. When absent: `top_k`, or the default page size when that is absent too.',
+      description: 'Page size. By default `top_k`, or the default page size if that is absent too.',
       examples: [100],
     });
   const members = {
@@ -46,14 +45,14 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     include_metadata: basics.includeMetadata.optional().meta({
       default: false,
       description:
-        'Whether matches have their metadata; a list of paths for these alone, with the objects that they are in.',
+        'Whether matches contain metadata; with a list of paths, only these, within their enclosing objects.',
     }),
     include_values: z
       .union([z.boolean(), z.literal('base64')])
       .meta({
         id: 'IncludeValues',
         description:
-          'Whether matches have their vectors; `base64`: as base64 of little-endian float32.',
+          'Whether matches contain their vectors; `base64` for base64 of little-endian float32.',
         examples: [true],
       })
       .optional()
@@ -63,8 +62,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       }),
     include_sequence: z.boolean().optional().meta({
       default: false,
-      description:
-        'Whether matches have `sequence`, which `if_sequence` of a write takes as a condition.',
+      description: 'Whether matches contain `sequence`, for use in `if_sequence` of a write.',
     }),
     sort: basics.sortKeys.optional().meta({
       description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
@@ -87,7 +85,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     score_stats: aggregate.scoreStats,
     explain: z.boolean().optional().meta({
       default: false,
-      description: 'Whether the reply has `explain`: how the result was found.',
+      description: 'Whether the reply contains `explain`: how the result was found.',
     }),
   };
   const description = `Exactly one of ${listMembers(ranking)}, or a \`cursor\` alone. \`limit\`, \`offset\` and \`cursor\` may be in the query string instead.`;
@@ -117,11 +115,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         .optional()
         .meta({ description: 'The L2 distance; `euclidean` only.' }),
       group: aggregate.value.optional().meta({
-        description: 'The value of the group that it belongs to; with `group_by` only.',
+        description: 'The value of its group; only with `group_by`.',
       }),
       sequence: sequence.optional().meta({
-        description:
-          'The sequence of the write that made it as it is; with `include_sequence` only.',
+        description: 'The sequence of its last write; only with `include_sequence`.',
       }),
       metadata: metadata.optional(),
       values: values.optional(),
@@ -138,7 +135,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       matches: z.array(match).meta({ description: 'The nearest first, or as `sort` says.' }),
       ...page,
       total: count(
-        'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
+        'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match, with `fusion` those that any part ranks. Present on the first page and on pages with an `offset`.',
       ).optional(),
       sequence,
       facets: aggregate.replyMembers.facets,
@@ -149,7 +146,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         .object({
           engine: z.string().meta({
             description:
-              'What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors.',
+              'How the result was found: the name of an engine; `text`, `sparse` or `fusion` for queries with these; `max_sim` for multi-vectors.',
           }),
           segment_count: count('The segments of the snapshot.'),
           rows_scanned: count('The rows that were compared with the query.'),
@@ -207,11 +204,11 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       .meta({ description: 'The number of matches per group.', examples: [3] }),
     include_metadata: basics.includeMetadata
       .optional()
-      .meta({ description: 'Whether matches have their metadata, or the paths that they have.' }),
+      .meta({ description: 'Whether matches contain metadata, or the paths to include.' }),
     include_values: z
       .boolean()
       .optional()
-      .meta({ description: 'Whether matches have their vectors.' }),
+      .meta({ description: 'Whether matches contain their vectors.' }),
     min_sequence: basics.minSequence,
     vector_column: z
       .string()
@@ -222,7 +219,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         examples: ['emb'],
       }),
     ignore_columns: z.boolean().default(false).meta({
-      description: 'Whether to leave out columns that a query does not have, instead of an error.',
+      description: 'Whether to ignore unknown columns instead of reporting an error.',
     }),
   });
   const recall = z
@@ -231,12 +228,12 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         .array(values)
         .min(1)
         .max(limits.batchQueriesMax)
-        .meta({ description: 'The vectors whose nearest ones were searched for.' }),
+        .meta({ description: 'The query vectors of the other search.' }),
       ids: z
         .array(basics.vectorIds(limits.topKMax))
         .min(1)
         .max(limits.batchQueriesMax)
-        .meta({ description: 'For each vector the ids to grade; their number is k.' }),
+        .meta({ description: 'For each vector, the ids to grade; their number is k.' }),
       using,
       filter: filter.optional().meta({ description: 'Only vectors that pass count as nearest.' }),
       metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
@@ -244,7 +241,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     })
     .meta({
       id: 'Recall',
-      description: 'The results of another search, to be compared with the exact ones.',
+      description: 'The results of another search, to compare with the exact ones.',
       examples: [{ vectors: [[0.12, -0.5, 0.33]], ids: [['article-17', 'article-4']] }],
     });
   return {
@@ -267,7 +264,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     batch: z
       .strictObject({
         queries: z.array(query).min(1).max(limits.batchQueriesMax).meta({
-          description: 'The queries, of which those without a `cursor` see the same snapshot.',
+          description: 'The queries. Those without a `cursor` use the same snapshot.',
         }),
       })
       .meta({
@@ -287,15 +284,15 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     recallReply: z
       .object({
         recall: z.number().meta({ description: 'The mean of `recalls`.' }),
-        query_count: count('The number of vectors that were searched for.'),
-        k: count('The length of the lists of ids, if it is the same for all.').optional(),
+        query_count: count('The number of query vectors.'),
+        k: count('The length of the lists of ids, if it is the same for all of them.').optional(),
         recalls: z.array(z.number()).meta({ description: 'The recall of each query.' }),
         sequence,
         warnings,
       })
       .meta({
         id: 'RecallReply',
-        description: 'Which share of the exact results the other search found.',
+        description: 'The share of the exact results that the other search found.',
         examples: [{ recall: 0.95, query_count: 2, k: 10, recalls: [0.9, 1], sequence: 33 }],
       }),
   };

@@ -27,7 +27,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     text: textQuerySchema(limits).optional(),
     sparse: basics.sparseVector.optional().meta({
       description:
-        'A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without a common index are left out.',
+        'A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without a common index are excluded.',
     }),
     using,
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
@@ -41,18 +41,18 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     .strictObject({
       ...inner,
       filter: filter.optional().meta({
-        description: 'What it ranks must pass this and the filter of the query.',
+        description: 'Vectors must pass this filter and that of the query.',
       }),
       limit: upTo(limits.topKMax).optional().meta({
         description:
-          'It ranks only so many vectors, its best, which is faster; all that pass by default.',
+          'The number of best vectors that the part ranks, by default all that pass. A limit is faster.',
       }),
       weight: z
         .number()
         .positive()
         .max(Number.MAX_SAFE_INTEGER)
         .default(1)
-        .meta({ description: 'How much it counts beside the other parts.' }),
+        .meta({ description: 'The weight relative to the other parts.' }),
     })
     .meta({
       id: 'FusionPart',
@@ -67,17 +67,17 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       rank_constant: upTo(RANK_CONSTANT_MAX)
         .default(RANK_CONSTANT_DEFAULT)
-        .meta({ description: 'Of `rrf`: how soon ranks count less.' }),
+        .meta({ description: 'For `rrf`: the larger it is, the less the first ranks dominate.' }),
       normalize: z.enum(NORMALIZATIONS).default('none').meta({
         description:
-          'Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.',
+          'For `weighted`: `max` divides the scores of each part by the absolute value of its best one.',
       }),
       parts: z.array(part).min(2).max(limits.fusionPartsMax).meta({ description: 'The rankings.' }),
     })
     .meta({
       id: 'Fusion',
       description:
-        'Ranks by several rankings together: the score of a vector is the sum of what it gets from each part that ranks it. Ranks are those among all vectors that pass the filters and that the part can rank. Vectors that parts name by `id` have a rank, but are excluded from the result.',
+        'Combines several rankings: the score of a vector is the sum of its contributions from each part that ranks it. Ranks are those among all vectors that pass the filters and that the part can rank. Vectors that parts name by `id` have a rank but are excluded from the result.',
       examples: [
         {
           kind: 'rrf',
@@ -90,7 +90,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
       ...inner,
       fusion: fusion.optional(),
       filter: filter.optional().meta({
-        description: 'Vectors must pass this and the filter of the query.',
+        description: 'Vectors must pass this filter and that of the query.',
       }),
       limit: upTo(limits.topKMax).meta({
         description: 'The number of vectors that the query searches.',

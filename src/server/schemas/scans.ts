@@ -14,7 +14,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
     exportQuery: z
       .strictObject({
         format: z.enum(FORMAT_NAMES).optional().meta({
-          description: 'When absent, the Accept header decides; by default `arrow`.',
+          description: 'By default the format that Accept prefers, else `arrow`.',
         }),
         filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
         sample: sample.optional(),
@@ -50,7 +50,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         }),
         using: vectorName.optional().meta({
           description:
-            'The named vector of the collection in the path whose values are searched for, instead of the unnamed one. Vectors without it are left out.',
+            'The named vector of the collection in the path whose values are searched for, instead of the unnamed one. Records without it are excluded.',
         }),
         with_using: vectorName.optional().meta({
           description: 'The named vector that is searched, instead of the unnamed one.',
@@ -63,14 +63,14 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           .meta({ description: 'Selects the vectors that are searched.' }),
         sample: sample.optional().meta({
           description:
-            'Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids. Their matches are of all vectors that are searched.',
+            'The number of vectors to join, chosen from those that pass `filter` by hashes of their ids. Matches come from all searched vectors.',
         }),
         with_sample: sample.optional().meta({
           description:
-            'Searches only so many of the vectors that pass `with_filter`, chosen alike: in a join of a collection with itself by the same number as `sample`, the same ones. The nearest in a sample are not the nearest of all.',
+            'The number of vectors to search, chosen from those that pass `with_filter` in the same way: in a join of a collection with itself, an equal `sample` chooses the same ones. The nearest in a sample are not the nearest of all.',
         }),
         seed: seed.meta({
-          description: 'With `sample` or `with_sample`: another seed gives another sample.',
+          description: 'With `sample` or `with_sample`: a different seed gives a different sample.',
         }),
         exclude_self: z.boolean().optional().meta({
           description:
@@ -78,7 +78,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         }),
         unordered_pairs: z.boolean().default(false).meta({
           description:
-            'Whether to return each pair of vectors once instead of twice, in a join of a collection with itself by `score_threshold` alone: of the nearest `top_k`, a pair may be among those of one vector only.',
+            'Whether to return each pair of vectors once instead of twice. Only in a join of a collection with itself by `score_threshold` alone, since with `top_k` a pair may be among the nearest of only one of its vectors.',
         }),
         metric: metric
           .optional()
@@ -94,14 +94,14 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
       .refine(isSeedOfSample, SEED_ALONE)
       .meta({
         id: 'Join',
-        description: 'Finds for each vector of one collection the nearest ones of another.',
+        description: 'Finds the nearest vectors in one collection for each vector of another.',
         examples: [{ with: 'products', top_k: 3, filter: { lang: 'en' } }],
       }),
     projection: z
       .strictObject({
         using: vectorName.optional().meta({
           description:
-            'The named vector to project, instead of the unnamed one. Vectors without it are left out.',
+            'The named vector to project, instead of the unnamed one. Records without it are excluded.',
         }),
         filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
         sample: sample
@@ -110,14 +110,14 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           .meta({
             default: Math.min(limits.projectionRowsDefault, limits.projectionRowsMax),
             description:
-              'The number of vectors, of those that pass the filter; chosen by hashes of their ids.',
+              'The number of vectors to choose from those that pass the filter, by hashes of their ids.',
           }),
         seed: seed.unwrap().default(0),
         dimensions: z.int().min(2).max(limits.projectionCoordinatesMax).default(2).meta({
           description: 'The number of components, which are the coordinates of each vector.',
         }),
         neighbors: z.int().min(0).max(limits.projectionNeighborsMax).default(0).meta({
-          description: 'The number of nearest vectors of each within the sample.',
+          description: 'The number of nearest vectors within the sample to return for each vector.',
         }),
       })
       .meta({

@@ -56,11 +56,11 @@ const problem = z
             actual: z
               .union([z.string(), z.number()])
               .optional()
-              .meta({ description: 'What was found in its place.' }),
+              .meta({ description: 'What was found.' }),
           })
           .meta({
             id: 'ProblemIssue',
-            description: 'One thing that is wrong with a request.',
+            description: 'A problem in a request.',
             examples: [ISSUE_EXAMPLE],
           }),
       )
@@ -112,14 +112,14 @@ export const serviceSchemas = {
       console: z
         .string()
         .nullable()
-        .meta({ description: 'The web page for people; null if this server has none.' }),
+        .meta({ description: 'The web console; null if this server has none.' }),
       docs: link('The API reference.'),
       openapi: link('The OpenAPI document.'),
       ready: link('Whether requests will be answered.'),
     })
     .meta({
       id: 'ServiceInfo',
-      description: 'What the service is. Links are relative to the URL of this document.',
+      description: 'Describes the service. Links are relative to the URL of this document.',
       examples: [
         {
           name: 'Sagitta',
@@ -137,22 +137,21 @@ export const serviceSchemas = {
     description: 'The limits of this server.',
     examples: [LIMITS_EXAMPLE],
   }),
-  live: z
-    .object({ status: z.literal('live').meta({ description: 'Any reply says the same.' }) })
-    .meta({
-      id: 'Liveness',
-      description: 'The process is running.',
-      examples: [{ status: 'live' }],
-    }),
+  live: z.object({ status: z.literal('live').meta({ description: 'Always `live`.' }) }).meta({
+    id: 'Liveness',
+    description: 'The process is running.',
+    examples: [{ status: 'live' }],
+  }),
   ready: z
     .object({
       status: z.enum(['starting', 'ready', 'stopping']).meta({
-        description: '`starting`: requests are not answered yet; `stopping`: no longer.',
+        description:
+          '`starting`: requests are not answered yet; `stopping`: they are no longer answered.',
       }),
       reason: z.string().optional().meta({ description: 'Why it is not ready.' }),
       collections_loading: z.number().int().min(0).meta({
         description:
-          'How many collections are not loaded since the start. A request for one of them has it loaded next, and waits for it.',
+          'The number of collections that have not been loaded since the start. A request for one of them loads it next and waits for it.',
       }),
       collections_not_ready: z
         .array(
@@ -167,7 +166,7 @@ export const serviceSchemas = {
             })
             .meta({
               id: 'CollectionNotReady',
-              description: 'A collection whose requests wait, or are not answered.',
+              description: 'A collection whose requests wait or are refused.',
               examples: [
                 {
                   id: 'articles',

@@ -28,26 +28,26 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
     .nullable()
     .meta({
       description:
-        'The language of the Snowball algorithm that reduces words to their stems, in texts and queries; null for words as they are.',
+        'The language of the Snowball algorithm that reduces words to their stems, in texts and queries; null for unchanged words.',
       examples: ['english'],
     });
   const stopWords = z
     .array(z.string().min(1).max(limits.textStopWordCharactersMax))
     .max(limits.textStopWordsMax)
     .meta({
-      description: `Words that are not searched: at most ${limits.textStopWordsMax}. Compared before words are reduced to stems, without case.`,
+      description: `Words that are ignored, at most ${limits.textStopWordsMax}. Compared before stemming, regardless of case.`,
       examples: [['the', 'of']],
     });
   const k1 = z
     .number()
     .min(0)
     .max(K1_MAX)
-    .meta({ description: 'BM25: how soon repetitions of a word stop counting.' });
+    .meta({ description: 'BM25: how quickly repetitions of a word stop counting.' });
   const b = z
     .number()
     .min(0)
     .max(1)
-    .meta({ description: 'BM25: how much long texts are marked down.' });
+    .meta({ description: 'BM25: how much long texts are penalized.' });
   return {
     input: z
       .strictObject({
@@ -59,12 +59,12 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
       })
       .meta({
         id: 'TextSettingsInput',
-        description: 'Indexes text of the metadata, for queries by words.',
+        description: 'Indexes text of the metadata for full-text queries.',
         examples: [{ fields: ['title', 'abstract'], language: 'english' }],
       }),
     record: z.object({ fields, language, stop_words: stopWords, k1, b }).meta({
       id: 'TextSettings',
-      description: 'The index of text of a collection; absent without one.',
+      description: 'The text index of a collection; absent if there is none.',
       examples: [{ fields: ['title'], language: 'english', stop_words: [], k1: 1.2, b: 0.75 }],
     }),
   };
@@ -81,13 +81,13 @@ export function textQuerySchema(limits: Limits) {
         examples: ['domesticated animal'],
       }),
     match: z.enum(['any', 'all']).default('any').meta({
-      description: 'Whether vectors match that have any of the words, or all of them.',
+      description: 'Whether vectors must contain any of the words or all of them.',
     }),
   };
   return z.strictObject(members).meta({
     id: 'TextQuery',
     description:
-      'Words to search for, in place of a vector: the matches are ranked by BM25. For collections with `text`.',
+      'Words to search for in place of a vector. Matches are ranked by BM25. Only for collections with `text`.',
     examples: [{ query: 'domesticated animal' }],
   });
 }

@@ -28,7 +28,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
   const aboutMetadata = {
     description:
-      'Whether to return `metadata`; a list of paths for these alone, with the objects that they are in.',
+      'Whether to return `metadata`; with a list of paths, only these, within their enclosing objects.',
   };
   const includeMetadata = basics.includeMetadataParameter.meta(aboutMetadata);
   const includeMetadataInBody = basics.includeMetadata.meta(aboutMetadata);
@@ -43,11 +43,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     .optional()
     .meta({
       description:
-        'When the vector expires (RFC 3339); it is deleted within about a second then. Null: never. Absent: after `ttl_seconds` of the collection, if it has them.',
+        'When the vector expires (RFC 3339); it is then deleted within about a second. Null: never. Absent: after `ttl_seconds` of the collection, if set.',
       examples: ['2027-01-31T12:00:00Z'],
     });
   const rowMembers = {
-    id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
+    id: vectorId.optional().meta({ description: 'If absent, a ULID is generated and returned.' }),
     vectors: namedValues.optional(),
     sparse_vectors: sparseVectors.optional(),
     metadata: metadata.optional(),
@@ -56,12 +56,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   };
   const input = z.strictObject({ ...rowMembers, values }).meta({
     id: 'VectorInput',
-    description: 'A vector to write, by its values.',
+    description: 'A vector to write, given by its values.',
     examples: [EXAMPLE],
   });
   const textInput = z.strictObject({ ...rowMembers, embed }).meta({
     id: 'TextInput',
-    description: 'A vector to write, by a text that an embedding endpoint turns into its values.',
+    description:
+      'A vector to write, given by a text that an embedding endpoint turns into its values.',
     examples: [{ id: 'article-17', embed: 'On exactness' }],
   });
   const recordInput = z.strictObject(rowMembers).meta({
@@ -81,7 +82,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           { type: 'null' },
         ],
       },
-      description: 'Named vectors to set, or with null to remove; the others stay.',
+      description: 'Named vectors to set or, with null, to remove; the others are unchanged.',
       examples: [{ title: [0.7, -0.2], image: null }],
     });
   const changeMembers = {
@@ -100,7 +101,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'The same for sparse vectors.',
       }),
     expires_at: expiresAt.meta({
-      description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
+      description: 'When the vector expires (RFC 3339); null for never. Absent: unchanged.',
     }),
     if_sequence: ifSequence,
   };
@@ -109,13 +110,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const oneSource = { error: 'Expected values or embed; found both.' };
   const patchInput = z
     .strictObject({
-      id: vectorId.meta({ description: 'Of a vector that exists.' }),
+      id: vectorId.meta({ description: 'The id of an existing vector.' }),
       ...changeMembers,
     })
     .refine(isOneSource, oneSource)
     .meta({
       id: 'PatchInput',
-      description: 'What is new of a vector; the rest of it stays.',
+      description: 'The changes of a vector; the rest is unchanged.',
       examples: [{ id: 'article-17', vectors: { summary: [0.1, 0.9], title: null } }],
     });
   const writeMode = z.enum(['upsert', 'insert', 'update']).meta({
@@ -130,7 +131,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   });
   const patchMode = z.literal('patch').meta({
     description:
-      'Changes what the vectors of the request have, and leaves the rest; rejects ids that do not exist (404).',
+      'Changes the members that the request contains and leaves the rest unchanged; rejects ids that do not exist (404).',
   });
   const write = z
     .union([
@@ -152,12 +153,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         }),
       z.strictObject({ ...input.shape, mode, idempotency_key: idempotencyKey }).meta({
         id: 'VectorSingleWrite',
-        description: 'One vector to write, by its values.',
+        description: 'One vector to write, given by its values.',
         examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], mode: 'insert' }],
       }),
       z.strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey }).meta({
         id: 'TextSingleWrite',
-        description: 'One vector to write, by a text.',
+        description: 'One vector to write, given by a text.',
         examples: [{ id: 'article-17', embed: 'On exactness' }],
       }),
       z.strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey }).meta({
@@ -194,7 +195,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     ])
     .meta({
       id: 'VectorWrite',
-      description: 'Several vectors to write or to change, or one.',
+      description: 'One or several vectors to write or change.',
       examples: [
         {
           vectors: [
@@ -218,12 +219,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     z.union([
       z.strictObject({ ...members, values }).meta({
         id: `ValuesPut${suffix}`,
-        description: 'A vector by its values.',
+        description: 'A vector given by its values.',
         examples: [{ ...named, ...putExample }],
       }),
       z.strictObject({ ...members, embed }).meta({
         id: `TextPut${suffix}`,
-        description: 'A vector by a text.',
+        description: 'A vector given by a text.',
         examples: [{ ...named, embed: 'On exactness' }],
       }),
       z.strictObject(members).meta({
@@ -255,7 +256,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     limit: basics.limit,
     offset: basics.offset.meta({
       description:
-        'The number of records to skip. Pages shift when data changes between requests, except together with a `cursor`, of whose snapshot it is then the page.',
+        'The number of records to skip. Pages shift when data changes between requests, except together with a `cursor`, which fixes the snapshot.',
     }),
     cursor: basics.cursor.meta({
       description:
@@ -280,7 +281,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       values: basics.numbers.optional(),
       vectors: namedValues.optional().meta({
         description:
-          'The named vectors that it has, with `values`; only in a collection with named vectors.',
+          'The named vectors of the record, if `values` are requested; only in a collection with named vectors.',
       }),
       sparse_vectors: sparseVectors
         .optional()
@@ -290,12 +291,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         'The sequence at which the vector was last written, for `if_sequence`; if requested.',
       ).optional(),
       expires_at: z.iso.datetime().optional().meta({
-        description: 'Only where one vector is read or several are fetched, if it expires.',
+        description: 'The expiry, if any; only if one vector is read or several are fetched.',
       }),
     })
     .meta({
       id: 'Vector',
-      description: 'A stored vector, or what of it was asked for.',
+      description: 'A stored vector, or the requested members of it.',
       examples: [EXAMPLE],
     });
   const selectionMembers = {
@@ -305,7 +306,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     filter: filter
       .refine(hasCondition, {
         error:
-          'Expected a condition; found none, which selects every vector. Send "all": true to mean that.',
+          'Expected a condition; found none, which would select every vector. Send "all": true for that.',
       })
       .optional()
       .meta({ description: 'The vectors that pass. It has at least one condition.' }),
@@ -320,7 +321,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         .meta({
           default: 'upsert',
           description:
-            'For streams; a JSON body has its own member `mode`. `upsert` writes every vector, `insert` rejects ids that exist (409), `update` and `patch` reject ids that do not exist (404). `patch` changes what the rows have, and leaves the rest.',
+            'For streams; a JSON body has its own member `mode`. `upsert` writes every vector, `insert` rejects ids that exist (409), `update` and `patch` reject ids that do not exist (404). `patch` changes the members that the rows contain and leaves the rest unchanged.',
         }),
       id_column: z
         .string()
@@ -340,12 +341,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     }),
     put: put('Anywhere', { ...putMembers, collection }, inArticles).meta({
       id: 'VectorPut',
-      description: 'The vector in place of the one with the id, and its collection.',
+      description: 'A vector that replaces the one with the id, and its collection.',
       examples: [{ ...inArticles, ...putExample }],
     }),
     putInCollection: put('', putMembers, {}).meta({
       id: 'VectorPutInCollection',
-      description: 'The vector in place of the one with the id.',
+      description: 'A vector that replaces the one with the id.',
       examples: [putExample],
     }),
     patch,
@@ -370,7 +371,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       })
       .meta({
         id: 'VectorListRequest',
-        description: 'A page of a list; the members are the parameters of the list by GET.',
+        description: 'A page of a list; the members are the parameters of the same request by GET.',
         examples: [{ filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
       }),
     listBodyAnywhere: z
@@ -393,7 +394,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       })
       .meta({
         id: 'VectorFetch',
-        description: 'The vectors to read, and what of them.',
+        description: 'The vectors to read, and which of their members.',
         examples: [{ ids: ['article-17', 'article-18'] }],
       }),
     delete: z
@@ -417,9 +418,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         patch: metadata.optional().meta({
           description: 'A JSON merge patch (RFC 7396) of the metadata: null removes a member.',
         }),
-        metadata: metadata.optional().meta({ description: 'In place of the metadata.' }),
+        metadata: metadata.optional().meta({ description: 'Replaces the metadata.' }),
         limit: upTo(limits.batchRowsMax).optional().meta({
-          description: 'Vectors to change at most, in insertion order.',
+          description: 'The maximum number of vectors to change, in insertion order.',
         }),
         idempotency_key: idempotencyKey,
       })
@@ -434,9 +435,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
     count: z
       .strictObject({
-        filter: filter
-          .optional()
-          .meta({ description: 'The vectors to count; by default all of the collection.' }),
+        filter: filter.optional().meta({ description: 'The vectors to count; by default all.' }),
       })
       .meta({
         id: 'VectorCount',
@@ -446,12 +445,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
 
     written: z
       .object({
-        upserted_count: count('The vectors that were written.'),
-        inserted_count: count('Those of them that are new.'),
-        updated_count: count('Those of them that replaced another one.'),
+        upserted_count: count('The number of written vectors.'),
+        inserted_count: count('The number of those that are new.'),
+        updated_count: count('The number of those that replaced another vector.'),
         ids: z.array(vectorId).optional().meta({
           description:
-            'All ids in the order of the body, when at least one was generated. Absent for streams.',
+            'All ids in the order of the body, if at least one was generated. Absent for streams.',
         }),
         batch_count: count('For streams: the number of atomic writes.').optional(),
         resumed_count: count(
@@ -488,37 +487,41 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     }),
     deletedMany: z
       .object({
-        deleted_count: count('The vectors that were deleted, or with `dry_run` would be.'),
+        deleted_count: count(
+          'The number of vectors that were deleted or, with `dry_run`, would be.',
+        ),
         sequence,
         warnings,
       })
       .meta({
         id: 'VectorsDeleted',
-        description: 'How many vectors are deleted.',
+        description: 'The number of deleted vectors.',
         examples: [{ deleted_count: 1, sequence: 36 }],
       }),
     updatedMany: z
       .object({
         updated_count: count(
-          'The vectors that changed. Those that were as they should be do not count.',
+          'The number of vectors that changed. Vectors that already had the new metadata do not count.',
         ),
-        has_more: z.boolean().meta({ description: 'Whether `limit` left vectors to change.' }),
+        has_more: z.boolean().meta({
+          description: 'Whether `limit` left vectors unchanged that still need the change.',
+        }),
         sequence,
         warnings,
       })
       .meta({
         id: 'VectorsUpdated',
-        description: 'How many vectors are changed.',
+        description: 'The number of changed vectors.',
         examples: [{ updated_count: 120, has_more: false, sequence: 37 }],
       }),
     fetched: z
       .object({
         vectors: z.array(record).meta({ description: 'In the order of the requested ids.' }),
-        not_found: z.array(vectorId).meta({ description: 'The ids that no vector has.' }),
+        not_found: z.array(vectorId).meta({ description: 'The ids that do not exist.' }),
       })
       .meta({
         id: 'VectorsFetched',
-        description: 'The vectors that were asked for.',
+        description: 'The requested vectors.',
         examples: [{ vectors: [EXAMPLE], not_found: ['article-18'] }],
       }),
     list: z
@@ -537,7 +540,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
     counted: z.object({ count: count('The vectors that pass the filter.'), warnings }).meta({
       id: 'VectorsCounted',
-      description: 'How many vectors there are.',
+      description: 'The number of vectors.',
       examples: [{ count: 12000 }],
     }),
   };
