@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../../src/common/errors.js';
 import type { TextLanguage } from '../../../src/common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../../../src/common/types.js';
 
-/** What a named vector is to be. */
+/** A named vector to create. */
 export interface NamedVectorInput {
   /** The length of the vector. */
   readonly dimension: number;
@@ -19,7 +19,7 @@ export interface NamedVectorInput {
   readonly multi?: boolean;
 }
 
-/** What a named vector is. */
+/** The settings of a named vector. */
 export interface NamedVectorSettings {
   /** The length of the vector. */
   readonly dimension: number;
@@ -31,29 +31,30 @@ export interface NamedVectorSettings {
 
 /** A collection to create. */
 export interface CollectionInput {
-  /** Generated when absent. */
+  /** By default generated. */
   readonly id?: string;
   /**
-   * The length of the unnamed vector, which every record has. Without it records have only the
-   * named and sparse vectors and the text that the collection defines, of which it needs one.
+   * The length of the unnamed vector, which every record has. Without it, records have only the
+   * named and sparse vectors and the text that the collection defines, of which it needs at
+   * least one.
    */
   readonly dimension?: number;
   /**
-   * Of the unnamed vector; with `dimension` only. `cosine` by default; `hamming` for elements
-   * of `bit`.
+   * The metric of the unnamed vector; only with `dimension`. `cosine` by default; `hamming` for
+   * elements of `bit`.
    */
   readonly metric?: Metric;
-  /** Of the unnamed vector; with `dimension` only. `float32` by default. */
+  /** The element type of the unnamed vector; only with `dimension`. `float32` by default. */
   readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
   /**
-   * Named vectors, beside or in place of the unnamed one: each record may have or lack each of
-   * them. At most 32, with at most 65536 dimensions in all. Others can be added later.
+   * Named vectors, in addition to or instead of the unnamed one. Each record may have any of
+   * them. At most 32, with at most 65536 dimensions in total. Others can be added later.
    */
   readonly vectors?: Readonly<Record<string, NamedVectorInput>>;
   /**
-   * Sparse vectors, compared by the dot product: each record may have or lack each of them.
-   * Their settings are empty objects. At most 32, with other names than those in `vectors`.
-   * Others can be added later.
+   * Sparse vectors, compared by the dot product. Each record may have any of them. Their
+   * settings are empty objects. At most 32, with names that do not occur in `vectors`. Others
+   * can be added later.
    */
   readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
   /** Text for people. By default `null`. */
@@ -61,18 +62,18 @@ export interface CollectionInput {
   readonly labels?: Readonly<Record<string, string>>;
   readonly text?: TextSettingsInput;
   /**
-   * When vectors expire that are written without `expires_at`, in seconds after their write;
-   * null for never. A change is for later writes.
+   * Seconds from the write of a vector without `expires_at` to its expiry; null for never. A
+   * change applies to later writes.
    */
   readonly ttl_seconds?: number | null;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
-  /** What turns texts into its vectors; null or absent for nothing. */
+  /** The endpoint that turns texts into vectors; null or absent for none. */
   readonly embedding?: EmbeddingInput | null;
   /**
-   * How many nodes of a cluster hold the collection; null or absent for all of them. Any node
-   * can be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no
-   * effect, on a service that is alone.
+   * The number of nodes of a cluster that hold the collection; null or absent for all. Requests
+   * can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect
+   * outside a cluster, where it is only stored.
    */
   readonly replication_factor?: number | null;
 }
@@ -89,10 +90,7 @@ export interface EngineChoice {
 export interface MemoryUse {
   /** Bytes of the main memory. */
   readonly host_bytes: number;
-  /**
-   * Bytes of mapped files, whose memory the system takes back when it needs it; not part of
-   * `host_bytes`.
-   */
+  /** Bytes of mapped files, whose memory the system can reclaim; not part of `host_bytes`. */
   readonly mapped_bytes: number;
   /** Bytes of the memory of GPUs. */
   readonly device_bytes: number;
@@ -101,68 +99,62 @@ export interface MemoryUse {
 /** A collection, its settings and its state. */
 export interface CollectionRecord {
   readonly id: string;
-  /** Of the unnamed vector; it and `metric` are absent without one. */
+  /** The length of the unnamed vector; absent, like `metric`, if there is none. */
   readonly dimension?: number;
   readonly metric?: Metric;
   readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
-  /** The named vectors; absent without any. */
+  /** The named vectors; absent if there are none. */
   readonly vectors?: Readonly<Record<string, NamedVectorSettings>>;
-  /** The sparse vectors; absent without any. */
+  /** The sparse vectors; absent if there are none. */
   readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
   /** Text for people. */
   readonly description: string | null;
   /** Text by name, for people and tools. */
   readonly labels: Readonly<Record<string, string>>;
   readonly text?: TextSettings;
-  /**
-   * When vectors expire that are written without `expires_at`, in seconds after their write;
-   * absent for never.
-   */
+  /** Seconds from the write of a vector without `expires_at` to its expiry; absent for never. */
   readonly ttl_seconds?: number;
-  /** Absent without declared types. */
+  /** The declared types; absent if there are none. */
   readonly schema?: DeclaredTypes;
-  /** Absent without an endpoint. */
+  /** The embedding endpoint; absent if there is none. */
   readonly embedding?: EmbeddingInput;
-  /** How many nodes of a cluster are to hold it; absent for all of them. */
+  /** The intended number of nodes that hold it; absent for all. */
   readonly replication_factor?: number;
-  /**
-   * The names of the nodes that hold it; absent where all nodes do, and for a service that is
-   * alone.
-   */
+  /** The names of the nodes that hold it; absent if all nodes do, and outside a cluster. */
   readonly nodes?: readonly string[];
   readonly move?: CollectionMoveUnderWay;
   /**
-   * `loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests
-   * for it wait. `failed`: the data of this collection is damaged. Other collections are
-   * available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts,
-   * which are 0 here.
+   * `loading`: it has not been loaded since the start; its counts and bytes are 0, and requests
+   * for it wait. `failed`: the data of this collection is damaged; other collections are
+   * available. `elsewhere`: other nodes of the cluster hold it and did not report its counts,
+   * which are 0.
    */
   readonly status: 'loading' | 'ready' | 'failed' | 'elsewhere';
-  /** The number of vectors that it has. */
+  /** The number of vectors. */
   readonly vector_count: number;
   /** The sequence of the last visible write. */
   readonly sequence: number;
   /** When it was created. */
   readonly created_at: string;
-  /** When it was last written to, or its settings were last changed. */
+  /** The time of the last write or the last change of settings. */
   readonly updated_at: string;
   readonly engine: EngineChoice;
   readonly memory: MemoryUse;
   /**
-   * Segment files and the log after them. Clones share files with their originals where the
-   * file system can.
+   * The size of segment files and the log. Clones share files with their originals if the file
+   * system supports links.
    */
   readonly disk_bytes: number;
 }
 
 /**
- * The node that takes the place of another one of `nodes` when it has brought the collection
- * in; absent while there is none.
+ * A move in progress: the node that joins `nodes`, or replaces one of them, when it has
+ * loaded the collection; absent if there is none.
  */
 export interface CollectionMoveUnderWay {
-  /** The node that brings the collection in. */
+  /** The node that is loading the collection. */
   readonly to: string;
-  /** Absent for one more node. */
+  /** The node that it replaces; absent for an additional node. */
   readonly from?: string;
 }
 
@@ -184,7 +176,7 @@ export interface SegmentRecord {
   readonly number: number;
   /** `active` takes new rows, `sealed` waits for its file, `stored` has one. */
   readonly state: 'active' | 'sealed' | 'stored';
-  /** Rows, with those that only snapshots see. */
+  /** Rows, including those that only snapshots see. */
   readonly row_count: number;
   /** Rows that are neither deleted nor replaced. */
   readonly vector_count: number;
@@ -203,55 +195,52 @@ export interface SegmentPage {
   readonly has_more: boolean;
   /** The number of segments. */
   readonly total: number;
-  /** Of all segments. */
+  /** The total size of segment files. */
   readonly file_bytes: number;
-  /** Writes that are in the log only; the next start reads them from there. */
+  /** The size of writes that are only in the log, from which the next start reads them. */
   readonly log_bytes: number;
 }
 
-/** Indexes text of the metadata, for queries by words. */
+/** Indexes text of the metadata for full-text queries. */
 export interface TextSettingsInput {
   /** Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16. */
   readonly fields: readonly string[];
   /**
    * The language of the Snowball algorithm that reduces words to their stems, in texts and
-   * queries; null for words as they are. By default `null`.
+   * queries; null for unchanged words. By default `null`.
    */
   readonly language?: TextLanguage | null;
   /**
-   * Words that are not searched: at most 1000. Compared before words are reduced to stems,
-   * without case. By default `[]`.
+   * Words that are ignored, at most 1000. Compared before stemming, regardless of case. By
+   * default `[]`.
    */
   readonly stop_words?: readonly string[];
-  /** BM25: how soon repetitions of a word stop counting. By default `1.2`. */
+  /** BM25: how quickly repetitions of a word stop counting. By default `1.2`. */
   readonly k1?: number;
-  /** BM25: how much long texts are marked down. By default `0.75`. */
+  /** BM25: how much long texts are penalized. By default `0.75`. */
   readonly b?: number;
 }
 
-/** The index of text of a collection; absent without one. */
+/** The text index of a collection; absent if there is none. */
 export interface TextSettings {
   /** Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16. */
   readonly fields: readonly string[];
   /**
    * The language of the Snowball algorithm that reduces words to their stems, in texts and
-   * queries; null for words as they are.
+   * queries; null for unchanged words.
    */
   readonly language: TextLanguage | null;
-  /**
-   * Words that are not searched: at most 1000. Compared before words are reduced to stems,
-   * without case.
-   */
+  /** Words that are ignored, at most 1000. Compared before stemming, regardless of case. */
   readonly stop_words: readonly string[];
-  /** BM25: how soon repetitions of a word stop counting. */
+  /** BM25: how quickly repetitions of a word stop counting. */
   readonly k1: number;
-  /** BM25: how much long texts are marked down. */
+  /** BM25: how much long texts are penalized. */
   readonly b: number;
 }
 
-/** Absent members but the id are those of the collection. */
+/** Absent members other than the id are copied from the collection. */
 export interface CollectionClone {
-  /** Generated when absent. */
+  /** By default generated. */
   readonly id?: string;
   /** Text for people. */
   readonly description?: string | null;
@@ -259,28 +248,28 @@ export interface CollectionClone {
 }
 
 /**
- * Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of
+ * Turns texts into vectors: vectors and queries may contain `embed`, a text, in place of
  * values.
  */
 export interface EmbeddingInput {
   /** The name of an endpoint in the configuration of the server. */
   readonly endpoint: string;
-  /** The model to ask for. */
+  /** The model to use. */
   readonly model: string;
   /**
-   * Whether to ask for vectors of the dimension of the collection (`dimensions`), which some
-   * models allow. By default `false`.
+   * Whether to request vectors of the dimension of the collection (`dimensions`), which some
+   * models support. By default `false`.
    */
   readonly sends_dimension?: boolean;
 }
 
-/** A further name of a collection. */
+/** Another name of a collection. */
 export interface AliasRecord {
   readonly name: string;
   readonly collection: string;
-  /** When the alias was made. */
+  /** When the alias was created. */
   readonly created_at: string;
-  /** When it was last pointed to a collection. */
+  /** When the alias was last set. */
   readonly updated_at: string;
 }
 
@@ -296,9 +285,9 @@ export interface AliasPage {
   readonly total: number;
 }
 
-/** A vector to write, by its values. */
+/** A vector to write, given by its values. */
 export interface VectorInput<Values = readonly number[], Metadata = JsonObject> {
-  /** Generated (a ULID) and returned when absent. */
+  /** If absent, a ULID is generated and returned. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
@@ -309,16 +298,16 @@ export interface VectorInput<Values = readonly number[], Metadata = JsonObject> 
    */
   readonly if_sequence?: number;
   /**
-   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-   * Absent: after `ttl_seconds` of the collection, if it has them.
+   * When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if set.
    */
   readonly expires_at?: string | null;
   readonly values: Values;
 }
 
-/** A vector to write, by a text that an embedding endpoint turns into its values. */
+/** A vector to write, given by a text that an embedding endpoint turns into its values. */
 export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
-  /** Generated (a ULID) and returned when absent. */
+  /** If absent, a ULID is generated and returned. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
@@ -329,12 +318,12 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
    */
   readonly if_sequence?: number;
   /**
-   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-   * Absent: after `ttl_seconds` of the collection, if it has them.
+   * When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if set.
    */
   readonly expires_at?: string | null;
   /**
-   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * A text in place of the vector, into which the embedding endpoint of the collection turns
    * it.
    */
   readonly embed: string;
@@ -342,7 +331,7 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
 
 /** A record to write to a collection without the unnamed vector. */
 export interface RecordInput<Values = readonly number[], Metadata = JsonObject> {
-  /** Generated (a ULID) and returned when absent. */
+  /** If absent, a ULID is generated and returned. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
@@ -353,28 +342,28 @@ export interface RecordInput<Values = readonly number[], Metadata = JsonObject> 
    */
   readonly if_sequence?: number;
   /**
-   * When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-   * Absent: after `ttl_seconds` of the collection, if it has them.
+   * When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+   * Absent: after `ttl_seconds` of the collection, if set.
    */
   readonly expires_at?: string | null;
 }
 
-/** What is new of a vector; the rest of it stays. */
+/** The changes of a vector; the rest is unchanged. */
 export interface PatchInput<Values = readonly number[], Metadata = JsonObject> {
-  /** Of a vector that exists. */
+  /** The id of an existing vector. */
   readonly id: string;
   /** A JSON merge patch (RFC 7396): members replace others, and null removes them. */
   readonly metadata?: Metadata;
   readonly values?: Values;
   /**
-   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * A text in place of the vector, into which the embedding endpoint of the collection turns
    * it.
    */
   readonly embed?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[] | null>>;
   /** The same for sparse vectors. */
   readonly sparse_vectors?: Readonly<Record<string, SparseVector | null>>;
-  /** When the vector expires (RFC 3339); null for never. Absent: as it is. */
+  /** When the vector expires (RFC 3339); null for never. Absent: unchanged. */
   readonly expires_at?: string | null;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
@@ -394,30 +383,33 @@ export interface SparseVector {
   readonly values: readonly number[];
 }
 
-/** A stored vector, or what of it was asked for. */
+/** A stored vector, or the requested members of it. */
 export interface StoredVector<Values = readonly number[], Metadata = JsonObject> {
   readonly id: string;
   readonly values?: Values;
-  /** The named vectors that it has, with `values`; only in a collection with named vectors. */
+  /**
+   * The named vectors of the record, if `values` are requested; only in a collection with named
+   * vectors.
+   */
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   /** The same for sparse vectors. */
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: Metadata;
   /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
   readonly sequence?: number;
-  /** Only where one vector is read or several are fetched, if it expires. */
+  /** The expiry, if any; only if one vector is read or several are fetched. */
   readonly expires_at?: string;
 }
 
 /** Sent when the write is durable on disk and visible to every later read. */
 export interface VectorsWritten {
-  /** The vectors that were written. */
+  /** The number of written vectors. */
   readonly upserted_count: number;
-  /** Those of them that are new. */
+  /** The number of those that are new. */
   readonly inserted_count: number;
-  /** Those of them that replaced another one. */
+  /** The number of those that replaced another vector. */
   readonly updated_count: number;
-  /** All ids in the order of the body, when at least one was generated. Absent for streams. */
+  /** All ids in the order of the body, if at least one was generated. Absent for streams. */
   readonly ids?: readonly string[];
   /** For streams: the number of atomic writes. */
   readonly batch_count?: number;
@@ -453,39 +445,39 @@ export interface DeleteReply {
   readonly sequence: number;
 }
 
-/** How many vectors are deleted. */
+/** The number of deleted vectors. */
 export interface DeleteManyReply {
-  /** The vectors that were deleted, or with `dry_run` would be. */
+  /** The number of vectors that were deleted or, with `dry_run`, would be. */
   readonly deleted_count: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
 
-/** How many vectors are changed. */
+/** The number of changed vectors. */
 export interface UpdateManyReply {
-  /** The vectors that changed. Those that were as they should be do not count. */
+  /** The number of vectors that changed. Vectors that already had the new metadata do not count. */
   readonly updated_count: number;
-  /** Whether `limit` left vectors to change. */
+  /** Whether `limit` left vectors unchanged that still need the change. */
   readonly has_more: boolean;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
 
-/** The vectors that were asked for. */
+/** The requested vectors. */
 export interface FetchReply<Values = readonly number[], Metadata = JsonObject> {
   /** In the order of the requested ids. */
   readonly vectors: readonly StoredVector<Values, Metadata>[];
-  /** The ids that no vector has. */
+  /** The ids that do not exist. */
   readonly not_found: readonly string[];
 }
 
@@ -500,13 +492,13 @@ export interface VectorPage<Values = readonly number[], Metadata = JsonObject> {
   /** The vectors that pass the filter; only when paging by `offset` or with `sort`. */
   readonly total?: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
 
-/** What to sort by; later keys order what earlier ones leave equal. */
+/** A sort key; later keys break ties of earlier ones. */
 export interface SortKey {
   /** A path in the metadata, or `$id` for the id; in queries also `id`, and `score`. */
   readonly field: string;
@@ -526,7 +518,7 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
   /**
-   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * A text in place of the vector, into which the embedding endpoint of the collection turns
    * it.
    */
   readonly embed?: string;
@@ -535,12 +527,12 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
   readonly text?: TextQuery;
   /**
    * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
-   * without a common index are left out.
+   * without a common index are excluded.
    */
   readonly sparse?: SparseVector;
   /**
-   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-   * Vectors without it are left out.
+   * The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+   * Records without it are excluded.
    */
   readonly using?: string;
   /** Used instead of the collection's metric. */
@@ -555,7 +547,7 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
    * `score_threshold` and no `top_k`, through all that have at least that score.
    */
   readonly top_k?: number;
-  /** Page size. When absent: `top_k`, or the default page size when that is absent too. */
+  /** Page size. By default `top_k`, or the default page size if that is absent too. */
   readonly limit?: number;
   /**
    * The number of records to skip. Large offsets cost more, and pages shift when data changes
@@ -573,15 +565,15 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
    */
   readonly filter?: Filter;
   /**
-   * Whether matches have their metadata; a list of paths for these alone, with the objects that
-   * they are in. By default `false`.
+   * Whether matches contain metadata; with a list of paths, only these, within their enclosing
+   * objects. By default `false`.
    */
   readonly include_metadata?: boolean | readonly string[];
   /** `base64` returns vectors as base64 of little-endian float32. By default `false`. */
   readonly include_values?: boolean | 'base64';
   /**
-   * Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
-   * default `false`.
+   * Whether matches contain `sequence`, for use in `if_sequence` of a write. By default
+   * `false`.
    */
   readonly include_sequence?: boolean;
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
@@ -620,12 +612,12 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
    */
   readonly stats?: readonly StatsRequest[];
   readonly score_stats?: ScoreStatsRequest;
-  /** Whether the reply has `explain`: how the result was found. By default `false`. */
+  /** Whether the reply contains `explain`: how the result was found. By default `false`. */
   readonly explain?: boolean;
 }
 
 /**
- * Words to search for, in place of a vector: the matches are ranked by BM25. For collections
+ * Words to search for in place of a vector. Matches are ranked by BM25. Only for collections
  * with `text`.
  */
 export interface TextQuery {
@@ -634,15 +626,15 @@ export interface TextQuery {
    * occurs twice counts twice.
    */
   readonly query: string;
-  /** Whether vectors match that have any of the words, or all of them. By default `any`. */
+  /** Whether vectors must contain any of the words or all of them. By default `any`. */
   readonly match?: 'any' | 'all';
 }
 
-/** Finds vectors by examples, of which there are at most 64. */
+/** Finds vectors by at most 64 examples. */
 export interface Recommend {
-  /** What the result is to be near to. By default `[]`. */
+  /** What the result should be near to. By default `[]`. */
   readonly positive?: readonly (string | readonly number[])[];
-  /** What the result is not to be near to. By default `[]`. */
+  /** What the result should not be near to. By default `[]`. */
   readonly negative?: readonly (string | readonly number[])[];
   /**
    * `average_vector`: searches with the mean of the positive examples, or with twice that mean
@@ -658,7 +650,7 @@ export interface Recommend {
   readonly include_examples?: boolean;
 }
 
-/** Two examples, of which the result is to be nearer to the positive one. */
+/** Two examples; the result should be nearer to the positive one. */
 export interface ExamplePair {
   readonly positive: string | readonly number[];
   readonly negative: string | readonly number[];
@@ -672,9 +664,9 @@ export interface ExamplePair {
  * positive - score with the negative). Matches have no `distance`.
  */
 export interface Discover {
-  /** What the result is to be near to. */
+  /** What the result should be near to. */
   readonly target?: string | readonly number[];
-  /** Pairs, of which the result is to be nearer to the positive one. By default `[]`. */
+  /** Pairs; the result should be nearer to the positive example of each. By default `[]`. */
   readonly context?: readonly ExamplePair[];
   /** Whether examples that are given by their ids may be in the result. By default `false`. */
   readonly include_examples?: boolean;
@@ -682,9 +674,9 @@ export interface Discover {
 
 /**
  * Diversifies the result by maximal marginal relevance: the nearest candidate comes first,
- * then again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its
- * highest score with a match before it, of equal ones the first. `top_k` is at most the
- * number of candidates. Not together with `sort` or `group_by`.
+ * then repeatedly the one with the highest `lambda` * its score - (1 - `lambda`) * its
+ * highest score with an earlier match, the first of equal ones. `top_k` is at most the number
+ * of candidates. Not together with `sort` or `group_by`.
  */
 export interface Mmr {
   /** From 0, which prefers what is different, to 1, which keeps the order. By default `0.5`. */
@@ -694,9 +686,9 @@ export interface Mmr {
 }
 
 /**
- * Ranks by several rankings together: the score of a vector is the sum of what it gets from
- * each part that ranks it. Ranks are those among all vectors that pass the filters and that
- * the part can rank. Vectors that parts name by `id` have a rank, but are excluded from the
+ * Combines several rankings: the score of a vector is the sum of its contributions from each
+ * part that ranks it. Ranks are those among all vectors that pass the filters and that the
+ * part can rank. Vectors that parts name by `id` have a rank but are excluded from the
  * result.
  */
 export interface Fusion<Values = readonly number[], Filter = JsonObject> {
@@ -705,11 +697,11 @@ export interface Fusion<Values = readonly number[], Filter = JsonObject> {
    * score. By default `rrf`.
    */
   readonly kind?: 'rrf' | 'weighted';
-  /** Of `rrf`: how soon ranks count less. By default `60`. */
+  /** For `rrf`: the larger it is, the less the first ranks dominate. By default `60`. */
   readonly rank_constant?: number;
   /**
-   * Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.
-   * By default `none`.
+   * For `weighted`: `max` divides the scores of each part by the absolute value of its best
+   * one. By default `none`.
    */
   readonly normalize?: 'none' | 'max';
   /** The rankings. */
@@ -727,7 +719,7 @@ export interface FusionPart<Values = readonly number[], Filter = JsonObject> {
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
   /**
-   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * A text in place of the vector, into which the embedding endpoint of the collection turns
    * it.
    */
   readonly embed?: string;
@@ -736,21 +728,24 @@ export interface FusionPart<Values = readonly number[], Filter = JsonObject> {
   readonly text?: TextQuery;
   /**
    * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
-   * without a common index are left out.
+   * without a common index are excluded.
    */
   readonly sparse?: SparseVector;
   /**
-   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-   * Vectors without it are left out.
+   * The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+   * Records without it are excluded.
    */
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
-  /** What it ranks must pass this and the filter of the query. */
+  /** Vectors must pass this filter and that of the query. */
   readonly filter?: Filter;
-  /** It ranks only so many vectors, its best, which is faster; all that pass by default. */
+  /**
+   * The number of best vectors that the part ranks, by default all that pass. A limit is
+   * faster.
+   */
   readonly limit?: number;
-  /** How much it counts beside the other parts. By default `1`. */
+  /** The weight relative to the other parts. By default `1`. */
   readonly weight?: number;
 }
 
@@ -766,7 +761,7 @@ export interface Prefetch<Values = readonly number[], Filter = JsonObject> {
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
   /**
-   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * A text in place of the vector, into which the embedding endpoint of the collection turns
    * it.
    */
   readonly embed?: string;
@@ -775,18 +770,18 @@ export interface Prefetch<Values = readonly number[], Filter = JsonObject> {
   readonly text?: TextQuery;
   /**
    * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
-   * without a common index are left out.
+   * without a common index are excluded.
    */
   readonly sparse?: SparseVector;
   /**
-   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-   * Vectors without it are left out.
+   * The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+   * Records without it are excluded.
    */
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
   readonly fusion?: Fusion<Values, Filter>;
-  /** Vectors must pass this and the filter of the query. */
+  /** Vectors must pass this filter and that of the query. */
   readonly filter?: Filter;
   /** The number of vectors that the query searches. */
   readonly limit: number;
@@ -799,9 +794,9 @@ export interface Match<Values = readonly number[], Metadata = JsonObject> {
   readonly score: number;
   /** The L2 distance; `euclidean` only. */
   readonly distance?: number;
-  /** The value of the group that it belongs to; with `group_by` only. */
+  /** The value of its group; only with `group_by`. */
   readonly group?: string | number | boolean;
-  /** The sequence of the write that made it as it is; with `include_sequence` only. */
+  /** The sequence of its last write; only with `include_sequence`. */
   readonly sequence?: number;
   readonly metadata?: Metadata;
   readonly values?: Values;
@@ -812,8 +807,8 @@ export interface Match<Values = readonly number[], Metadata = JsonObject> {
 /** How the result was found. */
 export interface Explain {
   /**
-   * What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries
-   * with these, `max_sim` for multi-vectors.
+   * How the result was found: the name of an engine; `text`, `sparse` or `fusion` for queries
+   * with these; `max_sim` for multi-vectors.
    */
   readonly engine: string;
   /** The segments of the snapshot. */
@@ -844,8 +839,8 @@ export interface QueryReply<Values = readonly number[], Metadata = JsonObject> {
   readonly has_more: boolean;
   /**
    * The exact number of vectors that pass the filter and that the query ranks: with `text` or
-   * `sparse` those that match it, with `fusion` those that any part ranks. On the first page
-   * and on pages with an `offset`.
+   * `sparse` those that match, with `fusion` those that any part ranks. Present on the first
+   * page and on pages with an `offset`.
    */
   readonly total?: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
@@ -856,8 +851,8 @@ export interface QueryReply<Values = readonly number[], Metadata = JsonObject> {
   readonly stats?: readonly Stats[];
   readonly score_stats?: ScoreStats;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
   readonly explain?: Explain;
@@ -870,9 +865,9 @@ export interface FacetRequest {
   /** The number of values to return. By default `10`. */
   readonly limit?: number;
   /**
-   * Whether the conditions of the filter on this path are left out for this facet, so that it
-   * also has the values that were not chosen. For the other facets and the rest of the reply
-   * they count. By default `false`.
+   * Whether this facet ignores the conditions of the filter on its own path, so that it also
+   * contains values that are not selected. The conditions still apply to the other facets and
+   * the rest of the reply. By default `false`.
    */
   readonly ignore_own_filter?: boolean;
 }
@@ -881,7 +876,7 @@ export interface FacetRequest {
 export interface StatsRequest {
   /** A path in the metadata, as in filters. */
   readonly path: string;
-  /** Buckets of the numbers; absent for none. */
+  /** Buckets of the numbers; absent for no histogram. */
   readonly histogram?: HistogramRequest;
 }
 
@@ -890,11 +885,11 @@ export interface StatsRequest {
  * at least `score_threshold`. Every one of them is scored, which takes longer than a search.
  */
 export interface ScoreStatsRequest {
-  /** Buckets of the numbers; absent for none. */
+  /** Buckets of the numbers; absent for no histogram. */
   readonly histogram?: HistogramRequest;
 }
 
-/** What to count and to summarize. */
+/** What to count and summarize. */
 export interface AggregateRequest<Filter = JsonObject> {
   /** Only the vectors that pass. */
   readonly filter?: Filter;
@@ -913,7 +908,7 @@ export interface AggregateRequest<Filter = JsonObject> {
   readonly min_sequence?: number;
 }
 
-/** Buckets of equal width from `min` to `max`. A single one when all numbers are equal. */
+/** Buckets of equal width from `min` to `max`; a single bucket if all numbers are equal. */
 export interface HistogramRequest {
   /** The number of buckets. By default `10`. */
   readonly bucket_count?: number;
@@ -934,15 +929,15 @@ export interface AggregateReply {
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
 
 /** Something in the request that is allowed, but probably a mistake. */
 export interface Warning {
-  /** What kind of warning it is. */
+  /** The kind of the warning. */
   readonly code: 'unknown_path';
   /** The member of the request that names the path. */
   readonly in: string;
@@ -956,7 +951,7 @@ export interface Warning {
 export interface ScoreStats {
   /** The vectors whose scores are summarized. */
   readonly count: number;
-  /** Absent, as what follows, without numbers. */
+  /** The least number. Absent without numbers, like the following members. */
   readonly min?: number;
   /** The greatest number. */
   readonly max?: number;
@@ -967,7 +962,7 @@ export interface ScoreStats {
   readonly histogram?: Histogram;
 }
 
-/** A page of the paths that metadata has. */
+/** A page of the paths in the metadata. */
 export interface FoundSchema {
   /** In the order of their characters. */
   readonly paths: readonly FoundPath[];
@@ -980,8 +975,8 @@ export interface FoundSchema {
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -990,7 +985,7 @@ export interface FoundSchema {
 export interface FoundPath {
   /** The path in the metadata. */
   readonly path: string;
-  /** The vectors that have the path, also with null. */
+  /** The vectors that have the path, also those with null. */
   readonly count: number;
   /** The vectors by the type of their value. */
   readonly types: TypeCounts;
@@ -1072,11 +1067,11 @@ export interface Histogram {
 export interface Stats {
   /** The path in the metadata. */
   readonly path: string;
-  /** The numbers: of an array, each number in it. */
+  /** The number of numbers; each number in an array counts. */
   readonly count: number;
   /** The vectors without a number. */
   readonly missing_count: number;
-  /** Absent, as what follows, without numbers. */
+  /** The least number. Absent without numbers, like the following members. */
   readonly min?: number;
   /** The greatest number. */
   readonly max?: number;
@@ -1087,26 +1082,26 @@ export interface Stats {
   readonly histogram?: Histogram;
 }
 
-/** Which share of the exact results the other search found. */
+/** The share of the exact results that the other search found. */
 export interface RecallReply {
   /** The mean of `recalls`. */
   readonly recall: number;
-  /** The number of vectors that were searched for. */
+  /** The number of query vectors. */
   readonly query_count: number;
-  /** The length of the lists of ids, if it is the same for all. */
+  /** The length of the lists of ids, if it is the same for all of them. */
   readonly k?: number;
   /** The recall of each query. */
   readonly recalls: readonly number[];
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
   /**
-   * Metadata paths that the request names and no vector of the collection has, or had before a
-   * write; on the first page, and absent without any.
+   * Metadata paths in the request that no vector of the collection has, or had before a write;
+   * on the first page, and absent if there are none.
    */
   readonly warnings?: readonly Warning[];
 }
 
-/** What the service is. Links are relative to the URL of this document. */
+/** Describes the service. Links are relative to the URL of this document. */
 export interface ServiceInfo {
   /** The name of the program. */
   readonly name: 'Sagitta';
@@ -1114,7 +1109,7 @@ export interface ServiceInfo {
   readonly version: string;
   /** The prefix of versioned paths. */
   readonly api: 'v1';
-  /** The web page for people; null if this server has none. */
+  /** The web console; null if this server has none. */
   readonly console: string | null;
   /** The API reference. */
   readonly docs: string;
@@ -1124,7 +1119,7 @@ export interface ServiceInfo {
   readonly ready: string;
 }
 
-/** A collection whose requests wait, or are not answered. */
+/** A collection whose requests wait or are refused. */
 export interface CollectionNotReady {
   /** The id of the collection. */
   readonly id: string;
@@ -1136,34 +1131,34 @@ export interface CollectionNotReady {
 
 /** Whether requests are answered. */
 export interface Readiness {
-  /** `starting`: requests are not answered yet; `stopping`: no longer. */
+  /** `starting`: requests are not answered yet; `stopping`: they are no longer answered. */
   readonly status: 'starting' | 'ready' | 'stopping';
   /** Why it is not ready. */
   readonly reason?: string;
   /**
-   * How many collections are not loaded since the start. A request for one of them has it
-   * loaded next, and waits for it.
+   * The number of collections that have not been loaded since the start. A request for one of
+   * them loads it next and waits for it.
    */
   readonly collections_loading: number;
   /** The first 100. */
   readonly collections_not_ready: readonly CollectionNotReady[];
 }
 
-/** A node of the cluster that was heard of lately. */
+/** A node of the cluster that has announced itself recently. */
 export interface ClusterNode {
-  /** The name of the node, as it is configured. */
+  /** The configured name of the node. */
   readonly name: string;
-  /** Where the other nodes reach it; empty until requests are answered. */
+  /** The URL for other nodes; empty until the node answers requests. */
   readonly url: string;
-  /** Where the node may fail together with others; empty where that is not configured. */
+  /** The failure domain of the node; empty if none is configured. */
   readonly zone: string;
   /** The version of the program. */
   readonly version: string;
   /** `joining`: requests are not answered yet; `leaving`: it is about to stop. */
   readonly state: 'joining' | 'serving' | 'leaving';
-  /** Of how many collections the node carries out the writes. */
+  /** The number of collections whose writes the node carries out. */
   readonly collection_count: number;
-  /** How many collections the node holds. */
+  /** The number of collections that the node holds. */
   readonly held_count: number;
   /**
    * `draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`:
@@ -1172,33 +1167,33 @@ export interface ClusterNode {
   readonly drain: 'none' | 'draining' | 'drained';
 }
 
-/** The cluster as one of its nodes sees it. */
+/** The cluster as seen by one of its nodes. */
 export interface Cluster {
-  /** The name of the node that replies; null for a service that is alone. */
+  /** The name of the node that replies; null outside a cluster. */
   readonly node: string | null;
   /**
    * The name of the node that creates, changes and deletes collections, aliases and API keys,
-   * as far as this one knows; null for none.
+   * as far as this node knows; null if there is none.
    */
   readonly leader: string | null;
-  /** The nodes in the order of their names; empty for a service that is alone. */
+  /** The nodes in the order of their names; empty outside a cluster. */
   readonly nodes: readonly ClusterNode[];
-  /** As this node has found it; null for a service that is alone. */
+  /** As determined by this node; null outside a cluster. */
   readonly durability: ClusterDurability | null;
 }
 
-/** Whether the logs of the cluster keep what was acknowledged. */
+/** Whether the logs of the cluster preserve acknowledged writes. */
 export interface ClusterDurability {
   /**
    * `verified`: every NATS server syncs each message before it acknowledges it; `unverified`:
-   * that is not known; `insufficient`: what was acknowledged can be lost.
+   * this is unknown; `insufficient`: acknowledged writes can be lost.
    */
   readonly state: 'verified' | 'unverified' | 'insufficient';
   /** What was found, and what to do about it. */
   readonly detail: string;
 }
 
-/** What a node of the cluster has of a collection. */
+/** The digest of a collection on a node of the cluster. */
 export interface NodeDigest {
   /** The name of the node. */
   readonly node: string;
@@ -1206,11 +1201,11 @@ export interface NodeDigest {
   readonly vector_count?: number;
   /** 64 hexadecimal digits. */
   readonly digest?: string;
-  /** Why the node has no digest, or one of less than was committed. */
+  /** Why the digest is missing, or does not cover all committed writes. */
   readonly problem?: string;
 }
 
-/** A digest of what a collection has at a sequence. */
+/** A digest of the content of a collection at a sequence. */
 export interface CollectionDigest {
   /** The sequence of the write up to which the collection was read. */
   readonly sequence: number;
@@ -1219,13 +1214,13 @@ export interface CollectionDigest {
   /** 64 hexadecimal digits. */
   readonly digest: string;
   /**
-   * With `all_nodes`: the nodes of the cluster in the order of their names; empty for a service
-   * that is alone.
+   * With `all_nodes`: the nodes of the cluster in the order of their names; empty outside a
+   * cluster.
    */
   readonly nodes?: readonly NodeDigest[];
 }
 
-/** What belongs together among the logs and the shared files of a cluster. */
+/** A log, or a group of shared files, of the cluster. */
 export interface VerifiedFiles {
   /**
    * `log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what
@@ -1234,17 +1229,17 @@ export interface VerifiedFiles {
   readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
   /** Name of the log or the snapshot. */
   readonly name: string;
-  /** Records of a log, chunks of an archive, files of the others. */
+  /** Records of a log, chunks of an archive, or files. */
   readonly count: number;
-  /** Their bytes. */
+  /** Their size in bytes. */
   readonly byte_count: number;
-  /** What is wrong; null when everything is as it was written. */
+  /** What is damaged; null if nothing is. */
   readonly problem: string | null;
 }
 
-/** Whether the logs and the shared files of the cluster are as they were written. */
+/** The state of the logs and the shared files of the cluster. */
 export interface ClusterFiles {
-  /** Everything that was read; empty for a service that is alone. */
+  /** Everything that was read; empty outside a cluster. */
   readonly files: readonly VerifiedFiles[];
 }
 
@@ -1277,26 +1272,26 @@ export interface ApiKeyInput {
    * send any. By default `null`.
    */
   readonly allowed_origins?: readonly string[] | null;
-  /** A rate limit in place of that of the service; absent or null for none. By default `null`. */
+  /** A rate limit instead of that of the service; absent or null for none. By default `null`. */
   readonly rate_limit?: ApiKeyRateLimitInput | null;
 }
 
-/** The rate limit of a key, in place of that of the service. All who use the key share it. */
+/** The rate limit of a key, instead of that of the service. All users of the key share it. */
 export interface ApiKeyRateLimit {
   /**
-   * Reads, and writes, per second. A request counts as the number of its queries or of the
-   * vectors that it reads or writes, at least 1.
+   * Reads and writes per second, each. A request counts as the number of its queries, or of the
+   * vectors that it reads or writes, but at least 1.
    */
   readonly per_second: number;
   /** How many reads or writes are allowed at once. */
   readonly burst: number;
 }
 
-/** Without `burst`, as many at once as in one second. */
+/** By default, `burst` is the number per second. */
 export interface ApiKeyRateLimitInput {
   /**
-   * Reads, and writes, per second. A request counts as the number of its queries or of the
-   * vectors that it reads or writes, at least 1.
+   * Reads and writes per second, each. A request counts as the number of its queries, or of the
+   * vectors that it reads or writes, but at least 1.
    */
   readonly per_second: number;
   /** How many reads or writes are allowed at once. */
@@ -1322,9 +1317,9 @@ export interface ApiKeyRecord {
   readonly created_at: string;
   /** Null if the key does not expire. */
   readonly expires_at: string | null;
-  /** When the key last got a new secret; null if it has its first one. */
+  /** When the key was last rotated; null if it never was. */
   readonly rotated_at: string | null;
-  /** When the key was revoked; null if it was not. */
+  /** When the key was revoked; null if it is not revoked. */
   readonly revoked_at: string | null;
 }
 
@@ -1347,21 +1342,21 @@ export interface ApiKeyWithSecret {
   readonly created_at: string;
   /** Null if the key does not expire. */
   readonly expires_at: string | null;
-  /** When the key last got a new secret; null if it has its first one. */
+  /** When the key was last rotated; null if it never was. */
   readonly rotated_at: string | null;
-  /** When the key was revoked; null if it was not. */
+  /** When the key was revoked; null if it is not revoked. */
   readonly revoked_at: string | null;
   /** Send it as `Authorization: Bearer …`. It is returned only once. */
   readonly key: string;
 }
 
-/** An operation on the service that was done or attempted. */
+/** An operation on the service that was carried out or attempted. */
 export interface AuditEvent {
-  /** Counts the events of the data directory. */
+  /** The number of the event in the data directory. */
   readonly sequence: number;
   /** When it happened. */
   readonly time: string;
-  /** What the operation is about, and what was done with it. */
+  /** The kind of object and the action. */
   readonly operation:
     | 'collection.create'
     | 'collection.update'
@@ -1379,16 +1374,13 @@ export interface AuditEvent {
     | 'node.drain'
     | 'node.undrain';
   readonly outcome: 'succeeded' | 'refused' | 'failed';
-  /** Who: the id that `GET /principal` returns. */
+  /** The id of the principal, as `GET /principal` returns it. */
   readonly principal: string;
   /** The address of the client; `local` for the socket in the data directory. */
   readonly client: string;
-  /**
-   * The node of the cluster that was asked, if it has sent the request to this node to be
-   * carried out.
-   */
+  /** The node of the cluster that received the request, if it forwarded it to this node. */
   readonly via: string | null;
-  /** The id or name of the object, as far as the request named one. */
+  /** The id or name of the object, if the request named one. */
   readonly target: string | null;
   /** The HTTP status of the reply. */
   readonly status: number;
@@ -1396,7 +1388,7 @@ export interface AuditEvent {
   readonly request_id: string;
   /** The trace that the request belongs to; null without one. */
   readonly trace_id: string | null;
-  /** Attempts without a valid credential that were left out before this one. */
+  /** The number of omitted attempts without a valid credential before this one. */
   readonly unlogged_count: number;
 }
 
@@ -1408,16 +1400,13 @@ export interface AuditPage {
   readonly next_cursor?: string;
   /** Whether there is another page. */
   readonly has_more: boolean;
-  /** The number of kept events that were asked for. */
+  /** The number of kept events that match. */
   readonly total: number;
-  /**
-   * When the oldest event happened that is kept; null if there is none. The newest 10000 are
-   * kept.
-   */
+  /** The time of the oldest kept event; null if there is none. The newest 10000 are kept. */
   readonly since: string | null;
 }
 
-/** A scope, and the collections that it is for. */
+/** A scope and the collections that it applies to. */
 export interface Grant {
   /** `admin` includes all others. */
   readonly scope:
@@ -1431,24 +1420,21 @@ export interface Grant {
   readonly collections: string;
 }
 
-/** The caller: who its credential says that it is. */
+/** The caller, as identified by its credential. */
 export interface PrincipalRecord {
-  /** As in the audit log: the kind, and for credentials `:` and their name. */
+  /** The id in the audit log: the kind and, for credentials, `:` and their name. */
   readonly id: string;
-  /**
-   * `anonymous` where no credential is required; `operator` on the socket in the data
-   * directory.
-   */
+  /** `anonymous` if no credential is required; `operator` on the socket in the data directory. */
   readonly kind: 'anonymous' | 'operator' | 'key' | 'token' | 'certificate';
-  /** What the caller may do; no order. */
+  /** What the caller may do, in no particular order. */
   readonly grants: readonly Grant[];
-  /** Whether requests need a credential: always, once there is one. */
+  /** Whether requests need a credential, which is the case once there is one. */
   readonly credentials_required: boolean;
-  /** The record of the API key that the caller presents; null for others. */
+  /** The record of the API key that the caller presents; null for other credentials. */
   readonly key: ApiKeyRecord | null;
 }
 
-/** One thing that is wrong with a request. */
+/** A problem in a request. */
 export interface ProblemItem {
   /** A JSON pointer into the body, or `?name` for a query parameter. */
   readonly pointer: string;
@@ -1457,7 +1443,7 @@ export interface ProblemItem {
   readonly detail: string;
   /** The limit, the type or the values that were expected. */
   readonly expected?: string | number;
-  /** What was found in its place. */
+  /** What was found. */
   readonly actual?: string | number;
 }
 

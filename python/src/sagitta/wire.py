@@ -86,7 +86,7 @@ ErrorCode: TypeAlias = Literal[
 
 
 class ProblemIssue(TypedDict):
-    """One thing that is wrong with a request."""
+    """A problem in a request."""
     pointer: str
     """A JSON pointer into the body, or `?name` for a query parameter."""
     code: ErrorCode
@@ -95,7 +95,7 @@ class ProblemIssue(TypedDict):
     expected: NotRequired[str | float]
     """The limit, the type or the values that were expected."""
     actual: NotRequired[str | float]
-    """What was found in its place."""
+    """What was found."""
 
 
 class Problem(TypedDict):
@@ -131,21 +131,21 @@ CollectionId: TypeAlias = str
 
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean", "jaccard", "hamming"]
 """How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot
-product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also
-`jaccard`: the share of common bits among those that either vector has, 0 where neither has any;
-and `hamming`: 1 / (1 + d) with d the number of bits that differ.
+product. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also `jaccard`:
+the share of common bits among those that either vector has, 0 if neither has any; and `hamming`:
+1 / (1 + d) with d the number of bits that differ.
 """
 
 
 ElementType: TypeAlias = Literal["float32", "float16", "bfloat16", "int8", "bit"]
-"""The type of the elements of a vector, `float32` where it is absent. Vectors are stored and
-compared as values of the type: `float16` and `bfloat16` round to the nearest, `int8` takes
-integers from -128 to 127, `bit` 0 and 1.
+"""The type of the elements of a vector, by default `float32`. Vectors are stored and compared as
+values of the type: `float16` and `bfloat16` round to the nearest, `int8` accepts integers from
+-128 to 127, `bit` 0 and 1.
 """
 
 
 class NamedVectorInput(TypedDict):
-    """What a named vector is to be."""
+    """A named vector to create."""
     dimension: int
     """The length of the vector."""
     metric: NotRequired[Metric]
@@ -162,7 +162,7 @@ VectorName: TypeAlias = str
 
 
 class SparseVectorSettings(TypedDict):
-    """Nothing yet."""
+    """Sparse vectors have no settings."""
 
 
 Labels: TypeAlias = Mapping[str, str]
@@ -200,83 +200,84 @@ TextLanguage: TypeAlias = Literal[
 
 
 class TextSettingsInput(TypedDict):
-    """Indexes text of the metadata, for queries by words."""
+    """Indexes text of the metadata for full-text queries."""
     fields: Sequence[str]
     """Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16."""
     language: NotRequired[TextLanguage | None]
     """The language of the Snowball algorithm that reduces words to their stems, in texts and
-    queries; null for words as they are. By default `null`.
+    queries; null for unchanged words. By default `null`.
     """
     stop_words: NotRequired[Sequence[str]]
-    """Words that are not searched: at most 1000. Compared before words are reduced to stems,
-    without case. By default `[]`.
+    """Words that are ignored, at most 1000. Compared before stemming, regardless of case. By
+    default `[]`.
     """
     k1: NotRequired[float]
-    """BM25: how soon repetitions of a word stop counting. By default `1.2`."""
+    """BM25: how quickly repetitions of a word stop counting. By default `1.2`."""
     b: NotRequired[float]
-    """BM25: how much long texts are marked down. By default `0.75`."""
+    """BM25: how much long texts are penalized. By default `0.75`."""
 
 
 DeclaredSchema: TypeAlias = Mapping[str, Literal["string", "number", "integer", "boolean", "date", "object", "string[]", "number[]", "integer[]", "boolean[]", "date[]"]]
-"""Types of metadata by path, as filters write paths. A vector whose metadata has another type at
-one of them is rejected; paths that are absent or null pass, and so does everything at other
-paths. `date` is a string with a date or time of RFC 3339.
+"""Types of metadata by path, in the notation of filters. A vector whose metadata has another type
+at one of them is rejected. Absent and null values pass, and so does everything at other paths.
+`date` is a string with a date or time of RFC 3339.
 """
 
 
 class Embedding(TypedDict):
-    """Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of
+    """Turns texts into vectors: vectors and queries may contain `embed`, a text, in place of
     values.
     """
     endpoint: str
     """The name of an endpoint in the configuration of the server."""
     model: str
-    """The model to ask for."""
+    """The model to use."""
     sends_dimension: NotRequired[bool]
-    """Whether to ask for vectors of the dimension of the collection (`dimensions`), which some
-    models allow. By default `false`.
+    """Whether to request vectors of the dimension of the collection (`dimensions`), which some
+    models support. By default `false`.
     """
 
 
 class CollectionCreate(TypedDict):
     """A collection to create."""
     id: NotRequired[CollectionId]
-    """Generated when absent."""
+    """By default generated."""
     dimension: NotRequired[int]
-    """The length of the unnamed vector, which every record has. Without it records have only the
-    named and sparse vectors and the text that the collection defines, of which it needs one.
+    """The length of the unnamed vector, which every record has. Without it, records have only the
+    named and sparse vectors and the text that the collection defines, of which it needs at least
+    one.
     """
     metric: NotRequired[Metric]
-    """Of the unnamed vector; with `dimension` only. `cosine` by default; `hamming` for elements of
-    `bit`.
+    """The metric of the unnamed vector; only with `dimension`. `cosine` by default; `hamming` for
+    elements of `bit`.
     """
     element_type: NotRequired[ElementType]
-    """Of the unnamed vector; with `dimension` only. `float32` by default."""
+    """The element type of the unnamed vector; only with `dimension`. `float32` by default."""
     vectors: NotRequired[Mapping[str, NamedVectorInput]]
-    """Named vectors, beside or in place of the unnamed one: each record may have or lack each of
-    them. At most 32, with at most 65536 dimensions in all. Others can be added later.
+    """Named vectors, in addition to or instead of the unnamed one. Each record may have any of
+    them. At most 32, with at most 65536 dimensions in total. Others can be added later.
     """
     sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]
-    """Sparse vectors, compared by the dot product: each record may have or lack each of them. Their
-    settings are empty objects. At most 32, with other names than those in `vectors`. Others can
-    be added later.
+    """Sparse vectors, compared by the dot product. Each record may have any of them. Their settings
+    are empty objects. At most 32, with names that do not occur in `vectors`. Others can be added
+    later.
     """
     description: NotRequired[str | None]
     """Text for people. By default `null`."""
     labels: NotRequired[Labels]
     text: NotRequired[TextSettingsInput]
     ttl_seconds: NotRequired[int | None]
-    """When vectors expire that are written without `expires_at`, in seconds after their write; null
-    for never. A change is for later writes.
+    """Seconds from the write of a vector without `expires_at` to its expiry; null for never. A
+    change applies to later writes.
     """
     schema: NotRequired[DeclaredSchema | None]
     """Types of metadata by path; null or absent for none."""
     embedding: NotRequired[Embedding | None]
-    """What turns texts into its vectors; null or absent for nothing."""
+    """The endpoint that turns texts into vectors; null or absent for none."""
     replication_factor: NotRequired[int | None]
-    """How many nodes of a cluster hold the collection; null or absent for all of them. Any node can
-    be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no effect,
-    on a service that is alone.
+    """The number of nodes of a cluster that hold the collection; null or absent for all. Requests
+    can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect
+    outside a cluster, where it is only stored.
     """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -286,7 +287,7 @@ class CollectionCreate(TypedDict):
 
 
 class NamedVectorSettings(TypedDict):
-    """What a named vector is."""
+    """The settings of a named vector."""
     dimension: int
     """The length of the vector."""
     metric: Metric
@@ -296,34 +297,32 @@ class NamedVectorSettings(TypedDict):
 
 
 class TextSettings(TypedDict):
-    """The index of text of a collection; absent without one."""
+    """The text index of a collection; absent if there is none."""
     fields: Sequence[str]
     """Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16."""
     language: TextLanguage | None
     """The language of the Snowball algorithm that reduces words to their stems, in texts and
-    queries; null for words as they are.
+    queries; null for unchanged words.
     """
     stop_words: Sequence[str]
-    """Words that are not searched: at most 1000. Compared before words are reduced to stems,
-    without case.
-    """
+    """Words that are ignored, at most 1000. Compared before stemming, regardless of case."""
     k1: float
-    """BM25: how soon repetitions of a word stop counting."""
+    """BM25: how quickly repetitions of a word stop counting."""
     b: float
-    """BM25: how much long texts are marked down."""
+    """BM25: how much long texts are penalized."""
 
 
 CollectionMoveUnderWay = TypedDict(
     "CollectionMoveUnderWay",
     {
-        # The node that brings the collection in.
+        # The node that is loading the collection.
         "to": str,
-        # Absent for one more node.
+        # The node that it replaces; absent for an additional node.
         "from": NotRequired[str],
     },
 )
-"""The node that takes the place of another one of `nodes` when it has brought the collection in;
-absent while there is none.
+"""A move in progress: the node that joins `nodes`, or replaces one of them, when it has loaded the
+collection; absent if there is none.
 """
 
 
@@ -340,9 +339,7 @@ class MemoryUse(TypedDict):
     host_bytes: int
     """Bytes of the main memory."""
     mapped_bytes: int
-    """Bytes of mapped files, whose memory the system takes back when it needs it; not part of
-    `host_bytes`.
-    """
+    """Bytes of mapped files, whose memory the system can reclaim; not part of `host_bytes`."""
     device_bytes: int
     """Bytes of the memory of GPUs."""
 
@@ -351,52 +348,48 @@ class Collection(TypedDict):
     """A collection, its settings and its state."""
     id: CollectionId
     dimension: NotRequired[int]
-    """Of the unnamed vector; it and `metric` are absent without one."""
+    """The length of the unnamed vector; absent, like `metric`, if there is none."""
     metric: NotRequired[Metric]
     element_type: NotRequired[ElementType]
     vectors: NotRequired[Mapping[str, NamedVectorSettings]]
-    """The named vectors; absent without any."""
+    """The named vectors; absent if there are none."""
     sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]
-    """The sparse vectors; absent without any."""
+    """The sparse vectors; absent if there are none."""
     description: str | None
     """Text for people."""
     labels: Mapping[str, str]
     """Text by name, for people and tools."""
     text: NotRequired[TextSettings]
     ttl_seconds: NotRequired[int]
-    """When vectors expire that are written without `expires_at`, in seconds after their write;
-    absent for never.
-    """
+    """Seconds from the write of a vector without `expires_at` to its expiry; absent for never."""
     schema: NotRequired[DeclaredSchema]
-    """Absent without declared types."""
+    """The declared types; absent if there are none."""
     embedding: NotRequired[Embedding]
-    """Absent without an endpoint."""
+    """The embedding endpoint; absent if there is none."""
     replication_factor: NotRequired[int]
-    """How many nodes of a cluster are to hold it; absent for all of them."""
+    """The intended number of nodes that hold it; absent for all."""
     nodes: NotRequired[Sequence[str]]
-    """The names of the nodes that hold it; absent where all nodes do, and for a service that is
-    alone.
-    """
+    """The names of the nodes that hold it; absent if all nodes do, and outside a cluster."""
     move: NotRequired[CollectionMoveUnderWay]
     status: Literal["loading", "ready", "failed", "elsewhere"]
-    """`loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests
-    for it wait. `failed`: the data of this collection is damaged. Other collections are
-    available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts,
-    which are 0 here.
+    """`loading`: it has not been loaded since the start; its counts and bytes are 0, and requests
+    for it wait. `failed`: the data of this collection is damaged; other collections are
+    available. `elsewhere`: other nodes of the cluster hold it and did not report its counts,
+    which are 0.
     """
     vector_count: int
-    """The number of vectors that it has."""
+    """The number of vectors."""
     sequence: int
     """The sequence of the last visible write."""
     created_at: str
     """When it was created."""
     updated_at: str
-    """When it was last written to, or its settings were last changed."""
+    """The time of the last write or the last change of settings."""
     engine: EngineChoice
     memory: MemoryUse
     disk_bytes: int
-    """Segment files and the log after them. Clones share files with their originals where the file
-    system can.
+    """The size of segment files and the log. Clones share files with their originals if the file
+    system supports links.
     """
 
 
@@ -419,7 +412,7 @@ class Segment(TypedDict):
     state: Literal["active", "sealed", "stored"]
     """`active` takes new rows, `sealed` waits for its file, `stored` has one."""
     row_count: int
-    """Rows, with those that only snapshots see."""
+    """Rows, including those that only snapshots see."""
     vector_count: int
     """Rows that are neither deleted nor replaced."""
     memory: MemoryUse
@@ -438,9 +431,9 @@ class SegmentList(TypedDict):
     total: int
     """The number of segments."""
     file_bytes: int
-    """Of all segments."""
+    """The total size of segment files."""
     log_bytes: int
-    """Writes that are in the log only; the next start reads them from there."""
+    """The size of writes that are only in the log, from which the next start reads them."""
 
 
 class CollectionUpdate(TypedDict):
@@ -449,33 +442,33 @@ class CollectionUpdate(TypedDict):
     """Text for people."""
     labels: NotRequired[Labels]
     ttl_seconds: NotRequired[int | None]
-    """When vectors expire that are written without `expires_at`, in seconds after their write; null
-    for never. A change is for later writes.
+    """Seconds from the write of a vector without `expires_at` to its expiry; null for never. A
+    change applies to later writes.
     """
     schema: NotRequired[DeclaredSchema | None]
-    """Replaces the whole schema; null for none. Every vector must fit, which is checked first: that
-    takes a few seconds for a million vectors, during which writes wait.
+    """Replaces the whole schema; null for none. Every vector must match. The check takes a few
+    seconds for a million vectors, during which writes wait.
     """
     embedding: NotRequired[Embedding | None]
-    """What turns texts into its vectors from now on; null for nothing."""
+    """The endpoint that turns texts into vectors from now on; null for none."""
     replication_factor: NotRequired[int | None]
-    """How many nodes of a cluster hold the collection from now on; null for all of them. Nodes
-    bring it in, or drop it, one after another. On a service that is alone it is stored, and has
-    no effect.
+    """The number of nodes of a cluster that hold the collection from now on; null for all. Nodes
+    load it, or drop it, one after another. It has no effect outside a cluster, where it is only
+    stored.
     """
     vectors: NotRequired[Mapping[str, NamedVectorInput | None]]
-    """Named vectors to add, and with null to drop, by name; the others stay. Records lack a vector
-    that was added until a write brings it, such as one with `mode` `patch`. A vector that is
-    dropped is gone from all records at once; its name is free.
+    """Named vectors to add or, with null, to drop; the others are unchanged. Records lack an added
+    vector until a write sets it, such as one with `mode` `patch`. A dropped vector disappears
+    from all records at once, and its name becomes available.
     """
     sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings | None]]
     """The same for sparse vectors."""
 
 
 class CollectionClone(TypedDict):
-    """Absent members but the id are those of the collection."""
+    """Absent members other than the id are copied from the collection."""
     id: NotRequired[CollectionId]
-    """Generated when absent."""
+    """By default generated."""
     description: NotRequired[str | None]
     """Text for people."""
     labels: NotRequired[Labels]
@@ -501,11 +494,11 @@ CollectionMove = TypedDict(
     {
         # The name of a node that holds the collection.
         "from": str,
-        # The name of a node that serves and does not hold it. A drained node is none.
+        # The name of a serving node that does not hold it and is not drained.
         "to": str,
     },
 )
-"""The node that gives a collection up, and the one that takes its place."""
+"""The node that gives up the collection, and the node that takes its place."""
 
 
 class CollectionDeleted(TypedDict):
@@ -525,8 +518,8 @@ in bodies.)
 
 
 NamedValues: TypeAlias = 'Mapping[str, Values | Sequence[Values]]'
-"""Vectors by the names that the collection's `vectors` defines; a list of vectors where it has
-`multi`. A record has any of them, and may lack all.
+"""Vectors by the names that the collection's `vectors` defines; a list of vectors if it has
+`multi`. A record may have any or none of them.
 """
 
 
@@ -541,15 +534,15 @@ class SparseVector(TypedDict):
 
 
 SparseVectors: TypeAlias = Mapping[str, SparseVector]
-"""Sparse vectors by the names that the collection's `sparse_vectors` defines. A record has any of
-them, and may lack all.
+"""Sparse vectors by the names that the collection's `sparse_vectors` defines. A record may have any
+or none of them.
 """
 
 
 class VectorInput(TypedDict):
-    """A vector to write, by its values."""
+    """A vector to write, given by its values."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -558,16 +551,16 @@ class VectorInput(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     values: Values
 
 
 class TextInput(TypedDict):
-    """A vector to write, by a text that an embedding endpoint turns into its values."""
+    """A vector to write, given by a text that an embedding endpoint turns into its values."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -576,18 +569,18 @@ class TextInput(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     embed: str
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
 
 
 class RecordInput(TypedDict):
     """A record to write to a collection without the unnamed vector."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -596,8 +589,8 @@ class RecordInput(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
 
 
@@ -621,9 +614,9 @@ class VectorBatchWrite(TypedDict):
 
 
 class VectorSingleWrite(TypedDict):
-    """One vector to write, by its values."""
+    """One vector to write, given by its values."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -632,8 +625,8 @@ class VectorSingleWrite(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     values: Values
     mode: NotRequired[WriteMode]
@@ -646,9 +639,9 @@ class VectorSingleWrite(TypedDict):
 
 
 class TextSingleWrite(TypedDict):
-    """One vector to write, by a text."""
+    """One vector to write, given by a text."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -657,11 +650,11 @@ class TextSingleWrite(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     embed: str
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
@@ -675,7 +668,7 @@ class TextSingleWrite(TypedDict):
 class RecordSingleWrite(TypedDict):
     """One record to write to a collection without the unnamed vector."""
     id: NotRequired[VectorId]
-    """Generated (a ULID) and returned when absent."""
+    """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
     sparse_vectors: NotRequired[SparseVectors]
     metadata: NotRequired[JsonObject]
@@ -684,8 +677,8 @@ class RecordSingleWrite(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
@@ -697,24 +690,24 @@ class RecordSingleWrite(TypedDict):
 
 
 VectorsToSet: TypeAlias = 'Mapping[str, Values | Sequence[Values] | None]'
-"""Named vectors to set, or with null to remove; the others stay."""
+"""Named vectors to set or, with null, to remove; the others are unchanged."""
 
 
 class PatchInput(TypedDict):
-    """What is new of a vector; the rest of it stays."""
+    """The changes of a vector; the rest is unchanged."""
     id: VectorId
-    """Of a vector that exists."""
+    """The id of an existing vector."""
     metadata: NotRequired[JsonObject]
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    """When the vector expires (RFC 3339); null for never. Absent: unchanged."""
     if_sequence: NotRequired[int]
     """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
     otherwise 412 `precondition_failed`, and nothing of the request is written.
@@ -728,8 +721,8 @@ class VectorBatchPatch(TypedDict):
     vectors: Sequence[PatchInput]
     """The vectors to change."""
     mode: Literal["patch"]
-    """Changes what the vectors of the request have, and leaves the rest; rejects ids that do not
-    exist (404).
+    """Changes the members that the request contains and leaves the rest unchanged; rejects ids that
+    do not exist (404).
     """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -741,25 +734,25 @@ class VectorBatchPatch(TypedDict):
 class VectorSinglePatch(TypedDict):
     """The change of one vector."""
     id: VectorId
-    """Of a vector that exists."""
+    """The id of an existing vector."""
     metadata: NotRequired[JsonObject]
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    """When the vector expires (RFC 3339); null for never. Absent: unchanged."""
     if_sequence: NotRequired[int]
     """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     mode: Literal["patch"]
-    """Changes what the vectors of the request have, and leaves the rest; rejects ids that do not
-    exist (404).
+    """Changes the members that the request contains and leaves the rest unchanged; rejects ids that
+    do not exist (404).
     """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -769,19 +762,19 @@ class VectorSinglePatch(TypedDict):
 
 
 VectorWrite: TypeAlias = 'VectorBatchWrite | VectorSingleWrite | TextSingleWrite | RecordSingleWrite | VectorBatchPatch | VectorSinglePatch'
-"""Several vectors to write or to change, or one."""
+"""One or several vectors to write or change."""
 
 
 class VectorsWritten(TypedDict):
     """Sent when the write is durable on disk and visible to every later read."""
     upserted_count: int
-    """The vectors that were written."""
+    """The number of written vectors."""
     inserted_count: int
-    """Those of them that are new."""
+    """The number of those that are new."""
     updated_count: int
-    """Those of them that replaced another one."""
+    """The number of those that replaced another vector."""
     ids: NotRequired[Sequence[VectorId]]
-    """All ids in the order of the body, when at least one was generated. Absent for streams."""
+    """All ids in the order of the body, if at least one was generated. Absent for streams."""
     batch_count: NotRequired[int]
     """For streams: the number of atomic writes."""
     resumed_count: NotRequired[int]
@@ -791,7 +784,7 @@ class VectorsWritten(TypedDict):
 
 
 class ValuesPutAnywhere(TypedDict):
-    """A vector by its values."""
+    """A vector given by its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -802,8 +795,8 @@ class ValuesPutAnywhere(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     collection: NotRequired[str]
     """The id or an alias of the collection; by default the one that the server is configured with,
@@ -813,7 +806,7 @@ class ValuesPutAnywhere(TypedDict):
 
 
 class TextPutAnywhere(TypedDict):
-    """A vector by a text."""
+    """A vector given by a text."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -824,15 +817,15 @@ class TextPutAnywhere(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     collection: NotRequired[str]
     """The id or an alias of the collection; by default the one that the server is configured with,
     if any.
     """
     embed: str
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
 
 
@@ -848,8 +841,8 @@ class RecordPutAnywhere(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     collection: NotRequired[str]
     """The id or an alias of the collection; by default the one that the server is configured with,
@@ -858,7 +851,7 @@ class RecordPutAnywhere(TypedDict):
 
 
 VectorPut: TypeAlias = 'ValuesPutAnywhere | TextPutAnywhere | RecordPutAnywhere'
-"""The vector in place of the one with the id, and its collection."""
+"""A vector that replaces the one with the id, and its collection."""
 
 
 class VectorReplaced(TypedDict):
@@ -872,7 +865,7 @@ class VectorReplaced(TypedDict):
 
 
 class ValuesPut(TypedDict):
-    """A vector by its values."""
+    """A vector given by its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -883,14 +876,14 @@ class ValuesPut(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     values: Values
 
 
 class TextPut(TypedDict):
-    """A vector by a text."""
+    """A vector given by a text."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -901,11 +894,11 @@ class TextPut(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
     embed: str
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
 
 
@@ -921,13 +914,13 @@ class RecordPut(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
-    Absent: after `ttl_seconds` of the collection, if it has them.
+    """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
+    Absent: after `ttl_seconds` of the collection, if set.
     """
 
 
 VectorPutInCollection: TypeAlias = 'ValuesPut | TextPut | RecordPut'
-"""The vector in place of the one with the id."""
+"""A vector that replaces the one with the id."""
 
 
 class VectorPatch(TypedDict):
@@ -938,13 +931,13 @@ class VectorPatch(TypedDict):
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
-    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    """When the vector expires (RFC 3339); null for never. Absent: unchanged."""
     if_sequence: NotRequired[int]
     """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
     otherwise 412 `precondition_failed`, and nothing of the request is written.
@@ -987,7 +980,7 @@ class VectorDelete(TypedDict):
 Warning = TypedDict(
     "Warning",
     {
-        # What kind of warning it is.
+        # The kind of the warning.
         "code": Literal["unknown_path"],
         # The member of the request that names the path.
         "in": str,
@@ -1001,14 +994,14 @@ Warning = TypedDict(
 
 
 class VectorsDeleted(TypedDict):
-    """How many vectors are deleted."""
+    """The number of deleted vectors."""
     deleted_count: int
-    """The vectors that were deleted, or with `dry_run` would be."""
+    """The number of vectors that were deleted or, with `dry_run`, would be."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
@@ -1023,9 +1016,9 @@ class VectorUpdate(TypedDict):
     patch: NotRequired[JsonObject]
     """A JSON merge patch (RFC 7396) of the metadata: null removes a member."""
     metadata: NotRequired[JsonObject]
-    """In place of the metadata."""
+    """Replaces the metadata."""
     limit: NotRequired[int]
-    """Vectors to change at most, in insertion order."""
+    """The maximum number of vectors to change, in insertion order."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -1034,32 +1027,35 @@ class VectorUpdate(TypedDict):
 
 
 class VectorsUpdated(TypedDict):
-    """How many vectors are changed."""
+    """The number of changed vectors."""
     updated_count: int
-    """The vectors that changed. Those that were as they should be do not count."""
+    """The number of vectors that changed. Vectors that already had the new metadata do not count.
+    """
     has_more: bool
-    """Whether `limit` left vectors to change."""
+    """Whether `limit` left vectors unchanged that still need the change."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
 class Vector(TypedDict):
-    """A stored vector, or what of it was asked for."""
+    """A stored vector, or the requested members of it."""
     id: VectorId
     values: NotRequired[Values]
     vectors: NotRequired[NamedValues]
-    """The named vectors that it has, with `values`; only in a collection with named vectors."""
+    """The named vectors of the record, if `values` are requested; only in a collection with named
+    vectors.
+    """
     sparse_vectors: NotRequired[SparseVectors]
     """The same for sparse vectors."""
     metadata: NotRequired[JsonObject]
     sequence: NotRequired[int]
     """The sequence at which the vector was last written, for `if_sequence`; if requested."""
     expires_at: NotRequired[str]
-    """Only where one vector is read or several are fetched, if it expires."""
+    """The expiry, if any; only if one vector is read or several are fetched."""
 
 
 class VectorList(TypedDict):
@@ -1073,13 +1069,13 @@ class VectorList(TypedDict):
     total: NotRequired[int]
     """The vectors that pass the filter; only when paging by `offset` or with `sort`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
 class SortKey(TypedDict):
-    """What to sort by; later keys order what earlier ones leave equal."""
+    """A sort key; later keys break ties of earlier ones."""
     field: str
     """A path in the metadata, or `$id` for the id; in queries also `id`, and `score`."""
     order: NotRequired[Literal["asc", "desc"]]
@@ -1091,12 +1087,12 @@ IncludeMetadata: TypeAlias = 'bool | Sequence[str]'
 
 
 class VectorListRequest(TypedDict):
-    """A page of a list; the members are the parameters of the list by GET."""
+    """A page of a list; the members are the parameters of the same request by GET."""
     limit: NotRequired[int]
     """Page size. By default `100`."""
     offset: NotRequired[int]
     """The number of records to skip. Pages shift when data changes between requests, except
-    together with a `cursor`, of whose snapshot it is then the page.
+    together with a `cursor`, which fixes the snapshot.
     """
     cursor: NotRequired[str]
     """The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same
@@ -1110,8 +1106,8 @@ class VectorListRequest(TypedDict):
     By default insertion order.
     """
     include_metadata: NotRequired[IncludeMetadata]
-    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
-    in. By default `true`.
+    """Whether to return `metadata`; with a list of paths, only these, within their enclosing
+    objects. By default `true`.
     """
     include_values: NotRequired[IncludeValues]
     """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
@@ -1129,7 +1125,7 @@ class VectorListRequestAnywhere(TypedDict):
     """Page size. By default `100`."""
     offset: NotRequired[int]
     """The number of records to skip. Pages shift when data changes between requests, except
-    together with a `cursor`, of whose snapshot it is then the page.
+    together with a `cursor`, which fixes the snapshot.
     """
     cursor: NotRequired[str]
     """The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same
@@ -1143,8 +1139,8 @@ class VectorListRequestAnywhere(TypedDict):
     By default insertion order.
     """
     include_metadata: NotRequired[IncludeMetadata]
-    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
-    in. By default `true`.
+    """Whether to return `metadata`; with a list of paths, only these, within their enclosing
+    objects. By default `true`.
     """
     include_values: NotRequired[IncludeValues]
     """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
@@ -1153,7 +1149,7 @@ class VectorListRequestAnywhere(TypedDict):
 
 
 class VectorFetch(TypedDict):
-    """The vectors to read, and what of them."""
+    """The vectors to read, and which of their members."""
     ids: Sequence[VectorId]
     """The vectors to read."""
     include_values: NotRequired[IncludeValues]
@@ -1161,41 +1157,40 @@ class VectorFetch(TypedDict):
     `true`.
     """
     include_metadata: NotRequired[IncludeMetadata]
-    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
-    in. By default `true`.
+    """Whether to return `metadata`; with a list of paths, only these, within their enclosing
+    objects. By default `true`.
     """
     include_sequence: NotRequired[bool]
     """Whether to return `sequence`. By default `false`."""
 
 
 class VectorsFetched(TypedDict):
-    """The vectors that were asked for."""
+    """The requested vectors."""
     vectors: Sequence[Vector]
     """In the order of the requested ids."""
     not_found: Sequence[VectorId]
-    """The ids that no vector has."""
+    """The ids that do not exist."""
 
 
 class VectorCount(TypedDict):
     """What to count."""
     filter: NotRequired[JsonObject]
-    """The vectors to count; by default all of the collection."""
+    """The vectors to count; by default all."""
 
 
 class VectorsCounted(TypedDict):
-    """How many vectors there are."""
+    """The number of vectors."""
     count: int
     """The vectors that pass the filter."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
 MultiVector: TypeAlias = Sequence[Values]
-"""Vectors that are compared with those that records have under the name `using`, a multi-vector.
-The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with
-any vector of the record.
+"""Vectors to compare with the multi-vector `using` of records. The score is MaxSim: the sum over
+these vectors of the highest score (cosine or dot product) with any vector of the record.
 """
 
 
@@ -1204,11 +1199,11 @@ Example: TypeAlias = 'VectorId | Values'
 
 
 class Recommend(TypedDict):
-    """Finds vectors by examples, of which there are at most 64."""
+    """Finds vectors by at most 64 examples."""
     positive: NotRequired[Sequence[Example]]
-    """What the result is to be near to. By default `[]`."""
+    """What the result should be near to. By default `[]`."""
     negative: NotRequired[Sequence[Example]]
-    """What the result is not to be near to. By default `[]`."""
+    """What the result should not be near to. By default `[]`."""
     strategy: NotRequired[Literal["average_vector", "best_score", "sum_scores"]]
     """`average_vector`: searches with the mean of the positive examples, or with twice that mean
     minus the mean of the negative ones; under `cosine` of examples of length 1. `best_score`:
@@ -1222,7 +1217,7 @@ class Recommend(TypedDict):
 
 
 class ExamplePair(TypedDict):
-    """Two examples, of which the result is to be nearer to the positive one."""
+    """Two examples; the result should be nearer to the positive one."""
     positive: Example
     negative: Example
 
@@ -1235,15 +1230,15 @@ class Discover(TypedDict):
     positive - score with the negative). Matches have no `distance`.
     """
     target: NotRequired[Example]
-    """What the result is to be near to."""
+    """What the result should be near to."""
     context: NotRequired[Sequence[ExamplePair]]
-    """Pairs, of which the result is to be nearer to the positive one. By default `[]`."""
+    """Pairs; the result should be nearer to the positive example of each. By default `[]`."""
     include_examples: NotRequired[bool]
     """Whether examples that are given by their ids may be in the result. By default `false`."""
 
 
 class TextQuery(TypedDict):
-    """Words to search for, in place of a vector: the matches are ranked by BM25. For collections
+    """Words to search for in place of a vector. Matches are ranked by BM25. Only for collections
     with `text`.
     """
     query: str
@@ -1251,7 +1246,7 @@ class TextQuery(TypedDict):
     occurs twice counts twice.
     """
     match: NotRequired[Literal["any", "all"]]
-    """Whether vectors match that have any of the words, or all of them. By default `any`."""
+    """Whether vectors must contain any of the words or all of them. By default `any`."""
 
 
 class FusionPart(TypedDict):
@@ -1264,42 +1259,43 @@ class FusionPart(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
     sparse: NotRequired[SparseVector]
     """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
-    a common index are left out.
+    a common index are excluded.
     """
     using: NotRequired[VectorName]
-    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-    Vectors without it are left out.
+    """The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+    Records without it are excluded.
     """
     metric: NotRequired[Metric]
     """Used instead of the collection's metric."""
     filter: NotRequired[JsonObject]
-    """What it ranks must pass this and the filter of the query."""
+    """Vectors must pass this filter and that of the query."""
     limit: NotRequired[int]
-    """It ranks only so many vectors, its best, which is faster; all that pass by default."""
+    """The number of best vectors that the part ranks, by default all that pass. A limit is faster.
+    """
     weight: NotRequired[float]
-    """How much it counts beside the other parts. By default `1`."""
+    """The weight relative to the other parts. By default `1`."""
 
 
 class Fusion(TypedDict):
-    """Ranks by several rankings together: the score of a vector is the sum of what it gets from
-    each part that ranks it. Ranks are those among all vectors that pass the filters and that the
-    part can rank. Vectors that parts name by `id` have a rank, but are excluded from the result.
+    """Combines several rankings: the score of a vector is the sum of its contributions from each
+    part that ranks it. Ranks are those among all vectors that pass the filters and that the part
+    can rank. Vectors that parts name by `id` have a rank but are excluded from the result.
     """
     kind: NotRequired[Literal["rrf", "weighted"]]
     """`rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight * score.
     By default `rrf`.
     """
     rank_constant: NotRequired[int]
-    """Of `rrf`: how soon ranks count less. By default `60`."""
+    """For `rrf`: the larger it is, the less the first ranks dominate. By default `60`."""
     normalize: NotRequired[Literal["none", "max"]]
-    """Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.
+    """For `weighted`: `max` divides the scores of each part by the absolute value of its best one.
     By default `none`.
     """
     parts: Sequence[FusionPart]
@@ -1317,24 +1313,24 @@ class Prefetch(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
     sparse: NotRequired[SparseVector]
     """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
-    a common index are left out.
+    a common index are excluded.
     """
     using: NotRequired[VectorName]
-    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-    Vectors without it are left out.
+    """The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+    Records without it are excluded.
     """
     metric: NotRequired[Metric]
     """Used instead of the collection's metric."""
     fusion: NotRequired[Fusion]
     filter: NotRequired[JsonObject]
-    """Vectors must pass this and the filter of the query."""
+    """Vectors must pass this filter and that of the query."""
     limit: int
     """The number of vectors that the query searches."""
 
@@ -1349,9 +1345,9 @@ Mmr = TypedDict(
     },
 )
 """Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then
-again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its highest
-score with a match before it, of equal ones the first. `top_k` is at most the number of
-candidates. Not together with `sort` or `group_by`.
+repeatedly the one with the highest `lambda` * its score - (1 - `lambda`) * its highest score
+with an earlier match, the first of equal ones. `top_k` is at most the number of candidates. Not
+together with `sort` or `group_by`.
 """
 
 
@@ -1362,14 +1358,14 @@ class FacetRequest(TypedDict):
     limit: NotRequired[int]
     """The number of values to return. By default `10`."""
     ignore_own_filter: NotRequired[bool]
-    """Whether the conditions of the filter on this path are left out for this facet, so that it
-    also has the values that were not chosen. For the other facets and the rest of the reply they
-    count. By default `false`.
+    """Whether this facet ignores the conditions of the filter on its own path, so that it also
+    contains values that are not selected. The conditions still apply to the other facets and the
+    rest of the reply. By default `false`.
     """
 
 
 class HistogramRequest(TypedDict):
-    """Buckets of equal width from `min` to `max`. A single one when all numbers are equal."""
+    """Buckets of equal width from `min` to `max`; a single bucket if all numbers are equal."""
     bucket_count: NotRequired[int]
     """The number of buckets. By default `10`."""
     min: NotRequired[float]
@@ -1383,7 +1379,7 @@ class StatsRequest(TypedDict):
     path: str
     """A path in the metadata, as in filters."""
     histogram: NotRequired[HistogramRequest]
-    """Buckets of the numbers; absent for none."""
+    """Buckets of the numbers; absent for no histogram."""
 
 
 class ScoreStatsRequest(TypedDict):
@@ -1391,7 +1387,7 @@ class ScoreStatsRequest(TypedDict):
     least `score_threshold`. Every one of them is scored, which takes longer than a search.
     """
     histogram: NotRequired[HistogramRequest]
-    """Buckets of the numbers; absent for none."""
+    """Buckets of the numbers; absent for no histogram."""
 
 
 class Query(TypedDict):
@@ -1405,18 +1401,18 @@ class Query(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
     sparse: NotRequired[SparseVector]
     """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
-    a common index are left out.
+    a common index are excluded.
     """
     using: NotRequired[VectorName]
-    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-    Vectors without it are left out.
+    """The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+    Records without it are excluded.
     """
     metric: NotRequired[Metric]
     """Used instead of the collection's metric."""
@@ -1430,7 +1426,7 @@ class Query(TypedDict):
     `score_threshold` and no `top_k`, through all that have at least that score.
     """
     limit: NotRequired[int]
-    """Page size. When absent: `top_k`, or the default page size when that is absent too."""
+    """Page size. By default `top_k`, or the default page size if that is absent too."""
     offset: NotRequired[int]
     """The number of records to skip. Large offsets cost more, and pages shift when data changes
     between requests; a cursor avoids both. Not together with `cursor`.
@@ -1444,14 +1440,13 @@ class Query(TypedDict):
     matches.
     """
     include_metadata: NotRequired[IncludeMetadata]
-    """Whether matches have their metadata; a list of paths for these alone, with the objects that
-    they are in. By default `false`.
+    """Whether matches contain metadata; with a list of paths, only these, within their enclosing
+    objects. By default `false`.
     """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
     include_sequence: NotRequired[bool]
-    """Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
-    default `false`.
+    """Whether matches contain `sequence`, for use in `if_sequence` of a write. By default `false`.
     """
     sort: NotRequired[Sequence[SortKey]]
     """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
@@ -1485,7 +1480,7 @@ class Query(TypedDict):
     """
     score_stats: NotRequired[ScoreStatsRequest]
     explain: NotRequired[bool]
-    """Whether the reply has `explain`: how the result was found. By default `false`."""
+    """Whether the reply contains `explain`: how the result was found. By default `false`."""
 
 
 class Match(TypedDict):
@@ -1496,9 +1491,9 @@ class Match(TypedDict):
     distance: NotRequired[float]
     """The L2 distance; `euclidean` only."""
     group: NotRequired[str | float | bool]
-    """The value of the group that it belongs to; with `group_by` only."""
+    """The value of its group; only with `group_by`."""
     sequence: NotRequired[int]
-    """The sequence of the write that made it as it is; with `include_sequence` only."""
+    """The sequence of its last write; only with `include_sequence`."""
     metadata: NotRequired[JsonObject]
     values: NotRequired[Values]
     vectors: NotRequired[NamedValues]
@@ -1556,11 +1551,11 @@ class Stats(TypedDict):
     path: str
     """The path in the metadata."""
     count: int
-    """The numbers: of an array, each number in it."""
+    """The number of numbers; each number in an array counts."""
     missing_count: int
     """The vectors without a number."""
     min: NotRequired[float]
-    """Absent, as what follows, without numbers."""
+    """The least number. Absent without numbers, like the following members."""
     max: NotRequired[float]
     """The greatest number."""
     sum: NotRequired[float]
@@ -1575,7 +1570,7 @@ class ScoreStats(TypedDict):
     count: int
     """The vectors whose scores are summarized."""
     min: NotRequired[float]
-    """Absent, as what follows, without numbers."""
+    """The least number. Absent without numbers, like the following members."""
     max: NotRequired[float]
     """The greatest number."""
     sum: NotRequired[float]
@@ -1588,8 +1583,8 @@ class ScoreStats(TypedDict):
 class Explain(TypedDict):
     """How the result was found."""
     engine: str
-    """What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries with
-    these, `max_sim` for multi-vectors.
+    """How the result was found: the name of an engine; `text`, `sparse` or `fusion` for queries
+    with these; `max_sim` for multi-vectors.
     """
     segment_count: int
     """The segments of the snapshot."""
@@ -1619,8 +1614,8 @@ class QueryReply(TypedDict):
     """Whether there is another page."""
     total: NotRequired[int]
     """The exact number of vectors that pass the filter and that the query ranks: with `text` or
-    `sparse` those that match it, with `fusion` those that any part ranks. On the first page and
-    on pages with an `offset`.
+    `sparse` those that match, with `fusion` those that any part ranks. Present on the first page
+    and on pages with an `offset`.
     """
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
@@ -1630,8 +1625,8 @@ class QueryReply(TypedDict):
     """In the order of the request."""
     score_stats: NotRequired[ScoreStats]
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
     explain: NotRequired[Explain]
 
@@ -1651,18 +1646,18 @@ class QueryAnywhere(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
     sparse: NotRequired[SparseVector]
     """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
-    a common index are left out.
+    a common index are excluded.
     """
     using: NotRequired[VectorName]
-    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-    Vectors without it are left out.
+    """The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+    Records without it are excluded.
     """
     metric: NotRequired[Metric]
     """Used instead of the collection's metric."""
@@ -1676,7 +1671,7 @@ class QueryAnywhere(TypedDict):
     `score_threshold` and no `top_k`, through all that have at least that score.
     """
     limit: NotRequired[int]
-    """Page size. When absent: `top_k`, or the default page size when that is absent too."""
+    """Page size. By default `top_k`, or the default page size if that is absent too."""
     offset: NotRequired[int]
     """The number of records to skip. Large offsets cost more, and pages shift when data changes
     between requests; a cursor avoids both. Not together with `cursor`.
@@ -1690,14 +1685,13 @@ class QueryAnywhere(TypedDict):
     matches.
     """
     include_metadata: NotRequired[IncludeMetadata]
-    """Whether matches have their metadata; a list of paths for these alone, with the objects that
-    they are in. By default `false`.
+    """Whether matches contain metadata; with a list of paths, only these, within their enclosing
+    objects. By default `false`.
     """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
     include_sequence: NotRequired[bool]
-    """Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
-    default `false`.
+    """Whether matches contain `sequence`, for use in `if_sequence` of a write. By default `false`.
     """
     sort: NotRequired[Sequence[SortKey]]
     """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
@@ -1731,13 +1725,13 @@ class QueryAnywhere(TypedDict):
     """
     score_stats: NotRequired[ScoreStatsRequest]
     explain: NotRequired[bool]
-    """Whether the reply has `explain`: how the result was found. By default `false`."""
+    """Whether the reply contains `explain`: how the result was found. By default `false`."""
 
 
 class QueryBatch(TypedDict):
     """Several queries of one collection."""
     queries: Sequence[Query]
-    """The queries, of which those without a `cursor` see the same snapshot."""
+    """The queries. Those without a `cursor` use the same snapshot."""
 
 
 class QueryBatchReply(TypedDict):
@@ -1747,14 +1741,14 @@ class QueryBatchReply(TypedDict):
 
 
 class Recall(TypedDict):
-    """The results of another search, to be compared with the exact ones."""
+    """The results of another search, to compare with the exact ones."""
     vectors: Sequence[Values]
-    """The vectors whose nearest ones were searched for."""
+    """The query vectors of the other search."""
     ids: Sequence[Sequence[VectorId]]
-    """For each vector the ids to grade; their number is k."""
+    """For each vector, the ids to grade; their number is k."""
     using: NotRequired[VectorName]
-    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
-    Vectors without it are left out.
+    """The named vector to search instead of the unnamed one; with `sparse`, the sparse vector.
+    Records without it are excluded.
     """
     filter: NotRequired[JsonObject]
     """Only vectors that pass count as nearest."""
@@ -1765,25 +1759,25 @@ class Recall(TypedDict):
 
 
 class RecallReply(TypedDict):
-    """Which share of the exact results the other search found."""
+    """The share of the exact results that the other search found."""
     recall: float
     """The mean of `recalls`."""
     query_count: int
-    """The number of vectors that were searched for."""
+    """The number of query vectors."""
     k: NotRequired[int]
-    """The length of the lists of ids, if it is the same for all."""
+    """The length of the lists of ids, if it is the same for all of them."""
     recalls: Sequence[float]
     """The recall of each query."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
 class Aggregate(TypedDict):
-    """What to count and to summarize."""
+    """What to count and summarize."""
     filter: NotRequired[JsonObject]
     """Only the vectors that pass."""
     facets: NotRequired[Sequence[FacetRequest]]
@@ -1810,8 +1804,8 @@ class AggregateReply(TypedDict):
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
@@ -1836,7 +1830,7 @@ class FoundPath(TypedDict):
     path: str
     """The path in the metadata."""
     count: int
-    """The vectors that have the path, also with null."""
+    """The vectors that have the path, also those with null."""
     types: TypeCounts
     """The vectors by the type of their value."""
     element_types: NotRequired[TypeCounts]
@@ -1854,7 +1848,7 @@ class FoundPath(TypedDict):
 
 
 class FoundSchema(TypedDict):
-    """A page of the paths that metadata has."""
+    """A page of the paths in the metadata."""
     paths: Sequence[FoundPath]
     """In the order of their characters."""
     has_more: bool
@@ -1866,8 +1860,8 @@ class FoundSchema(TypedDict):
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that the request names and no vector of the collection has, or had before a
-    write; on the first page, and absent without any.
+    """Metadata paths in the request that no vector of the collection has, or had before a write; on
+    the first page, and absent if there are none.
     """
 
 
@@ -1881,7 +1875,7 @@ Join = TypedDict(
         # Return only matches with at least this score; without `top_k` all of them.
         "score_threshold": NotRequired[float],
         # The named vector of the collection in the path whose values are searched for, instead of
-        # the unnamed one. Vectors without it are left out.
+        # the unnamed one. Records without it are excluded.
         "using": NotRequired[VectorName],
         # The named vector that is searched, instead of the unnamed one.
         "with_using": NotRequired[VectorName],
@@ -1889,21 +1883,21 @@ Join = TypedDict(
         "filter": NotRequired[JsonObject],
         # Selects the vectors that are searched.
         "with_filter": NotRequired[JsonObject],
-        # Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids. Their
-        # matches are of all vectors that are searched.
+        # The number of vectors to join, chosen from those that pass `filter` by hashes of their
+        # ids. Matches come from all searched vectors.
         "sample": NotRequired[int],
-        # Searches only so many of the vectors that pass `with_filter`, chosen alike: in a join of a
-        # collection with itself by the same number as `sample`, the same ones. The nearest in a
-        # sample are not the nearest of all.
+        # The number of vectors to search, chosen from those that pass `with_filter` in the same
+        # way: in a join of a collection with itself, an equal `sample` chooses the same ones. The
+        # nearest in a sample are not the nearest of all.
         "with_sample": NotRequired[int],
-        # With `sample` or `with_sample`: another seed gives another sample. By default `0`.
+        # With `sample` or `with_sample`: a different seed gives a different sample. By default `0`.
         "seed": NotRequired[int],
         # Whether to exclude matches with the id of the vector itself. By default true if a
         # collection is joined with itself, false otherwise.
         "exclude_self": NotRequired[bool],
-        # Whether to return each pair of vectors once instead of twice, in a join of a collection
-        # with itself by `score_threshold` alone: of the nearest `top_k`, a pair may be among those
-        # of one vector only. By default `false`.
+        # Whether to return each pair of vectors once instead of twice. Only in a join of a
+        # collection with itself by `score_threshold` alone, since with `top_k` a pair may be among
+        # the nearest of only one of its vectors. By default `false`.
         "unordered_pairs": NotRequired[bool],
         # Used instead of the searched collection's metric.
         "metric": NotRequired[Metric],
@@ -1911,17 +1905,17 @@ Join = TypedDict(
         "include_metadata": NotRequired[bool],
     },
 )
-"""Finds for each vector of one collection the nearest ones of another."""
+"""Finds the nearest vectors in one collection for each vector of another."""
 
 
 class Projection(TypedDict):
     """The principal components of a sample."""
     using: NotRequired[VectorName]
-    """The named vector to project, instead of the unnamed one. Vectors without it are left out."""
+    """The named vector to project, instead of the unnamed one. Records without it are excluded."""
     filter: NotRequired[JsonObject]
     """Only the vectors that pass."""
     sample: NotRequired[int]
-    """The number of vectors, of those that pass the filter; chosen by hashes of their ids. By
+    """The number of vectors to choose from those that pass the filter, by hashes of their ids. By
     default `20000`.
     """
     seed: NotRequired[int]
@@ -1929,21 +1923,23 @@ class Projection(TypedDict):
     dimensions: NotRequired[int]
     """The number of components, which are the coordinates of each vector. By default `2`."""
     neighbors: NotRequired[int]
-    """The number of nearest vectors of each within the sample. By default `0`."""
+    """The number of nearest vectors within the sample to return for each vector. By default `0`."""
 
 
 AliasName: TypeAlias = CollectionId
-"""The name of an alias: as the id of a collection, which it must not be."""
+"""The name of an alias, with the same rules as the id of a collection, but different from all of
+them.
+"""
 
 
 class Alias(TypedDict):
-    """A further name of a collection."""
+    """Another name of a collection."""
     name: AliasName
     collection: CollectionId
     created_at: str
-    """When the alias was made."""
+    """When the alias was created."""
     updated_at: str
-    """When it was last pointed to a collection."""
+    """When the alias was last set."""
 
 
 class AliasList(TypedDict):
@@ -1959,10 +1955,10 @@ class AliasList(TypedDict):
 
 
 class AliasChange(TypedDict):
-    """An alias to make, to move or to delete."""
+    """An alias to create, move or delete."""
     name: AliasName
     collection: CollectionId | None
-    """The collection to point to; null for no alias of this name."""
+    """The collection to point to; null to delete the alias."""
 
 
 class AliasesChange(TypedDict):
@@ -1974,7 +1970,7 @@ class AliasesChange(TypedDict):
 class AliasesChanged(TypedDict):
     """The changes took effect."""
     aliases: Sequence[Alias]
-    """The aliases that were made or moved."""
+    """The aliases that were created or moved."""
 
 
 class AliasSet(TypedDict):
@@ -1991,10 +1987,10 @@ class AliasDeleted(TypedDict):
 
 
 class ApiKeyRateLimitInput(TypedDict):
-    """Without `burst`, as many at once as in one second."""
+    """By default, `burst` is the number per second."""
     per_second: float
-    """Reads, and writes, per second. A request counts as the number of its queries or of the
-    vectors that it reads or writes, at least 1.
+    """Reads and writes per second, each. A request counts as the number of its queries, or of the
+    vectors that it reads or writes, but at least 1.
     """
     burst: NotRequired[int]
     """How many reads or writes are allowed at once."""
@@ -2016,18 +2012,18 @@ class ApiKeyCreate(TypedDict):
     any. By default `null`.
     """
     rate_limit: NotRequired[ApiKeyRateLimitInput | None]
-    """A rate limit in place of that of the service; absent or null for none. By default `null`."""
+    """A rate limit instead of that of the service; absent or null for none. By default `null`."""
 
 
 ApiKeyId: TypeAlias = str
-"""Identifier of a key; also the part of the key between the two `_`."""
+"""The id of a key, which is the part of the key between the two `_`."""
 
 
 class ApiKeyRateLimit(TypedDict):
-    """The rate limit of a key, in place of that of the service. All who use the key share it."""
+    """The rate limit of a key, instead of that of the service. All users of the key share it."""
     per_second: float
-    """Reads, and writes, per second. A request counts as the number of its queries or of the
-    vectors that it reads or writes, at least 1.
+    """Reads and writes per second, each. A request counts as the number of its queries, or of the
+    vectors that it reads or writes, but at least 1.
     """
     burst: int
     """How many reads or writes are allowed at once."""
@@ -2052,9 +2048,9 @@ class ApiKeyWithSecret(TypedDict):
     expires_at: str | None
     """Null if the key does not expire."""
     rotated_at: str | None
-    """When the key last got a new secret; null if it has its first one."""
+    """When the key was last rotated; null if it never was."""
     revoked_at: str | None
-    """When the key was revoked; null if it was not."""
+    """When the key was revoked; null if it is not revoked."""
     key: str
     """Send it as `Authorization: Bearer …`. It is returned only once."""
 
@@ -2078,9 +2074,9 @@ class ApiKey(TypedDict):
     expires_at: str | None
     """Null if the key does not expire."""
     rotated_at: str | None
-    """When the key last got a new secret; null if it has its first one."""
+    """When the key was last rotated; null if it never was."""
     revoked_at: str | None
-    """When the key was revoked; null if it was not."""
+    """When the key was revoked; null if it is not revoked."""
 
 
 class ApiKeyList(TypedDict):
@@ -2096,7 +2092,7 @@ class ApiKeyRotate(TypedDict):
 
 
 class Grant(TypedDict):
-    """A scope, and the collections that it is for."""
+    """A scope and the collections that it applies to."""
     scope: Literal[
         "collections:read",
         "collections:write",
@@ -2111,18 +2107,17 @@ class Grant(TypedDict):
 
 
 class Principal(TypedDict):
-    """The caller: who its credential says that it is."""
+    """The caller, as identified by its credential."""
     id: str
-    """As in the audit log: the kind, and for credentials `:` and their name."""
+    """The id in the audit log: the kind and, for credentials, `:` and their name."""
     kind: Literal["anonymous", "operator", "key", "token", "certificate"]
-    """`anonymous` where no credential is required; `operator` on the socket in the data directory.
-    """
+    """`anonymous` if no credential is required; `operator` on the socket in the data directory."""
     grants: Sequence[Grant]
-    """What the caller may do; no order."""
+    """What the caller may do, in no particular order."""
     credentials_required: bool
-    """Whether requests need a credential: always, once there is one."""
+    """Whether requests need a credential, which is the case once there is one."""
     key: ApiKey | None
-    """The record of the API key that the caller presents; null for others."""
+    """The record of the API key that the caller presents; null for other credentials."""
 
 
 AuditOutcome: TypeAlias = Literal["succeeded", "refused", "failed"]
@@ -2132,9 +2127,9 @@ AuditOutcome: TypeAlias = Literal["succeeded", "refused", "failed"]
 
 
 class AuditEvent(TypedDict):
-    """An operation on the service that was done or attempted."""
+    """An operation on the service that was carried out or attempted."""
     sequence: int
-    """Counts the events of the data directory."""
+    """The number of the event in the data directory."""
     time: str
     """When it happened."""
     operation: Literal[
@@ -2154,18 +2149,16 @@ class AuditEvent(TypedDict):
         "node.drain",
         "node.undrain",
     ]
-    """What the operation is about, and what was done with it."""
+    """The kind of object and the action."""
     outcome: AuditOutcome
     principal: str
-    """Who: the id that `GET /principal` returns."""
+    """The id of the principal, as `GET /principal` returns it."""
     client: str
     """The address of the client; `local` for the socket in the data directory."""
     via: str | None
-    """The node of the cluster that was asked, if it has sent the request to this node to be carried
-    out.
-    """
+    """The node of the cluster that received the request, if it forwarded it to this node."""
     target: str | None
-    """The id or name of the object, as far as the request named one."""
+    """The id or name of the object, if the request named one."""
     status: int
     """The HTTP status of the reply."""
     request_id: str
@@ -2173,7 +2166,7 @@ class AuditEvent(TypedDict):
     trace_id: str | None
     """The trace that the request belongs to; null without one."""
     unlogged_count: int
-    """Attempts without a valid credential that were left out before this one."""
+    """The number of omitted attempts without a valid credential before this one."""
 
 
 class AuditList(TypedDict):
@@ -2185,17 +2178,15 @@ class AuditList(TypedDict):
     has_more: bool
     """Whether there is another page."""
     total: int
-    """The number of kept events that were asked for."""
+    """The number of kept events that match."""
     since: str | None
-    """When the oldest event happened that is kept; null if there is none. The newest 10000 are
-    kept.
-    """
+    """The time of the oldest kept event; null if there is none. The newest 10000 are kept."""
 
 
 class BackupCreate(TypedDict):
-    """A backup to make."""
+    """A backup to create."""
     name: NotRequired[str]
-    """Generated from the time when absent."""
+    """By default generated from the time."""
 
 
 class Backup(TypedDict):
@@ -2217,7 +2208,7 @@ class BackupList(TypedDict):
 
 
 class NodeDigest(TypedDict):
-    """What a node of the cluster has of a collection."""
+    """The digest of a collection on a node of the cluster."""
     node: str
     """The name of the node."""
     vector_count: NotRequired[int]
@@ -2225,11 +2216,11 @@ class NodeDigest(TypedDict):
     digest: NotRequired[str]
     """64 hexadecimal digits."""
     problem: NotRequired[str]
-    """Why the node has no digest, or one of less than was committed."""
+    """Why the digest is missing, or does not cover all committed writes."""
 
 
 class CollectionDigest(TypedDict):
-    """A digest of what a collection has at a sequence."""
+    """A digest of the content of a collection at a sequence."""
     sequence: int
     """The sequence of the write up to which the collection was read."""
     vector_count: int
@@ -2237,27 +2228,27 @@ class CollectionDigest(TypedDict):
     digest: str
     """64 hexadecimal digits."""
     nodes: NotRequired[Sequence[NodeDigest]]
-    """With `all_nodes`: the nodes of the cluster in the order of their names; empty for a service
-    that is alone.
+    """With `all_nodes`: the nodes of the cluster in the order of their names; empty outside a
+    cluster.
     """
 
 
 class ClusterNode(TypedDict):
-    """A node of the cluster that was heard of lately."""
+    """A node of the cluster that has announced itself recently."""
     name: str
-    """The name of the node, as it is configured."""
+    """The configured name of the node."""
     url: str
-    """Where the other nodes reach it; empty until requests are answered."""
+    """The URL for other nodes; empty until the node answers requests."""
     zone: str
-    """Where the node may fail together with others; empty where that is not configured."""
+    """The failure domain of the node; empty if none is configured."""
     version: str
     """The version of the program."""
     state: Literal["joining", "serving", "leaving"]
     """`joining`: requests are not answered yet; `leaving`: it is about to stop."""
     collection_count: int
-    """Of how many collections the node carries out the writes."""
+    """The number of collections whose writes the node carries out."""
     held_count: int
-    """How many collections the node holds."""
+    """The number of collections that the node holds."""
     drain: Literal["none", "draining", "drained"]
     """`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it
     can be stopped.
@@ -2265,27 +2256,27 @@ class ClusterNode(TypedDict):
 
 
 class ClusterDurability(TypedDict):
-    """Whether the logs of the cluster keep what was acknowledged."""
+    """Whether the logs of the cluster preserve acknowledged writes."""
     state: Literal["verified", "unverified", "insufficient"]
     """`verified`: every NATS server syncs each message before it acknowledges it; `unverified`:
-    that is not known; `insufficient`: what was acknowledged can be lost.
+    this is unknown; `insufficient`: acknowledged writes can be lost.
     """
     detail: str
     """What was found, and what to do about it."""
 
 
 class Cluster(TypedDict):
-    """The cluster as one of its nodes sees it."""
+    """The cluster as seen by one of its nodes."""
     node: str | None
-    """The name of the node that replies; null for a service that is alone."""
+    """The name of the node that replies; null outside a cluster."""
     leader: str | None
     """The name of the node that creates, changes and deletes collections, aliases and API keys, as
-    far as this one knows; null for none.
+    far as this node knows; null if there is none.
     """
     nodes: Sequence[ClusterNode]
-    """The nodes in the order of their names; empty for a service that is alone."""
+    """The nodes in the order of their names; empty outside a cluster."""
     durability: ClusterDurability | None
-    """As this node has found it; null for a service that is alone."""
+    """As determined by this node; null outside a cluster."""
 
 
 class VerifiedFiles(TypedDict):
@@ -2297,21 +2288,21 @@ class VerifiedFiles(TypedDict):
     name: str
     """Name of the log or the snapshot."""
     count: int
-    """Records of a log, chunks of an archive, files of the others."""
+    """Records of a log, chunks of an archive, or files."""
     byte_count: int
-    """Their bytes."""
+    """Their size in bytes."""
     problem: str | None
-    """What is wrong; null when everything is as it was written."""
+    """What is damaged; null if nothing is."""
 
 
 class ClusterFiles(TypedDict):
-    """Whether the logs and the shared files of the cluster are as they were written."""
+    """The state of the logs and the shared files of the cluster."""
     files: Sequence[VerifiedFiles]
-    """Everything that was read; empty for a service that is alone."""
+    """Everything that was read; empty outside a cluster."""
 
 
 class ServiceInfo(TypedDict):
-    """What the service is. Links are relative to the URL of this document."""
+    """Describes the service. Links are relative to the URL of this document."""
     name: Literal["Sagitta"]
     """The name of the program."""
     version: str
@@ -2319,7 +2310,7 @@ class ServiceInfo(TypedDict):
     api: Literal["v1"]
     """The prefix of versioned paths."""
     console: str | None
-    """The web page for people; null if this server has none."""
+    """The web console; null if this server has none."""
     docs: str
     """The API reference."""
     openapi: str
@@ -2506,11 +2497,11 @@ class Limits(TypedDict):
 class Liveness(TypedDict):
     """The process is running."""
     status: Literal["live"]
-    """Any reply says the same."""
+    """Always `live`."""
 
 
 class CollectionNotReady(TypedDict):
-    """A collection whose requests wait, or are not answered."""
+    """A collection whose requests wait or are refused."""
     id: str
     """The id of the collection."""
     status: Literal["loading", "failed"]
@@ -2523,12 +2514,12 @@ class CollectionNotReady(TypedDict):
 class Readiness(TypedDict):
     """Whether requests are answered."""
     status: Literal["starting", "ready", "stopping"]
-    """`starting`: requests are not answered yet; `stopping`: no longer."""
+    """`starting`: requests are not answered yet; `stopping`: they are no longer answered."""
     reason: NotRequired[str]
     """Why it is not ready."""
     collections_loading: int
-    """How many collections are not loaded since the start. A request for one of them has it loaded
-    next, and waits for it.
+    """The number of collections that have not been loaded since the start. A request for one of
+    them loads it next and waits for it.
     """
     collections_not_ready: Sequence[CollectionNotReady]
     """The first 100."""
