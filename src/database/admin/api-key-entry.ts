@@ -1,21 +1,20 @@
-// The stored form of an API key: everything but its secret, of which there is a digest. It is JSON
-// with a format version, and every member is checked when it is read: a damaged entry must not grant
-// access.
+// The stored form of an API key, with a digest in place of its secret. It is JSON with a format version, and
+// every member is checked when it is read, because a damaged entry must not grant access.
 
 import { parseGrant, type RateLimit } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { isOrigin } from '../../common/origin.js';
 
-/** Another one when a reader of this one would misread an entry, or ignore a restriction. */
+/** Changes when older readers would misread an entry or ignore a restriction. */
 const FORMAT_VERSION = 1;
 
 export interface ApiKeyEntry {
-  /** Counts the keys that were created: the order in which they are listed. */
+  /** Counts the created keys; keys are listed in this order. */
   readonly number: number;
   readonly id: string;
   readonly owner: string;
   readonly scopes: readonly string[];
-  /** Null for no restriction; so is `rateLimit`. */
+  /** Null, as for `rateLimit`, means no restriction. */
   readonly allowedOrigins: readonly string[] | null;
   readonly rateLimit: RateLimit | null;
   readonly createdAtMs: number;
@@ -32,7 +31,7 @@ export function encodeEntry(entry: ApiKeyEntry): Uint8Array {
   return Buffer.from(JSON.stringify({ formatVersion: FORMAT_VERSION, ...entry }));
 }
 
-/** Throws `data_corrupt`, which names the key by the id under which it is stored. */
+/** Throws `data_corrupt` naming the key. */
 export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
   let value: unknown;
   try {

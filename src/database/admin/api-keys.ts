@@ -1,7 +1,6 @@
-// API keys: created, listed, rotated, revoked and, with every request, verified. All are in memory; a
-// change is on disk before it takes effect. Only digests of secrets are stored: the secret is in the
-// reply that created it and nowhere else. A secret has 256 random bits, which cannot be guessed, so
-// that a plain SHA-256 protects it as well as a slow hash.
+// Creates, lists, rotates, revokes and verifies API keys. All keys are in memory; a change is on disk before
+// it takes effect. A secret appears in the reply that created it and nowhere else, since only its digest is
+// stored. It has 256 random bits and cannot be guessed, so that plain SHA-256 protects it as well as a slow hash.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
@@ -28,22 +27,22 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import { changesUnder, keys } from '../layout/keys.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry } from './api-key-entry.js';
 
-/** All keys are in memory, and the list of them is one reply. */
+/** Bounds memory, and the reply that lists all keys. */
 export const API_KEYS_MAX = 10_000;
-/** An owner is a name that people read. */
+/** Owners are names for people to read. */
 export const OWNER_CHARACTERS_MAX = 256;
-/** Every request checks the scopes of its key one by one. */
+/** Every request checks the scopes of its key in turn. */
 export const KEY_SCOPES_MAX = 64;
-/** Every request checks its origin against those of its key one by one. */
+/** Every request compares its origin with those of its key in turn. */
 export const KEY_ORIGINS_MAX = 32;
-/** A thousandth is a request in 17 minutes. With less, a key could hardly be used again. */
+/** One request in 17 minutes; a lower rate would make a key almost useless. */
 export const KEY_RATE_MIN = 0.001;
-/** As for the rate limits of the service. */
+/** The same bound as for the rate limits of the service. */
 export const KEY_RATE_MAX = 1e9;
-/** A rotation that leaves the old secret valid for longer is none. */
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** An old secret that stayed valid for longer would defeat the rotation. */
 export const GRACE_MS_MAX = 30 * DAY_MS;
-/** Of the last key that can manage the service: time to rotate it again if the new secret is lost. */
+/** Leaves time to rotate the last administrator key again if the reply with the new secret is lost. */
 const LAST_GRACE_MS_MIN = 60_000;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -55,7 +54,7 @@ const KEY_PATTERN = new RegExp(
   `^sk_([0-9A-Za-z]{${ID_CHARACTERS}})_([0-9A-Za-z]{${SECRET_CHARACTERS}})$`,
 );
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
-/** Compared with when there is no such key, so that the time taken does not show it. */
+/** Stands in for the digest of an unknown key, so that response times do not reveal which keys exist. */
 const NO_DIGEST = Buffer.alloc(32);
 
 export interface ApiKeyRecord {
@@ -63,13 +62,13 @@ export interface ApiKeyRecord {
   readonly id: string;
   /** The person or program that the key was made for, as its creator named it. */
   readonly owner: string;
-  /** As sent: `vectors:read`, `vectors:write:catalog-*`. */
+  /** Scopes as sent, such as `vectors:read` or `vectors:write:catalog-*`. */
   readonly scopes: readonly string[];
-  /** Of the only web pages that may use the key; null for everyone. */
+  /** The origins of the only web pages that may use the key; null for no restriction. */
   readonly allowedOrigins: readonly string[] | null;
-  /** In place of the rate limits of the service; null for these. */
+  /** Replaces the rate limits of the service; null keeps them. */
   readonly rateLimit: RateLimit | null;
-  /** ISO 8601, UTC; so are all times here. */
+  /** ISO 8601, UTC, like all times in this record. */
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly rotatedAt: string | null;
@@ -82,11 +81,11 @@ export interface ApiKeyInput {
   /** ISO 8601; null for never. */
   readonly expiresAt: string | null;
   readonly allowedOrigins?: readonly string[] | null;
-  /** Without a burst, the reads or writes of one second are one. */
+  /** The burst is by default the number of requests allowed per second, rounded up. */
   readonly rateLimit?: { readonly perSecond: number; readonly burst?: number | undefined } | null;
 }
 
-/** A key that can be used, ready for verification. */
+/** A key in the form in which it is verified. */
 interface LiveKey {
   readonly entry: ApiKeyEntry;
   readonly principal: Principal;
@@ -98,7 +97,7 @@ interface LiveKey {
 
 export interface ApiKeysOptions {
   readonly store: Store;
-  /** That of the catalogue; by default the store. */
+  /** The log of the catalogue; by default that of the store. */
   readonly log?: CommitLog;
   readonly clock: Clock;
 }
@@ -108,10 +107,10 @@ export class ApiKeys {
   readonly #clock: Clock;
   /** By id, in the order of creation. */
   readonly #keys = new Map<string, LiveKey>();
-  /** Changes are made one after another: each starts from the result of the one before. */
+  /** Serializes changes, because each depends on the result of the previous one. */
   readonly #lock = new Lock();
 
-  /** Throws `data_corrupt` naming the key whose record cannot be read. */
+  /** Throws `data_corrupt` naming a key that cannot be read. */
   constructor({ store, clock, log = logsOfStore(store).catalogue }: ApiKeysOptions) {
     this.#log = log;
     this.#clock = clock;
@@ -123,18 +122,18 @@ export class ApiKeys {
     for (const entry of entries) this.#keys.set(entry.id, toLiveKey(entry));
   }
 
-  /** Whether a key was ever created, even one that was revoked or has expired since. */
+  /** Whether any key exists, even a revoked or expired one. */
   get isInUse(): boolean {
     return this.#keys.size > 0;
   }
 
-  /** Throws `credentials_invalid` alike for a key that is unknown, wrong, revoked or expired. */
+  /** Throws the same `credentials_invalid` for an unknown, wrong, revoked or expired key. */
   verify(key: string): Principal {
     const [, id = '', secret = ''] = KEY_PATTERN.exec(key) ?? [];
     const found = this.#keys.get(id);
     const digest = hash('sha256', secret, 'buffer');
     const now = this.#clock.now();
-    // Both are compared whatever the first result is, so that the time taken does not show it.
+    // Both are always compared, so that the time taken does not reveal the first result.
     const isCurrent = timingSafeEqual(digest, found?.digest ?? NO_DIGEST);
     const isPrevious = timingSafeEqual(digest, found?.previousDigest ?? NO_DIGEST);
     const isValid =
@@ -150,9 +149,9 @@ export class ApiKeys {
   }
 
   /**
-   * `byAnyone`: the caller has no credential, since none is required before the first key. Then the key
-   * must be the first, and one that can make others for ever. Throws `invalid_request` with an issue for
-   * each field that is wrong, `limit_exceeded`, `would_lock_out` and `credentials_missing`.
+   * `byAnyone` means that the caller has no credential, since none is required before the first key exists. The key
+   * must then be the first, and able to create others forever. Throws `invalid_request` with an issue for each wrong
+   * field, `limit_exceeded`, `would_lock_out` and `credentials_missing`.
    */
   async create(
     input: ApiKeyInput,
@@ -162,7 +161,7 @@ export class ApiKeys {
     checkInput(input, now);
     if (byAnyone) requireAdministrator(input);
     return this.#lock.run(async () => {
-      // Another first key may have been made since the request was admitted.
+      // Another first key may have been created since the request was admitted.
       if (byAnyone && this.isInUse) {
         throw new SagittaError('credentials_missing', 'Another key was made first; use that one.');
       }
@@ -189,7 +188,7 @@ export class ApiKeys {
     });
   }
 
-  /** In the order of creation, revoked and expired keys included. */
+  /** All keys in the order of creation, including revoked and expired ones. */
   list(): readonly ApiKeyRecord[] {
     return [...this.#keys.values()].map(({ entry }) => toRecord(entry));
   }
@@ -200,10 +199,10 @@ export class ApiKeys {
   }
 
   /**
-   * Gives the key a new secret. The old one stays valid for `graceMs`; 0 ends it at once.
-   * `keepsAdministrator`: that of the last key that can make others stays valid for a while, because
-   * the reply with the new one may be lost. Throws `key_not_found`, also for a key that was revoked or
-   * has expired, `limit_exceeded` and `would_lock_out`.
+   * Gives the key a new secret. The old secret stays valid for `graceMs`; 0 ends it at once. With
+   * `keepsAdministrator`, the old secret of the last key that can create others must stay valid for a while, because
+   * the reply with the new one may be lost. Throws `key_not_found`, also for a revoked or expired key,
+   * `limit_exceeded` and `would_lock_out`.
    */
   rotate(
     id: string,
@@ -244,8 +243,8 @@ export class ApiKeys {
   }
 
   /**
-   * Once it resolves, the key is refused, on open connections too. Revoking twice changes nothing.
-   * `keepsAdministrator`: the last key that can make others is not revoked. Throws `key_not_found` and
+   * Once the promise resolves, the key is refused, also on open connections. Revoking twice changes nothing. With
+   * `keepsAdministrator`, the last key that can create others is not revoked. Throws `key_not_found` and
    * `would_lock_out`.
    */
   revoke(
@@ -277,7 +276,7 @@ export class ApiKeys {
     this.follow(operations);
   }
 
-  /** Applies what this node or another one has committed, and this one has stored. Throws `data_corrupt`. */
+  /** Applies operations that this or another node committed and this node stored. Throws `data_corrupt`. */
   follow(operations: readonly StoreOperation[]): void {
     for (const { key, value } of changesUnder(keys.apiKeys, operations)) {
       const id = key[1]!;
@@ -292,7 +291,7 @@ export class ApiKeys {
     throw new SagittaError('key_not_found', `There is no key with the id "${id}".`);
   }
 
-  /** Whether no other key can manage the service as well, and as lastingly, as this one. */
+  /** Whether no other key can manage the service equally well and for as long. */
   #isLastAdministrator(entry: ApiKeyEntry, now: number): boolean {
     const valid = [...this.#keys.values()]
       .map((key) => key.entry)
@@ -310,7 +309,7 @@ export class ApiKeys {
     }
   }
 
-  /** The key to remove for a new one: the oldest that is no longer valid. Throws `limit_exceeded` when there is none. */
+  /** The id of the oldest invalid key if a new key needs its place. Throws `limit_exceeded` when all keys are valid. */
   #makeRoom(now: number): string | undefined {
     if (this.#keys.size < API_KEYS_MAX) return undefined;
     for (const { entry } of this.#keys.values()) {
@@ -323,7 +322,7 @@ export class ApiKeys {
   }
 }
 
-/** Whether any program can use the key, and at the rate of the service. */
+/** Whether any program can use the key, at the rate of the service. */
 function isUnbound({ allowedOrigins, rateLimit }: ApiKeyEntry): boolean {
   return allowedOrigins === null && rateLimit === null;
 }
@@ -368,7 +367,7 @@ function rateLimitOf({ rateLimit }: ApiKeyInput): RateLimit | null {
 
 type Report = (path: FieldPath, detail: string, code?: ErrorCode) => void;
 
-/** Throws `invalid_request` or `limit_exceeded`, with an issue for each field that is wrong. */
+/** Throws `invalid_request` or `limit_exceeded`, with an issue for each wrong field. */
 function checkInput(input: ApiKeyInput, now: number): void {
   const { owner, scopes, expiresAt } = input;
   const issues: ValidationIssue[] = [];
@@ -424,7 +423,7 @@ function checkRestrictions({ allowedOrigins, rateLimit }: ApiKeyInput, report: R
   }
 }
 
-/** Throws `would_lock_out` unless the first key can make further ones, and can for ever. */
+/** Throws `would_lock_out` unless the first key can create others forever. */
 function requireAdministrator({ scopes, expiresAt, allowedOrigins, rateLimit }: ApiKeyInput): void {
   const issues: ValidationIssue[] = [];
   const report = (name: string, detail: string) =>
@@ -463,7 +462,7 @@ function describeBadScope(scope: string): string {
 
 const digestOf = (secret: string): string => hash('sha256', secret, 'hex');
 
-/** Every character is equally likely: bytes that would favour some of them are dropped. */
+/** Every character is equally likely, because bytes that would favour some characters are skipped. */
 function randomText(length: number): string {
   const usable = 256 - (256 % ALPHABET.length);
   let text = '';

@@ -1,37 +1,37 @@
-// The newest audit events, in memory and in the store, so that they survive a restart. They are written
-// shortly after they happen and several at once: recording one delays no request, and a crash may lose
-// the last ones. The log of the process, which no ring cuts, is the complete record.
+// The newest audit events, in memory and in the store, so that they survive a restart. Events are written in
+// groups shortly after they happen: recording an event delays no request, and a crash may lose the last ones. The
+// complete record is the log of the process.
 
 import type { Clock } from '../../common/clock.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
 import { keys } from '../layout/keys.js';
 
-/** How long events wait for others that are written with them. */
+/** How long an event waits for others that are written with it. */
 const WRITE_DELAY_MS = 1_000;
-/** Time until the next attempt after a failure, such as a full disk. */
+/** Delay before the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
 export interface AuditEvent {
-  /** Counts the events of the data directory, from 1. */
+  /** The number of the event in the data directory, from 1. */
   readonly sequence: number;
   /** Unix time in milliseconds. */
   readonly atMs: number;
-  /** `collection.create`. */
+  /** The operation, such as `collection.create`. */
   readonly operation: string;
   /** The id of the principal. */
   readonly principal: string;
   /** The address of the client; `local` on the control socket. */
   readonly client: string;
-  /** The node of the cluster that was asked, where it has sent the request to this one; null otherwise. */
+  /** The node of the cluster that forwarded the request to this one; null for none. */
   readonly via: string | null;
-  /** The id or name of what the operation is about; null where the request names none. */
+  /** The id or name of the object of the operation; null when the request names none. */
   readonly target: string | null;
   /** The status of the reply. */
   readonly status: number;
   readonly requestId: string;
   readonly traceId: string | null;
-  /** Requests without a credential that were left out before this one. */
+  /** Requests without a credential before this one that were not logged. */
   readonly unloggedCount: number;
 }
 
@@ -55,12 +55,13 @@ export class AuditLog {
   readonly #options: AuditLogOptions;
   /** Oldest first. */
   readonly #events: AuditEvent[] = [];
-  /** The sequences of the first event in the store, and of the last one that was written to it. */
+  /** The sequence of the first event in the store. */
   #storedFrom: number;
+  /** The sequence of the last event that was written to the store. */
   #storedThrough: number;
   #lastSequence: number;
   #timer: NodeJS.Timeout | undefined;
-  /** The last write; each starts from the result of the one before. */
+  /** The last write; each starts after the previous one. */
   #writing = Promise.resolve();
 
   constructor(options: AuditLogOptions) {
@@ -83,7 +84,7 @@ export class AuditLog {
     this.#writeAfter(WRITE_DELAY_MS);
   }
 
-  /** A page of the events that match, those before the sequence `before`. */
+  /** A page of the matching events before the sequence `before`. */
   list(request: {
     readonly before: number;
     readonly limit: number;
@@ -98,12 +99,12 @@ export class AuditLog {
     };
   }
 
-  /** When the oldest event happened that is kept; null if there is none. */
+  /** The time of the oldest kept event; null for none. */
   get sinceMs(): number | null {
     return this.#events[0]?.atMs ?? null;
   }
 
-  /** Writes what has not been written. */
+  /** Writes the events that have not been written. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#writing;
@@ -144,7 +145,7 @@ export class AuditLog {
   }
 }
 
-/** The events, oldest first. One that cannot be read is no reason not to start. */
+/** The stored events, oldest first. Damaged events are skipped, because they are no reason not to start. */
 function readStored(
   store: Store,
   logger: Logger,
@@ -180,7 +181,7 @@ const CHECKS: Readonly<Record<keyof AuditEvent, (value: unknown) => boolean>> = 
   unloggedCount: isCount,
 };
 
-/** Null if the bytes are not the event that belongs under the key. */
+/** Null if the bytes are not the event of the key. */
 export function decodeAuditEvent(key: StoreKey, bytes: Uint8Array): AuditEvent | null {
   try {
     const found = JSON.parse(Buffer.from(bytes).toString()) as Record<string, unknown>;

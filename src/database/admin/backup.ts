@@ -1,5 +1,5 @@
-// Backups of the whole service, made while it runs: which files belong to a snapshot, and how backups
-// are named and listed. The store does the copying.
+// Backs up the whole service while it runs: selects the files of a snapshot, and names and lists backups. The
+// store does the copying.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,14 +16,14 @@ export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 export interface BackupsOptions {
   readonly store: DiskStore;
-  /** The directory of named backups, which only this service writes to; null when none is configured. */
+  /** The directory of named backups, which only this service writes to; null if none is configured. */
   readonly directory: string | null;
   readonly logger: Logger;
 }
 
 export interface BackupRecord {
   readonly name: string;
-  /** The moment whose state the backup has. ISO 8601, UTC. */
+  /** The time of the snapshot. ISO 8601, UTC. */
   readonly createdAt: string;
   readonly byteLength: number;
   readonly collectionCount: number;
@@ -32,7 +32,7 @@ export interface BackupRecord {
 /** The operations of `Backups`, without its private state. */
 export type BackupService = Pick<Backups, 'create' | 'createAt' | 'list'>;
 
-/** One backup at a time: another one throws `overloaded`. */
+/** Makes one backup at a time; a second one throws `overloaded`. */
 export class Backups {
   readonly #options: BackupsOptions;
   #isMaking = false;
@@ -42,9 +42,9 @@ export class Backups {
   }
 
   /**
-   * Makes a backup in the configured directory; without a name it is named by the time. It has
-   * everything that was acknowledged before the call. Throws `backups_not_configured`,
-   * `backup_exists`, `storage_full` and `backup_failed`, and then leaves nothing behind.
+   * Makes a backup in the configured directory, by default named after the time. It contains everything
+   * that was acknowledged before the call. Throws `backups_not_configured`, `backup_exists`, `storage_full` and
+   * `backup_failed`, and then leaves nothing behind.
    */
   async create(name: string = nameOf(new Date())): Promise<BackupRecord> {
     const directory = this.#requireDirectory();
@@ -55,7 +55,7 @@ export class Backups {
       );
     }
     const made = await this.#alone(async () => {
-      // One is made at a time, so an unfinished one was left by a process that died.
+      // One backup is made at a time, so that an unfinished one was left by a process that died.
       await removeUnfinished(directory);
       return this.#make(join(directory, name));
     }).catch((error: unknown) => {
@@ -64,7 +64,7 @@ export class Backups {
         this.#options.logger.error({ err: error, backup: name }, 'backup failed');
         throw new SagittaError(
           'backup_failed',
-          `The operating system reported ${systemError} while the backup was made, of which nothing is left. Check the disks and the permissions of the data directory and of the directory of backups (the log of the server has the details), and make the backup again.`,
+          `The operating system reported ${systemError} while the backup was made; the incomplete backup was removed. Check the disks and the permissions of the data directory and of the directory of backups (the log of the server has the details), and make the backup again.`,
           { cause: error },
         );
       }
@@ -75,12 +75,12 @@ export class Backups {
     return { name, ...made };
   }
 
-  /** The same in any folder, for callers who may write to the file system anyway. */
+  /** Makes a backup in any folder, for callers who may write to the file system anyway. */
   async createAt(folder: string): Promise<Omit<BackupRecord, 'name'>> {
     try {
       return await this.#alone(() => this.#make(folder));
     } catch (error) {
-      // Errors of the operating system can be solved by whoever chose the folder.
+      // The caller chose the folder and can resolve errors of the operating system.
       if (!(error instanceof Error) || !('syscall' in error)) throw error;
       throw new SagittaError(
         'invalid_request',
@@ -90,7 +90,7 @@ export class Backups {
     }
   }
 
-  /** In the order of their names. Throws `backups_not_configured`. */
+  /** All backups in the order of their names. Throws `backups_not_configured`. */
   async list(): Promise<BackupRecord[]> {
     const directory = this.#requireDirectory();
     const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
@@ -114,7 +114,7 @@ export class Backups {
     return { createdAt, byteLength, collectionCount };
   }
 
-  /** From the removal of unfinished backups on: it would remove the folder of another one under way. */
+  /** Includes the removal of unfinished backups, which would remove the folder of a backup in progress. */
   async #alone<Result>(make: () => Promise<Result>): Promise<Result> {
     if (this.#isMaking) throw backupInProgress();
     this.#isMaking = true;
@@ -151,7 +151,7 @@ export class Backups {
 /** Entries read between two yields to the event loop. */
 const YIELD_ENTRIES = 256;
 
-/** The segment files of every collection in the snapshot. Throws `collection_unavailable`. */
+/** Chooses the segment files of every collection in the snapshot. Throws `collection_unavailable`. */
 async function chooseBlobs(
   list: ListEntries,
 ): Promise<{ blobNames: string[]; collectionCount: number }> {
@@ -189,12 +189,12 @@ function decode<T extends { readonly formatVersion: number }>(value: Uint8Array,
   }
 }
 
-/** `2026-11-21T08-00-00-000Z`: sorts by time and is a valid file name everywhere. */
+/** A name such as `2026-11-21T08-00-00-000Z`, which sorts by time and is a valid file name everywhere. */
 function nameOf(time: Date): string {
   return time.toISOString().replace(/[:.]/g, '-');
 }
 
-/** The name of an error of the operating system, such as EIO; null for another error. */
+/** The name of an error of the operating system, such as EIO; null for other errors. */
 function systemErrorOf(error: unknown): string | null {
   if (!(error instanceof Error) || error instanceof SagittaError) return null;
   const { code } = error as { readonly code?: unknown };

@@ -1,7 +1,7 @@
-// Idempotency keys: a request that is sent twice under one key happens once, and its reply is given
-// again. Reply and effect are committed in one transaction, so that no crash can separate them. At most
-// one request at a time works under a key that has no reply. An entry is stored under a digest of scope and
-// key, and expires; it is for one write (`runIdempotent`) or for a stream of them (collection/write-stream.ts).
+// Idempotency keys: a request that is sent twice with one key takes effect once, and the stored reply is sent
+// again. Reply and effect are committed in one transaction, so that no crash can separate them. At most one request
+// at a time works under a key without a reply. An entry is stored under a digest of scope and key, and expires. It
+// belongs to one write (`runIdempotent`) or to a stream of writes (collection/write-stream.ts).
 
 import { hash } from 'node:crypto';
 import type { Clock } from '../../common/clock.js';
@@ -12,9 +12,9 @@ import type { IdempotencyRequest, StreamProgress } from '../api/database-api.js'
 import type { DatabaseObserver } from '../api/observer.js';
 import { keys } from '../layout/keys.js';
 
-/** How far a stream has come, and a digest that recognises it when it is sent again. */
+/** The progress of a stream, and a digest that recognises the stream when it is sent again. */
 export interface StreamEntry {
-  /** Names the collection that has the rows: another one under the same id has none of them. */
+  /** The incarnation of the collection with the rows; a later collection with the same id has none of them. */
   readonly incarnation: string;
   readonly progress: StreamProgress;
   /** SHA-256, in hexadecimal, over the chain before the last batch and that batch's digest. */
@@ -31,14 +31,14 @@ export interface StoredEntry {
   readonly stream?: StreamEntry;
 }
 
-/** The length of a digest: keys are in memory, and the payload is compared besides. */
+/** A short digest, because keys are in memory and the payload is compared as well. */
 const DIGEST_BYTES = 16;
-/** Each new reply removes up to this many expired entries, so that they go as fast as they come. */
+/** Each new reply removes up to this many expired entries, so that they are removed as fast as they are added. */
 const EXPIRED_REMOVED_PER_REPLY = 4;
 
 /**
- * The reply to a write, to be stored in the transaction of the write. Made by `runIdempotent`; the
- * caller passes it to the write and does nothing else with it.
+ * The reply to a write, stored in the transaction of the write. `runIdempotent` creates it, and its caller only
+ * passes it to the write.
  */
 export class AttachedReply<Result> {
   readonly #operations: (result: Result) => readonly StoreOperation[];
@@ -47,13 +47,13 @@ export class AttachedReply<Result> {
     this.#operations = operations;
   }
 
-  /** What stores the reply, once the result of the write is known. */
+  /** The operations that store the reply, once the result of the write is known. */
   operations(result: Result): readonly StoreOperation[] {
     return this.#operations(result);
   }
 }
 
-/** Makes the reply to a write from its result, to be stored with the write. */
+/** Creates the reply that is stored with a write from the result of the write. */
 export type AttachReply<Reply extends object> = <Result>(
   encode: (result: Result) => Reply,
 ) => AttachedReply<Result>;
@@ -65,19 +65,20 @@ export async function runIdempotent<Reply extends object>(
   request: IdempotencyRequest,
   perform: (attach: AttachReply<Reply>) => Promise<Reply>,
 ): Promise<{ reply: Reply; isReplay: boolean }> {
-  const note = (outcome: string) =>
+  const countOutcome = (outcome: string) =>
     observer.count('sagitta_idempotent_requests_total', 1, { outcome });
   let claim: Claim;
   try {
     claim = await idempotencyKeys.claim(request);
   } catch (error) {
-    if (error instanceof SagittaError && error.code.startsWith('idempotency_')) note(error.code);
+    if (error instanceof SagittaError && error.code.startsWith('idempotency_'))
+      countOutcome(error.code);
     throw error;
   }
   try {
     const stored = claim.stored?.reply;
     if (stored != null) {
-      note('replayed');
+      countOutcome('replayed');
       return { reply: stored as Reply, isReplay: true };
     }
     let isAttached = false;
@@ -89,7 +90,7 @@ export async function runIdempotent<Reply extends object>(
         }),
     );
     if (!isAttached) await idempotencyKeys.commit(claim.storeReply(reply), request.incarnation);
-    note('kept');
+    countOutcome('kept');
     return { reply, isReplay: false };
   } finally {
     claim.release();
@@ -101,7 +102,7 @@ interface KeysOptions {
   readonly logs: CommitLogs;
   readonly clock: Clock;
   readonly keptMs: number;
-  /** How many keys are remembered. */
+  /** The number of keys that are kept. */
   readonly countMax: number;
 }
 
@@ -118,7 +119,7 @@ export class IdempotencyKeys {
   /** The caller releases the claim. Throws `idempotency_in_flight`, `idempotency_key_reused` and `overloaded`. */
   async claim(request: IdempotencyRequest): Promise<Claim> {
     const { key, payloadDigest, incarnation } = request;
-    // What earlier attempts have been told may not be stored yet.
+    // Replies that earlier attempts received may not be stored yet.
     const storing = this.#logOf(incarnation).whenStored();
     if (storing !== undefined) await storing;
     const digest = hash('sha256', JSON.stringify([request.scope, key]), 'buffer')
@@ -149,7 +150,7 @@ export class IdempotencyKeys {
         void this.#forgetWhenStored(digest, claim, incarnation);
       },
     });
-    // Any number of requests may be given a stored reply at the same time.
+    // Any number of requests may receive a stored reply at the same time.
     if (isReplay) return claim;
     this.#payloadDigestsInFlight.set(digest, payloadDigest);
     this.#unstored.set(digest, claim);
@@ -164,7 +165,7 @@ export class IdempotencyKeys {
     // Each new reply removes expired ones.
     if (leftMs <= 0) return;
     throw overloadedError(
-      `${countMax} idempotency keys are remembered, the most that are allowed, and the oldest expires in ${Math.ceil(leftMs / 1000)} s. Send the request without a key, or raise SAGITTA_IDEMPOTENCY_KEYS_MAX.`,
+      `${countMax} idempotency keys are stored, the most that are allowed, and the oldest expires in ${Math.ceil(leftMs / 1000)} s. Send the request without a key, or raise SAGITTA_IDEMPOTENCY_KEYS_MAX.`,
       { retryAfterSeconds: Math.ceil(leftMs / 1000) },
     );
   }
@@ -177,12 +178,12 @@ export class IdempotencyKeys {
     try {
       await this.#logOf(incarnation).whenStored();
     } catch {
-      // The log is read again.
+      // The log will be read again.
     }
     if (this.#unstored.get(digest) === claim) this.#unstored.delete(digest);
   }
 
-  /** Stores a reply alone: in the log of a collection, behind the writes to it, or in that of the catalogue. */
+  /** Commits a reply alone, to the log of a collection after its writes, or to the log of the catalogue. */
   commit(operations: readonly StoreOperation[], incarnation: string | undefined): Promise<void> {
     return this.#logOf(incarnation).commit(operations);
   }
@@ -199,7 +200,7 @@ export class IdempotencyKeys {
     return entry.expiresAtMs > this.#options.clock.now() ? entry : undefined;
   }
 
-  /** Whether there is a reply that has not expired. One that is damaged stays, and requests with its key are refused. */
+  /** Whether an unexpired reply may exist. A damaged one stays, and requests with its key are refused. */
   #mayHaveReply(digest: string): boolean {
     try {
       return this.#read(digest) !== undefined;
@@ -216,10 +217,10 @@ export class IdempotencyKeys {
       const expiresAtMs = Number(key[2]);
       const digest = key[3]!;
       if (expiresAtMs > now || count++ === EXPIRED_REMOVED_PER_REPLY) break;
-      // It may get a newer reply, in the same commit or before.
+      // The key may get a newer reply in the same commit or an earlier one.
       if (this.#unstored.has(digest)) continue;
       operations.push({ kind: 'remove', key });
-      // A key that was used again after it expired has a newer reply, which stays.
+      // A key that was reused after it expired has a newer reply, which stays.
       if (!this.#mayHaveReply(digest)) {
         operations.push({ kind: 'remove', key: keys.idempotentReply(digest) });
       }
@@ -239,7 +240,7 @@ interface ClaimOptions extends Pick<KeysOptions, 'clock' | 'keptMs'> {
 /** Exclusive use of a key by one request. */
 export class Claim {
   readonly #options: ClaimOptions;
-  /** Expiry of the entry that is stored or about to be; 0 for none. */
+  /** Expiry of the entry that is stored or being stored; 0 for none. */
   #expiresAtMs: number;
 
   constructor(options: ClaimOptions) {
@@ -247,17 +248,17 @@ export class Claim {
     this.#expiresAtMs = options.stored?.expiresAtMs ?? 0;
   }
 
-  /** What an earlier request with the key has stored. */
+  /** The entry that an earlier request with the key stored. */
   get stored(): StoredEntry | undefined {
     return this.#options.stored;
   }
 
-  /** The time that a reply is kept begins now. */
+  /** Restarts the time for which the reply is kept. */
   storeReply(reply: object, stream?: StreamEntry): StoreOperation[] {
     return [...this.#renew(), this.#put(reply, stream)];
   }
 
-  /** Called for every batch of a stream: the time begins anew only when half of it is over. */
+  /** Called for every batch of a stream. Restarts the time only when half of it has passed. */
   storeProgress(stream: StreamEntry): StoreOperation[] {
     const { clock, keptMs } = this.#options;
     const isOld = this.#expiresAtMs - clock.now() < keptMs / 2;

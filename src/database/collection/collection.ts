@@ -1,6 +1,6 @@
-// A collection in memory: its rows, its single writer, its sequence and the snapshots that are
-// retained. Reads take a snapshot at the current sequence and never wait for writes; writes go through
-// the writer and are visible when their promise resolves.
+// A collection in memory: its rows, its single writer, its sequence and the retained snapshots. Reads take a
+// snapshot at the current sequence and never wait for writes; writes go through the writer and are visible when
+// their promise resolves.
 
 import type { Clock } from '../../common/clock.js';
 import {
@@ -46,8 +46,9 @@ import { type Followed, type RecordMark, type Write, Writer } from './writer.js'
 /** The vectors of a row. */
 type VectorsOfRow = Pick<VectorRecord, 'values' | 'vectors' | 'sparseVectors'>;
 
-/** The vector that a query compares, by its name; '' for the unnamed one. */
+/** The shape of the vector that a query compares. */
 export interface SearchedVector extends VectorShape {
+  /** The name of the vector; '' for the unnamed one. */
   readonly using: string;
 }
 
@@ -60,15 +61,15 @@ interface CollectionOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly limits: Pick<Limits, 'retentionMs' | 'queuedWritesMax'>;
-  /** The last sequence applied. */
+  /** The sequence of the last applied write. */
   readonly sequence: number;
   readonly horizonSequence: number;
   readonly writtenAtMs: number;
-  /** Called after each commit, to start maintenance when it is due. */
+  /** Called after each commit, to start maintenance that is due. */
   readonly onCommitted: () => void;
-  /** Called with what is gone of a segment when vectors are dropped. */
+  /** Called with the blocks of a segment that dropping vectors has removed. */
   readonly unloadSegment: (dropped: SegmentBlocks) => void;
-  /** What a commit waits for, so that writes are not faster than maintenance; undefined for nothing. */
+  /** Delays a commit so that writes are not faster than maintenance; undefined for no delay. */
   readonly whenRoom: () => Promise<void> | undefined;
   readonly observer: DatabaseObserver;
 }
@@ -96,7 +97,7 @@ export class Collection {
     this.#writtenAtMs = options.writtenAtMs;
     this.#visible = new Milestones(options.sequence);
     this.#history = new SequenceHistory(options.limits.retentionMs);
-    this.#history.note(options.clock.now(), options.sequence);
+    this.#history.add(options.clock.now(), options.sequence);
     this.#writer = new Writer({
       ...options,
       onApplied: (last) => this.#advance(last),
@@ -114,13 +115,13 @@ export class Collection {
     return this.#definition.incarnation;
   }
 
-  /** When a vector expires that is written at this time and states no expiry. */
+  /** The default expiry of a vector that is written at this time. */
   expiresAtMsOf(timeMs: number): number {
     const { ttlSeconds } = this.#definition;
     return ttlSeconds == null ? NEVER : timeMs + 1_000 * ttlSeconds;
   }
 
-  /** The last write that is visible. */
+  /** The sequence of the last visible write. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -140,11 +141,11 @@ export class Collection {
     const dropped = this.rows.redefineVectors(namesOfColumns(definition));
     if (dropped.length === 0) return;
     for (const segment of dropped) this.#options.unloadSegment(segment);
-    // Files that have them are rewritten.
+    // Maintenance rewrites the files that contain dropped vectors.
     this.#options.onCommitted();
   }
 
-  /** Throws `vector_not_found` where a vector is no longer in the column that had it. */
+  /** Throws `vector_not_found` if a vector is no longer in its column. */
   requireVectorsOf({ columns }: { readonly columns: ReadonlyMap<string, string> }): void {
     for (const [name, column] of columns) {
       if (this.rows.columnOf(name) === column) continue;
@@ -160,26 +161,26 @@ export class Collection {
     this.#horizonSequence = Math.max(this.#horizonSequence, sequence);
   }
 
-  /** The oldest sequence that a pin or a cursor may still read. */
+  /** The oldest sequence that pins and cursors may still read. */
   retainedSince(): number {
     let sequence = this.#history.horizon(this.#options.clock.now());
     for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
     return sequence;
   }
 
-  /** Retains the snapshot at this sequence, which can be read now. Returns the function that unpins it. */
+  /** Retains the snapshot at this sequence, which must be readable. Returns the function that releases it. */
   pin(sequence: number): () => void {
     const pin = { sequence };
     this.#pins.add(pin);
     return () => this.#pins.delete(pin);
   }
 
-  /** Resolves when the checksums of all files are verified; undefined when they are. Rejects with `data_corrupt`. */
+  /** Resolves when the checksums of all files are verified; undefined if they already are. Rejects with `data_corrupt`. */
   whenVerified(): Promise<void> | undefined {
     return this.#options.guard.whenVerified()?.then(() => this.requireIntact());
   }
 
-  /** Throws `data_corrupt` when a file is damaged; by default those of all rows are checked. */
+  /** Throws `data_corrupt` if a file is damaged; by default checks the files of all segments. */
   requireIntact(segments: Iterable<Segment> = this.rows.segments): void {
     this.#options.guard.requireIntact(segments);
   }
@@ -188,18 +189,18 @@ export class Collection {
     write: Write<Result>,
     onCommitted?: (timings: CommitTimings) => void,
   ): Promise<Result> {
-    // Without an await when there is nothing to wait for: writes are submitted in the order of the calls.
+    // No await when nothing is to be verified, so that writes are submitted in the order of the calls.
     const verifying = this.whenVerified();
     if (verifying !== undefined) await verifying;
     return this.#writer.submit(write, onCommitted);
   }
 
-  /** Resolves when the writes that were submitted before the call, if any, are visible or refused. */
+  /** Resolves when all writes submitted before the call are visible or refused. */
   async whenVisible(): Promise<void> {
     await this.#writer.submit(NO_WRITE);
   }
 
-  /** Whether this process may write at the moment; otherwise another node does. */
+  /** Whether this process may write now; otherwise another node writes. */
   get isWritable(): boolean {
     return this.#options.log.isWritable;
   }
@@ -209,12 +210,12 @@ export class Collection {
     return this.#options.log.whenStored();
   }
 
-  /** Stores and applies what another node has committed to the log (follow.ts), in the order of the calls. */
+  /** Stores and applies what another node committed to the log (follow.ts), in the order of the calls. */
   follow(committed: Write<void>): Promise<Followed> {
     return this.#writer.submitCommitted(committed);
   }
 
-  /** Finishes the writes under way; later ones reject with `reason`. */
+  /** Finishes the submitted writes; later writes reject with `reason`. */
   closeWriter(reason: Error): Promise<void> {
     return this.#writer.close(reason);
   }
@@ -250,7 +251,7 @@ export class Collection {
     };
   }
 
-  /** As it was written, or the paths of it that are read; nothing where none is. */
+  /** The metadata as it was written, or only the included paths. */
   metadataOf(
     { segment, row }: RowAddress,
     include: IncludeMetadata,
@@ -260,13 +261,12 @@ export class Collection {
     return { metadata: include === true ? text : selectMetadata(text, include) };
   }
 
-  /** Nothing for a vector that does not expire. */
   #expiryOf(address: RowAddress): { readonly expiresAt?: string } {
     const timeMs = this.expiries.timeOf(address);
     return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
   }
 
-  /** The vectors of a row as records have them: the unnamed one apart, and the others that the row has. */
+  /** The vectors of a row in the form of records. */
   valuesOf(address: RowAddress): VectorsOfRow {
     const vectors: Record<string, Float32Array | MultiVector> = {};
     const sparseVectors: Record<string, SparseVector> = {};
@@ -298,16 +298,13 @@ export class Collection {
     return found;
   }
 
-  /** The unnamed or a named dense vector of a row; undefined where the row lacks it. */
+  /** The dense vector of this name; undefined if the row has none. */
   storedValues({ segment, row }: RowAddress, name: string): Float32Array | undefined {
     const vector = segment.vectorAt(row, name);
     return vector instanceof Float32Array ? vector : undefined;
   }
 
-  /**
-   * The shape of the dense vector of the name, '' for the unnamed one. Throws `invalid_request` where there is
-   * none.
-   */
+  /** The shape of the dense vector of this name, '' for the unnamed one. Throws `invalid_request` if none exists. */
   shapeOf(name: string, location: IssueLocation): VectorShape {
     const shape = this.#fieldOf(name);
     if (shape?.kind === 'dense') return shape as VectorShape;
@@ -324,8 +321,8 @@ export class Collection {
   }
 
   /**
-   * What a request compares: the dense vector `using` by the metric, by default that of the vector. Throws
-   * `invalid_request`.
+   * The dense vector `using` and the metric that a request compares by, which is by default the metric of the vector.
+   * Throws `invalid_request`.
    */
   searchedVector(
     {
@@ -343,7 +340,7 @@ export class Collection {
     return searched;
   }
 
-  /** The name. Throws `invalid_request` where there is no sparse vector of this name. */
+  /** Returns the name. Throws `invalid_request` if no sparse vector has it. */
   requireSparse(name: string | undefined, location: IssueLocation): string {
     if (name !== undefined && this.#fieldOf(name)?.kind === 'sparse') return name;
     const known = this.#describeNames('sparse');
@@ -354,7 +351,7 @@ export class Collection {
     throw validationError([{ location, code: 'invalid_request', detail }]);
   }
 
-  /** The shape of each vector of the multi-vector that has the name; undefined where there is none. */
+  /** The shape of each vector of the multi-vector of this name; undefined if none exists. */
   multiShapeOf(name: string): VectorShape | undefined {
     const shape = this.#fieldOf(name);
     return shape?.kind === 'multi' ? (shape as VectorShape) : undefined;
@@ -372,22 +369,22 @@ export class Collection {
     return names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
   }
 
-  /** Throws `invalid_filter` with issues under the field of the request at `path`, by default `filter`. */
+  /** Throws `invalid_filter` with issues under the request field at `path`, by default `filter`. */
   parseFilter(filter: JsonObject, limits: Limits, path?: FieldPath): FilterNode {
     return parseFilter(filter, { limits, hasText: this.#definition.text !== undefined }, path);
   }
 
-  /** The version of the vector in this row: its inserted sequence is different for every write. */
+  /** The version of the vector in this row. Every write of a vector gives it another version. */
   version({ segment, row }: RowAddress): string {
     return this.versionOf(segment.insertedSequence(row));
   }
 
-  /** The version of a vector that the write with this sequence made. */
+  /** The version of vectors that were written at this sequence. */
   versionOf(sequence: number): string {
     return `${this.incarnation.slice(-8)}-${sequence}`;
   }
 
-  /** Throws `dimension_mismatch`, and `invalid_vector` for a vector that the metric does not compare. */
+  /** Throws `dimension_mismatch`, and `invalid_vector` for a vector that the metric is not defined for. */
   checkQueryVector(
     vector: Float32Array,
     { dimension, metric, using }: SearchedVector,
@@ -415,14 +412,14 @@ export class Collection {
   #advance({ sequence, timeMs }: RecordMark): void {
     this.#sequence = sequence;
     this.#writtenAtMs = timeMs;
-    // Rows are kept by the clock of this node, which may not be the one that wrote.
-    this.#history.note(this.#options.clock.now(), sequence);
+    // The retention follows the clock of this node, which may not be the node that wrote.
+    this.#history.add(this.#options.clock.now(), sequence);
     this.#visible.reach(sequence);
     this.#options.onCommitted();
   }
 }
 
-/** Throws `invalid_request` for a metric of bits where the vectors have other elements. */
+/** Throws `invalid_request` for a metric of bits if the vectors have other elements. */
 export function requireComparable(
   { element = 'float32' }: VectorShape,
   metric: Metric,
@@ -437,7 +434,7 @@ const NO_WRITE: Write<void> = {
   prepare: () => ({ operations: [], result: undefined, apply() {} }),
 };
 
-/** With a name, the vector exists and lacks the one of this name. */
+/** With a `name`, the vector exists but has no vector of this name. */
 export function vectorNotFound(
   collectionId: string,
   vectorId: string,
@@ -460,13 +457,12 @@ interface Mark {
   readonly sequence: number;
 }
 
-/** Marks in one retention period: the horizon is late by at most this fraction of it. */
+/** Marks per retention period. The horizon lags by at most one of these fractions of the period. */
 const MARKS_PER_RETENTION = 60;
 
 /**
- * The sequences that were current at past times, from which compaction derives which ended rows no
- * snapshot can still see. It is empty after a restart, so at first more rows are kept than
- * necessary.
+ * The sequences that were current at past times, from which compaction derives which ended rows no snapshot can see
+ * any more. It is empty after a restart, so that more rows than necessary are kept at first.
  */
 class SequenceHistory {
   readonly #retentionMs: number;
@@ -476,13 +472,13 @@ class SequenceHistory {
     this.#retentionMs = retentionMs;
   }
 
-  /** Records that `sequence` is current from this time. */
-  note(timeMs: number, sequence: number): void {
+  /** Records that `sequence` is current from this time on. */
+  add(timeMs: number, sequence: number): void {
     const last = this.#marks.at(-1);
     const distanceMs = this.#retentionMs / MARKS_PER_RETENTION;
     if (last !== undefined && timeMs - last.timeMs < distanceMs) return;
     this.#marks.push({ timeMs, sequence });
-    // The newest mark older than the retention is the horizon; older ones are not needed.
+    // The newest mark that is older than the retention is the horizon; older marks are not needed.
     const firstYoung = this.#marks.findIndex((mark) => timeMs - mark.timeMs <= this.#retentionMs);
     if (firstYoung > 1) this.#marks = this.#marks.slice(firstYoung - 1);
   }

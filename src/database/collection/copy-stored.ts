@@ -1,6 +1,6 @@
-// Copies what is stored of a collection to another incarnation: manifest, deletions, expiries, segment
-// files, and the log up to a sequence. Until the catalogue names that incarnation nobody reads it, so the copy is
-// made in several commits; the next start removes one that was interrupted.
+// Copies the stored data of a collection to another incarnation: manifest, deletions, expiries, segment files,
+// and the log up to a sequence. Nothing reads the copy until the catalogue names its incarnation, so that it can be made
+// in several commits; the next start removes an interrupted copy.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../layout/keys.js';
@@ -9,21 +9,21 @@ import { encodeJson, type Manifest } from '../layout/manifest.js';
 interface Source {
   readonly incarnation: string;
   readonly manifest: Manifest;
-  /** The last write to copy, which is visible now. */
+  /** The last write to copy, which must be visible. */
   readonly sequence: number;
 }
 
 type Copy = Extract<StoreOperation, { kind: 'put' | 'append' }>;
 
-/** Bytes of values and records in one commit, which are in memory. */
+/** Bytes of values and records per commit, which are held in memory. */
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Manifest and log must not be trimmed or replaced meanwhile. */
+/** The manifest must not be replaced, nor the log trimmed, during the copy. */
 export async function copyStored(store: Store, source: Source, target: string): Promise<void> {
   const { incarnation, manifest } = source;
-  // Read before anything is waited for: expired vectors that the copy still has may be deleted meanwhile.
+  // Read before the first await, because expired vectors that the copy still contains may be deleted later.
   const expiries = [...copiesOfExpiries(store, source, target)];
-  // First, so that the next start finds what an interrupted copy has left.
+  // The manifest comes first, so that the next start finds the remains of an interrupted copy.
   await store.commit([{ kind: 'put', key: keys.manifest(target), value: encodeJson(manifest) }]);
   await commitInPieces(store, expiries);
   await commitInPieces(store, copiesOfDeletions(store, incarnation, target));

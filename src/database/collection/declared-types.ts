@@ -1,5 +1,5 @@
-// The declared types of metadata: what the value at a path must be where it is present. Paths are those
-// of filters; a path that is absent or null passes, and paths that are not declared may have anything.
+// The declared types of metadata: the type that a value at a path must have. Paths are those of filters. Absent
+// and null values pass, and undeclared paths may have any value.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
@@ -38,14 +38,14 @@ const TESTS = {
 interface TypeViolation {
   /** The declared path. */
   readonly path: string;
-  /** Members on the way to the value. */
+  /** The members that lead to the value. */
   readonly members: FieldPath;
   /** A sentence that does not name the vector. */
   readonly detail: string;
   readonly expected: DeclaredType;
 }
 
-/** The first violation; `metadata` is JSON text of an object. */
+/** The first violation in `metadata`, the JSON text of an object; null for none. */
 export function findTypeViolation(
   types: DeclaredTypes | null,
   metadata: string,
@@ -69,13 +69,13 @@ function describe(value: Json): string {
   return isJsonNumber(value) ? `the number ${value}` : `${value}`;
 }
 
-/** Rows that are looked at between two yields to the event loop: a few milliseconds. */
+/** Rows checked between two yields to the event loop, in a few milliseconds. */
 const YIELD_ROWS = 1_024;
 
 /**
- * The write that puts a definition with other types into effect. Writes before it are checked as existing
- * vectors, writes after it against the types. It is committed to `log`, that of the catalogue. Throws
- * `invalid_metadata` for a vector that does not fit.
+ * The write that puts a definition with new types into effect. It checks all existing vectors, including those of
+ * earlier writes; later writes are checked against the new types. It is committed to `log`, the log of the catalogue.
+ * Throws `invalid_metadata` for a vector that does not fit.
  */
 export function declareTypes(
   collection: Collection,

@@ -1,6 +1,6 @@
-// When the vectors of a collection expire. Expiries are stored beside the log, one entry for each write
-// that has some, in the transaction of the write. An entry is about rows of exactly that write: a vector
-// that was written again or deleted is no longer one of them. Nothing here deletes vectors.
+// The expiries of the vectors of a collection. They are stored beside the log, one entry per write with expiring
+// rows, in the transaction of the write. An entry applies only to rows of that write: vectors that were rewritten or
+// deleted are no longer among them. Nothing here deletes vectors.
 
 import type { VectorBatch } from '../../common/types.js';
 import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/stored-tables.js';
@@ -8,22 +8,22 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import { changesUnder, keys } from '../layout/keys.js';
 import type { RowAddress, Rows } from './rows.js';
 
-/** For `VectorBatch.expiresAtMs`: a vector that stays, also where the collection has a time to live. */
+/** The value in `VectorBatch.expiresAtMs` of a vector that never expires, whatever the default of the collection. */
 export const NEVER = Number.POSITIVE_INFINITY;
 
 interface Entry {
   readonly times: ExpiryTimes;
-  /** The earliest time that is not dealt with. */
+  /** The earliest expiry that has not been handled. */
   nextMs: number;
 }
 
-/** What a write stores and remembers beside its rows. */
+/** Operations and a memory change that belong to a write in addition to its rows. */
 export interface Companion {
   readonly operations: readonly StoreOperation[];
   apply(): void;
 }
 
-/** Entries without a live row are looked for at this many rows, and then at twice what is left. */
+/** Entries without live rows are pruned at this number of rows, and then whenever the remaining number has doubled. */
 const PRUNE_ROWS_MIN = 10_000;
 
 export class Expiries {
@@ -48,8 +48,8 @@ export class Expiries {
   }
 
   /**
-   * For the rows of a write, whose ids are given; undefined when none of them expires. `defaultMs` is
-   * the time of rows that state none.
+   * The expiries of the rows of a write with these ids; undefined if no row expires. `defaultMs` is the expiry of rows
+   * that state none.
    */
   companionOf(
     ids: readonly string[],
@@ -71,7 +71,7 @@ export class Expiries {
     };
   }
 
-  /** Applies what another node has stored and removed. */
+  /** Applies the changes that another node committed. */
   follow(operations: readonly StoreOperation[]): void {
     const prefix = keys.expiriesOfCollection(this.#incarnation);
     for (const { key, value } of changesUnder(prefix, operations)) {
@@ -80,20 +80,20 @@ export class Expiries {
     }
   }
 
-  /** When the vector in this live row expires; NEVER if it does not. */
+  /** The expiry of the vector in this live row, or NEVER. */
   timeOf({ segment, row }: RowAddress): number {
     const entry = this.#entries.get(segment.insertedSequence(row));
     return entry?.times.get(segment.id(row)) ?? NEVER;
   }
 
-  /** Whether `planSweep` has something to do. */
+  /** Whether `planSweep` has work to do. */
   isDue(nowMs: number): boolean {
     return this.#nextMs <= nowMs || this.#rowCount > this.#pruneRowCount;
   }
 
   /**
-   * The vectors that have expired, at most `countMax`, and what their deletion takes with it: entries that
-   * have no further row. Nothing changes until it is applied.
+   * At most `countMax` expired vectors, and the removal of entries that have no other rows. Nothing changes until the
+   * companion is applied.
    */
   planSweep(nowMs: number, countMax: number): { ids: string[]; companion: Companion } {
     const mayPrune = this.#rowCount > this.#pruneRowCount;
@@ -108,7 +108,7 @@ export class Expiries {
       else if (entry.nextMs <= nowMs) {
         const idCount = ids.length;
         entryNextMs = this.#collect(sequence, entry, { nowMs, countMax, ids });
-        // Kept until the deletion is applied: whoever copies the rows before it needs their times.
+        // Kept until the deletion is applied, because a copy of the rows before that needs their expiries.
         if (ids.length > idCount && entryNextMs === NEVER) entryNextMs = entry.nextMs;
       } else if (mayPrune && !this.#hasLive(sequence, entry)) entryNextMs = NEVER;
       if (entryNextMs === NEVER) finished.push(sequence);
@@ -130,7 +130,7 @@ export class Expiries {
     return { ids, companion: { operations, apply } };
   }
 
-  /** Adds expired ids of an entry. Returns the time of its next row; its own when there was no room for all. */
+  /** Adds the expired ids of an entry. Returns its next expiry, which is unchanged if not all ids fit. */
   #collect(
     sequence: number,
     entry: Entry,

@@ -1,30 +1,30 @@
-// Guards a collection against damage to its files. After a start every checksum is verified once, in the
-// background; nobody is answered before that. Later, a mapped file that could not be read is noticed after
-// the work that met it, whose result is then thrown away. A damaged collection stays damaged.
+// Guards a collection against damage to its files. After a start every checksum is verified once in the
+// background, and no request is answered before that. A mapped file that later cannot be read is noticed after the
+// work that read it, whose result is then discarded. A damaged collection stays damaged.
 
 import { SagittaError } from '../../common/errors.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import { verifySegmentTask } from '../../segment/segment-file.js';
 
-/** Smaller files are verified on the calling thread, which takes less time than a task for the pool: 50 µs. */
+/** Files up to this size are verified on the calling thread, which takes less time than a pool task (50 µs). */
 const SMALL_FILE_BYTES_MAX = 64 * 1024;
 
 /** A loaded file whose checksum is to be verified. */
 export interface LoadedFile {
-  /** Of the blob, for messages. */
+  /** The name of the blob, for messages. */
   readonly name: string;
   readonly segment: Segment;
   readonly bytes: Uint8Array;
   readonly checksum: string;
 }
 
-/** Verifies files in the pool, as many at once as there are threads, first those of guards with waiting readers. */
+/** Verifies files in the pool, one per thread at a time; files of guards with waiting readers come first. */
 export class VerificationQueue {
   readonly #pool: WorkerPool;
   /** Guards that may have files to verify. */
   readonly #guards = new Set<FileGuard>();
-  /** Those of them with waiting readers. */
+  /** The guards with waiting readers. */
   readonly #urgent = new Set<FileGuard>();
   readonly #running = new Set<Promise<void>>();
   #isClosed = false;
@@ -33,8 +33,8 @@ export class VerificationQueue {
     this.#pool = pool;
   }
 
-  /** Called when the guard has a file to verify, or its files have become urgent. */
-  notice(guard: FileGuard): void {
+  /** Called when the guard has a file to verify or its files become urgent. */
+  add(guard: FileGuard): void {
     this.#guards.add(guard);
     if (guard.isUrgent) this.#urgent.add(guard);
     this.#startNext();
@@ -55,8 +55,8 @@ export class VerificationQueue {
   }
 
   /**
-   * Verifies no further file, and resolves when none is being verified: a pool that is closed meanwhile fails the task,
-   * which would be taken for damage of the file.
+   * Starts no more verifications and waits for those in progress. Closing the pool during a verification would fail the
+   * task, which would look like damage to the file.
    */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -87,12 +87,12 @@ export class FileGuard {
   readonly #queue: VerificationQueue;
   readonly #onDamaged: (error: SagittaError) => void;
   #waiting: LoadedFile[] = [];
-  /** Files that are not verified yet, those under way included. */
+  /** Files not verified yet, including those in progress. */
   #unverifiedCount = 0;
   #readers: (() => void)[] = [];
   #damage: SagittaError | null = null;
 
-  /** `onDamaged` is called once, with a `data_corrupt` that names the file. */
+  /** `onDamaged` is called once, with a `data_corrupt` naming the file. */
   constructor(options: {
     readonly queue: VerificationQueue;
     readonly onDamaged: (error: SagittaError) => void;
@@ -101,7 +101,7 @@ export class FileGuard {
     this.#onDamaged = options.onDamaged;
   }
 
-  /** Verifies the file of a segment soon, a small one at once. */
+  /** Queues the file of a segment for verification; verifies a small file immediately. */
   add(file: LoadedFile): void {
     this.#unverifiedCount++;
     if (file.bytes.byteLength <= SMALL_FILE_BYTES_MAX) {
@@ -109,10 +109,10 @@ export class FileGuard {
       return;
     }
     this.#waiting.push(file);
-    this.#queue.notice(this);
+    this.#queue.add(this);
   }
 
-  /** The next file to verify. */
+  /** Takes the next file to verify. */
   take(): LoadedFile | undefined {
     return this.#waiting.shift();
   }
@@ -125,17 +125,17 @@ export class FileGuard {
     this.#answerReaders();
   }
 
-  /** Resolves when every file is verified, which is urgent now; undefined when they are. */
+  /** Makes the verification urgent and resolves when every file is verified; undefined if they already are. */
   whenVerified(): Promise<void> | undefined {
     if (this.#unverifiedCount === 0) return undefined;
     if (!this.isUrgent) {
       this.isUrgent = true;
-      this.#queue.notice(this);
+      this.#queue.add(this);
     }
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 
-  /** Throws `data_corrupt` if a file is damaged, as far as is known now. */
+  /** Throws `data_corrupt` if a file is known to be damaged. */
   requireIntact(segments: Iterable<Segment>): void {
     if (this.#damage === null) {
       for (const segment of segments) if (segment.isDamaged) this.#fail(cutFile(segment.key));
@@ -158,7 +158,7 @@ export class FileGuard {
   }
 }
 
-/** What verifying the file throws; null for nothing. */
+/** The error that verifying the file throws; null for an intact file. */
 function damageIn({ bytes, checksum }: LoadedFile): unknown {
   try {
     verifySegmentTask.run({ bytes, checksum });
@@ -168,7 +168,7 @@ function damageIn({ bytes, checksum }: LoadedFile): unknown {
   }
 }
 
-/** The message about a segment file, in which `found` is a sentence. */
+/** The message about a damaged segment file; `found` is a sentence. */
 export function damagedSegmentFile(name: string, found: string): string {
   return `Segment file ${name} is damaged: ${found} Run "sagitta verify" to find other damage, and restore a backup.`;
 }

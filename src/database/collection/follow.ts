@@ -1,4 +1,4 @@
-// What another node has committed to the log of a collection, as a write that is stored and applied here.
+// Commits of another node to the log of a collection, as writes that are stored and applied on this node.
 
 import { SagittaError } from '../../common/errors.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
@@ -8,7 +8,7 @@ import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
 import { applyLogRecord } from './writes.js';
 
-/** All operations of one commit. When it is prepared it throws `data_corrupt` where records are missing. */
+/** The write for all operations of one commit. Preparing it throws `data_corrupt` if records are missing. */
 export function followedWrite(
   collection: Collection,
   operations: readonly StoreOperation[],
@@ -52,7 +52,7 @@ function recordsIn(operations: readonly StoreOperation[], { incarnation }: Colle
   );
 }
 
-/** Memory has the first records already if they were applied when the store could not take them. */
+/** Memory already contains the first records if they were applied while the store could not accept them. */
 function withoutApplied(
   operations: readonly StoreOperation[],
   collection: Collection,
@@ -67,6 +67,6 @@ function withoutApplied(
 function outOfOrder({ definition }: Collection, found: number, expected: number): SagittaError {
   return new SagittaError(
     'data_corrupt',
-    `The log of collection "${definition.id}" has a record with sequence ${found}; expected ${expected}. This node must load the collection anew.`,
+    `The log of collection "${definition.id}" has a record with sequence ${found}; expected ${expected}. This node must load the collection again.`,
   );
 }

@@ -1,9 +1,9 @@
 // Checkpoints and compactions of a collection, in the background and one at a time.
 //
-// A checkpoint writes sealed segments as files, then names them in the manifest and trims the log in
-// one transaction. Before the transaction the log has everything; after it the files have what was
-// trimmed; a crash in between leaves a file that no manifest names. A compaction rewrites segments
-// without the rows that no snapshot can see any more, in the same steps. Readers keep their views.
+// A checkpoint writes sealed segments to files, and then names them in the manifest and trims the log in one
+// transaction. Before the transaction everything is in the log, after it the trimmed part is in the files; a crash in
+// between leaves files that no manifest names. A compaction rewrites segments without the rows that no snapshot can see
+// any more, in the same steps. Readers keep their views.
 
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
@@ -33,32 +33,32 @@ import type { Collection } from './collection.js';
 import { copyStored } from './copy-stored.js';
 import type { SegmentBlocks } from './rows.js';
 
-/** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
+/** A log of this size is checkpointed even if no segment is full, which bounds the replay at start. */
 const LOG_BYTES_MAX = 128 * 1024 * 1024;
-/** At a graceful stop a longer log is checkpointed; a shorter one is replayed quickly. */
+/** At a graceful stop a longer log is checkpointed; a shorter log is replayed quickly. */
 const LOG_BYTES_AT_STOP_MAX = 8 * 1024 * 1024;
 /** A segment is rewritten when this share of its rows can be removed. */
 const GONE_SHARE_MIN = 0.25;
 /**
- * Full segments that may wait for their files while maintenance is under way; further writes wait. A load
- * that is faster than the disk would otherwise fill the memory.
+ * Full segments that may wait for their files during maintenance before writes have to wait. A load faster than the
+ * disk would otherwise fill the memory.
  */
 const UNWRITTEN_SEGMENTS_MAX = 6;
-/** Small neighbours that are merged at once: with fewer, rows would be copied too often. */
+/** Neighbouring small segments that are merged together; merging fewer would copy rows too often. */
 const SMALL_RUN_MIN = 4;
 /** Delay before the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
-/** What the collections of a database share. */
+/** The services that the collections of a database share. */
 export interface CollectionServices {
   readonly store: Store;
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Drops what the engine and the filter cache hold for a segment that is gone. */
+  /** Frees what the engine and the filter cache keep for a segment that no longer exists. */
   readonly unloadSegment: (segment: SegmentBlocks) => void;
-  /** Makes the codes that the engine scans; null when it scans values. */
+  /** Creates the codes that the engine scans; null if it scans values. */
   readonly encoder: RowEncoder | null;
   readonly observer: DatabaseObserver;
 }
@@ -84,16 +84,14 @@ export class Maintenance {
     this.#manifest = options.manifest;
   }
 
-  /** Starts what is due, in the background. Cheap: called after every commit. */
-  notice(): void {
+  /** Starts maintenance that is due, in the background. It is cheap, because it is called after every commit. */
+  startIfDue(): void {
     if (this.#isScheduled || this.#isClosed || !this.#isDue()) return;
     if (this.#options.clock.now() < this.#notBeforeMs) return;
     this.#start();
   }
 
-  /**
-   * Resolves after the next checkpoint, or when maintenance has failed; undefined when a write need not wait.
-   */
+  /** Resolves after the next checkpoint or when maintenance fails; undefined if writes need not wait. */
   whenRoom(): Promise<void> | undefined {
     if (!this.#isScheduled || this.#unwrittenCount <= UNWRITTEN_SEGMENTS_MAX) return undefined;
     return new Promise((resolve) => this.#waiters.push(resolve));
@@ -103,7 +101,7 @@ export class Maintenance {
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 
-  /** Bytes of the segments' files, by number; those of a clone may be shared with its original. */
+  /** Bytes of the segment files by number. A clone may share them with its source. */
   get fileBytes(): ReadonlyMap<number, number> {
     return new Map(this.#manifest.segments.map(({ number, byteLength }) => [number, byteLength]));
   }
@@ -114,17 +112,17 @@ export class Maintenance {
     return store.logBytes(logName(collection.incarnation));
   }
 
-  /** Sealed segments that are not in files yet. */
+  /** Sealed segments without a file. */
   get #unwrittenCount(): number {
     const { segments } = this.#options.collection.rows;
     return segments.filter(({ isSealed }) => isSealed).length - this.#manifest.segments.length;
   }
 
-  /** Checkpoints and compacts what is due; tests and tools call it instead of waiting. */
+  /** Checkpoints and compacts now if due; tests and tools call it instead of waiting. */
   runNow(): Promise<void> {
     return this.#lock.run(async () => {
       try {
-        // Damage must not get into a new file with a checksum of its own.
+        // Damaged data must not get into a new file, whose checksum would be valid.
         await this.#options.collection.whenVerified();
         this.#options.collection.requireIntact();
         if (this.#isCheckpointDue()) await this.#checkpoint();
@@ -137,9 +135,9 @@ export class Maintenance {
   }
 
   /**
-   * Copies the collection as it is now to an incarnation that nothing names yet; the segment files are
-   * shared where the file system can. Resolves with the definition that its vectors have then. Throws
-   * `collection_unavailable` when the collection is closed.
+   * Copies the current state of the collection to an incarnation that nothing names yet. Segment files are shared if the
+   * file system supports it. Resolves with the definition at the time of the copy. Throws `collection_unavailable` if
+   * the collection is closed.
    */
   copyTo(incarnation: string): Promise<CollectionDefinition> {
     return this.#lock.run(async () => {
@@ -152,7 +150,7 @@ export class Maintenance {
       }
       await collection.whenVerified();
       collection.requireIntact();
-      // The log then has only the writes that arrive meanwhile.
+      // After the checkpoint the log contains only writes that arrive during the copy.
       collection.rows.sealActive();
       await this.#checkpoint();
       await collection.whenStored();
@@ -163,14 +161,14 @@ export class Maintenance {
     });
   }
 
-  /** Waits for maintenance that is under way; none starts later. */
+  /** Waits for maintenance in progress and starts no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#lock.run(async () => {});
   }
 
-  /** Like close, but checkpoints a long log first. The writer must be closed. */
+  /** Closes, and checkpoints a long log. The writer must be closed. */
   async closeWithCheckpoint(): Promise<void> {
     await this.close();
     const { collection, logger } = this.#options;
@@ -206,8 +204,7 @@ export class Maintenance {
         this.#releaseWaiters();
         // Sealing, writing and compacting leave buffers of tens of megabytes.
         collectGarbageSoon();
-        // Without another write nothing else would start the next attempt, or continue with what has
-        // become due meanwhile.
+        // Without another write nothing else would retry, or start what has become due.
         if (hasFailed === true) this.#startAfter(RETRY_MS);
         else if (!this.#isClosed && this.#isDue()) this.#start();
         else this.#scheduleCompaction();
@@ -222,7 +219,7 @@ export class Maintenance {
     }, delayMs).unref();
   }
 
-  /** Rows that ended recently can be removed after the retention; without a write nothing else would start that. */
+  /** Recently ended rows can be removed after the retention; without a write nothing else would start that. */
   #scheduleCompaction(): void {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
@@ -233,7 +230,7 @@ export class Maintenance {
   }
 
   #isDue(): boolean {
-    // A segment without a file has nothing that was dropped once its file is written.
+    // Writing the file of a segment removes its dropped vectors.
     const { segments } = this.#options.collection.rows;
     return this.#isCheckpointDue() || segments.some(({ hasDroppedVectors }) => hasDroppedVectors);
   }
@@ -331,7 +328,7 @@ export class Maintenance {
         ...(segment === null ? [] : this.#deletionOperations(segment, 0, checkpointSequence)),
       ],
     );
-    // Deletions went on while the files were written. There is no await from here to the swap.
+    // Rows were deleted while the files were written. No await may come between here and the swap.
     moveDeletions();
     rows.replace(old, segment === null ? [] : [segment]);
     collection.raiseHorizon(horizonSequence);
@@ -361,7 +358,7 @@ export class Maintenance {
     };
   }
 
-  /** Frees the memory of a segment whose file can be mapped. Its checksum was made from the same bytes. */
+  /** Frees the memory of a segment whose file can be mapped. The checksum was computed from the same bytes. */
   async #moveToFile(segment: Segment): Promise<void> {
     const { store, collection } = this.#options;
     const { key, number } = segment;
@@ -369,12 +366,12 @@ export class Maintenance {
     if (mapping !== null) segment.switchTo(decodeSegment(mapping.bytes, { key, number }, mapping));
   }
 
-  /** Removes files whose commit failed: later attempts do not reuse them, and disk space may be short. */
+  /** Removes files whose commit failed, because later attempts do not reuse them and disk space may be short. */
   async #removeUnnamedFiles(): Promise<void> {
     const { store, collection } = this.#options;
     const { incarnation } = collection;
     const stored = store.get(keys.manifest(incarnation));
-    // When it is unknown whether a commit reached the disk, the next start may read either manifest.
+    // If it is unknown whether a commit reached the disk, the next start may read either manifest.
     const manifests = [this.#manifest];
     if (stored !== undefined) manifests.push(decodeJson<Manifest>(stored, 'The manifest'));
     await removeUnnamedBlobs(store, incarnation, manifests);
@@ -390,7 +387,7 @@ export class Maintenance {
   async #commitManifest(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
     const { store, collection } = this.#options;
     const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
-    // The files have what was applied to memory.
+    // The files contain what was applied to memory, which the store must contain first.
     await collection.whenStored();
     await store.commit([
       { kind: 'put', key: keys.manifest(collection.incarnation), value: encodeJson(next) },
@@ -409,7 +406,7 @@ function rowsIn(segments: readonly Segment[]): number {
   return segments.reduce((count, { rowCount }) => count + rowCount, 0);
 }
 
-/** The last sequence that is whole in sealed segments, and the rows of the next one that are in them. */
+/** The last sequence whose rows are all in sealed segments, and the number of rows of the next sequence in them. */
 function checkpointOf(collection: Collection): {
   checkpointSequence: number;
   partialRowCount: number;
@@ -430,10 +427,7 @@ function checkpointOf(collection: Collection): {
   return { checkpointSequence: firstActiveSequence - 1, partialRowCount };
 }
 
-/**
- * Neighbouring segments to rewrite as one: with many removable rows, with vectors that were dropped, or several small
- * ones.
- */
+/** Neighbouring segments to rewrite as one, because they are small, have many removable rows or have dropped vectors. */
 function chooseRun(
   segments: readonly Segment[],
   horizonSequence: number,
@@ -475,7 +469,7 @@ function chooseRun(
   return hasWorn || run.length >= SMALL_RUN_MIN ? run : [];
 }
 
-/** `mapping[row]` is the row's index in `target`, or -1 when it was removed. */
+/** `mapping[row]` is the index of the row in `target`, or -1 if it was removed. */
 function copyDeletions(source: Segment, target: Segment, mapping: Int32Array): void {
   for (let row = 0; row < source.rowCount; row++) {
     const sequence = source.deletedSequence(row);

@@ -1,5 +1,5 @@
-// JSON merge patch (RFC 7396) of a vector's metadata, applied to the text: members that the patch does
-// not name, and values that it sets, keep their spelling, so that no number loses a digit.
+// JSON merge patch (RFC 7396) of a vector's metadata, applied to its text. Members that the patch does not name,
+// and values that it sets, keep their spelling, so that no number loses a digit.
 
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -7,8 +7,8 @@ import type { Json } from '../../common/types.js';
 import { type JsonMember, readMembers } from '../../formats/json/json-scanner.js';
 
 /**
- * The patched object as JSON text; both texts are valid JSON objects. Throws `invalid_metadata`
- * when the result exceeds a bound.
+ * The patched object as JSON text; both texts must be valid JSON objects. Throws `invalid_metadata` if the result
+ * exceeds a bound.
  */
 export function applyMergePatch(metadata: string, patch: string, limits: Limits): string {
   const text = merge(metadata, patch);
@@ -22,7 +22,7 @@ export function applyMergePatch(metadata: string, patch: string, limits: Limits)
   return text;
 }
 
-/** Whether the patch would change the object. Another spelling of a value that it sets is a change. */
+/** Whether the patch would change the object. A different spelling of a value counts as a change. */
 export function isChangedBy(metadata: string, patch: string): boolean {
   const changes = membersByName(patch);
   const members = membersByName(metadata);
@@ -50,7 +50,7 @@ function merge(target: string | undefined, patch: string): string {
   return `{${Array.from(members.values(), ({ nameText, text }) => `${nameText}:${text}`).join(',')}}`;
 }
 
-/** The members by name, the last of equal names as in JSON.parse; null for JSON that is not an object. */
+/** The members by name; the last of equal names wins, as in JSON.parse. Null for JSON that is not an object. */
 function membersByName(text: string): Map<string, JsonMember> | null {
   if (!text.trimStart().startsWith('{')) return null;
   return new Map(readMembers(text).map((member) => [member.name, member]));

@@ -1,4 +1,4 @@
-// Writes that change vectors: they read what is there, and write it again with what is new.
+// Writes that change existing vectors: each reads a vector, changes it and writes it again.
 
 import type { Clock } from '../../common/clock.js';
 import {
@@ -38,9 +38,9 @@ import {
 
 interface RowChange {
   readonly metadata?: MetadataChange | undefined;
-  /** Vectors to set by name, '' for the unnamed one, or with null to remove. */
+  /** Vectors to set by name, '' for the unnamed one; null removes a vector. */
   readonly vectors?: ReadonlyMap<string, Vector | null> | undefined;
-  /** NEVER for no expiry; undefined for the one that the vector has. */
+  /** NEVER for no expiry; undefined leaves the expiry unchanged. */
   readonly expiresAtMs?: number | undefined;
 }
 
@@ -54,10 +54,10 @@ interface PatchServices {
   readonly limits: Limits;
 }
 
-/** What writes of a collection are given. */
+/** The services of writes. */
 export type WriteServices = PatchServices & RecordEncoding;
 
-/** Throws `vector_not_found`, `precondition_failed` and `invalid_metadata` when it is prepared. */
+/** Preparing the write throws `vector_not_found`, `precondition_failed` and `invalid_metadata`. */
 export function patchVector(
   collection: Collection,
   id: string,
@@ -72,17 +72,17 @@ export function patchVector(
       if (change.ifVersion !== undefined && change.ifVersion !== version) {
         throw new SagittaError(
           'precondition_failed',
-          `The vector "${id}" has version ${version}, the request expects ${change.ifVersion}; read it again.`,
+          `The vector "${id}" has version ${version}; the request expects ${change.ifVersion}. Read the vector again.`,
         );
       }
       requireSequence(id, address.segment.insertedSequence(address.row), change.ifSequence);
       const rows = [changedRow(collection, address, change, services.limits)];
-      return writtenAnew(collection, rows, { sequence }, { pending, clock: services.clock });
+      return rewriteRows(collection, rows, { sequence }, { pending, clock: services.clock });
     },
   };
 }
 
-/** Writes a batch in any mode. */
+/** The write of a batch in any mode. */
 export function writeBatch(
   collection: Collection,
   batch: VectorBatch,
@@ -98,8 +98,8 @@ export function writeBatch(
 }
 
 /**
- * Changes the vectors that have the ids of the batch: rows give what is new. Throws `vector_not_found`,
- * `precondition_failed`, `invalid_metadata` and `limit_exceeded` when it is prepared, with an issue for a row.
+ * Changes the vectors with the ids of the batch by its rows. Preparing the write throws `vector_not_found`,
+ * `precondition_failed`, `invalid_metadata` and `limit_exceeded`, with an issue for a row.
  */
 function patchVectors(
   collection: Collection,
@@ -125,12 +125,12 @@ function patchVectors(
         return patched;
       });
       const result = { insertedCount: 0, updatedCount: rows.length, sequence };
-      return writtenAnew(collection, rows, result, { pending, clock, alsoCommit });
+      return rewriteRows(collection, rows, result, { pending, clock, alsoCommit });
     },
   };
 }
 
-/** A row that was read, with what a change has made of it. */
+/** A row after a change. */
 export interface ChangedRow {
   readonly id: string;
   /** JSON text. */
@@ -165,7 +165,7 @@ export function changedRow(
   };
 }
 
-/** For metadata that a patch has made. Throws `invalid_metadata`. */
+/** Checks patched metadata. Throws `invalid_metadata`. */
 function requireTypes({ definition }: Collection, metadata: string): void {
   const violation = findTypeViolation(definition.schema, metadata);
   if (violation === null) return;
@@ -174,8 +174,8 @@ function requireTypes({ definition }: Collection, metadata: string): void {
   throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
 }
 
-/** The write of rows that were changed, all at once. */
-export function writtenAnew<Result extends { readonly sequence: number }>(
+/** The write of changed rows, all at one sequence. */
+export function rewriteRows<Result extends { readonly sequence: number }>(
   collection: Collection,
   rows: readonly ChangedRow[],
   result: Result,
@@ -214,7 +214,7 @@ function batchOfRows({ definition }: Collection, rows: readonly ChangedRow[]): V
 
 const EMPTY_PATCH = '{}';
 
-/** What a row of a batch changes. */
+/** The change that a row of a batch makes. */
 function changeIn(
   { metadata, expiresAtMs, removed, vectors }: VectorBatch,
   row: number,
@@ -234,26 +234,26 @@ function changeIn(
   };
 }
 
-/** The issues of an error are of the row then. */
+/** Runs a function and adds the row to the issues of its error. */
 function inRow<Result>(row: number, run: () => Result): Result {
   return withIssues(run, (issue) => ({ ...issue, location: { ...issue.location, row } }));
 }
 
-/** Runs it; the issues of its error become others. */
+/** Runs a function and maps the issues of its error. */
 export function withIssues<Result>(
   run: () => Result,
-  toOther: (issue: ValidationIssue) => ValidationIssue,
+  mapIssue: (issue: ValidationIssue) => ValidationIssue,
 ): Result {
   try {
     return run();
   } catch (error) {
     if (!(error instanceof SagittaError) || error.issues.length === 0) throw error;
-    throw validationError(error.issues.map(toOther));
+    throw validationError(error.issues.map(mapIssue));
   }
 }
 
 function tooLarge(row: number, { bodyBytesMax }: Limits): SagittaError {
-  const detail = `With what they keep, the first ${row + 1} vectors have more than ${bodyBytesMax} bytes, as many as one write may have. Send fewer vectors at once.`;
+  const detail = `Expected at most ${bodyBytesMax} bytes in one write, including the unchanged parts of the vectors; found more in the first ${row + 1} vectors. Send fewer vectors at once.`;
   const location = rowField(row);
   return validationError([{ location, code: 'limit_exceeded', detail, expected: bodyBytesMax }]);
 }

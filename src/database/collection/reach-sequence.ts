@@ -1,11 +1,11 @@
-// Waits until a collection has what a request has seen elsewhere: its own write, or the page of a cursor.
+// Waits until a collection contains what the client has seen before: a write, or the snapshot of a cursor.
 
 import { field, validationError } from '../../common/errors.js';
 import type { Collection } from './collection.js';
 
 /**
- * Waits until the write is visible. Rejects with `invalid_request` where the collection is written and has no
- * such write: it comes from another server, or was lost with a backup that was restored.
+ * Waits until the write `minSequence` is visible. Rejects with `invalid_request` if this node writes the collection and
+ * never made that write: it belongs to another server, or was lost when a backup was restored.
  */
 export async function reachSequence(
   collection: Collection,
@@ -30,8 +30,8 @@ export async function reachSequence(
 }
 
 /**
- * Waits until this process has the snapshot of a cursor, which another node of a cluster may have issued. Rejects with the
- * signal's reason.
+ * Waits until this node has the snapshot of a cursor, which another node may have issued. Rejects with the signal's
+ * reason.
  */
 export async function reachCursor(
   { sequence }: { readonly sequence: number },
@@ -39,7 +39,7 @@ export async function reachCursor(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   if (sequence <= collection.sequence) return;
-  // Whoever writes has every sequence, but others may have applied a commit before it has.
+  // The writing node has every sequence, but other nodes may apply a commit before it does.
   if (collection.isWritable) await collection.whenVisible();
   else await collection.waitForSequence(sequence, signal);
 }

@@ -1,5 +1,5 @@
-// Loads a collection from disk: its segment files, the deletions in them, then the log from the
-// checkpoint on. A log record is applied by the same code as when it was written.
+// Loads a collection from disk: its segment files, their deletions, and the log after the checkpoint. Log records
+// are applied by the same code as when they were written.
 
 import { SagittaError } from '../../common/errors.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
@@ -31,7 +31,7 @@ import { applyLogRecord } from './writes.js';
 export interface LoadOptions extends CollectionServices {
   readonly logs: CommitLogs;
   readonly verifications: VerificationQueue;
-  /** Ends loading, with the error `stopping`. */
+  /** Aborts loading with the error `stopping`. */
   readonly stopping: AbortSignal;
 }
 
@@ -42,16 +42,16 @@ export interface LoadProgress {
 }
 
 /**
- * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later; `onDamaged` is called with the
- * error if one is wrong, or if a file cannot be read later.
+ * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later: `onDamaged` is called with
+ * the error if a checksum is wrong or a file cannot be read.
  */
 export async function loadCollection(
   definition: CollectionDefinition,
   options: LoadOptions & {
     readonly onDamaged: (error: SagittaError) => void;
-    /** Different for each time that other files may have taken the place of those of the collection. */
+    /** Changes whenever the files of the collection may have been replaced by others with the same names. */
     readonly generation: number;
-    /** The blobs of the collection, where they are known; null: they are listed. */
+    /** The blobs of the collection; null lists them. */
     readonly blobNames: readonly string[] | null;
   },
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
@@ -85,11 +85,11 @@ export async function loadCollection(
     guard,
     log: options.logs.ofCollection(incarnation),
     horizonSequence: manifest.horizonSequence,
-    onCommitted: () => maintenance.notice(),
+    onCommitted: () => maintenance.startIfDue(),
     whenRoom: () => maintenance.whenRoom(),
   });
   const maintenance = new Maintenance({ ...options, collection, manifest });
-  maintenance.notice();
+  maintenance.startIfDue();
   return { collection, maintenance };
 }
 
@@ -135,13 +135,13 @@ async function loadSegment(
 
 /** Time between two yields to the event loop. */
 const REPLAY_YIELD_MS = 50;
-/** Records that are in memory, and encoded in the pool, at once: enough to occupy many threads. */
+/** Bytes of records that are staged together, enough to occupy many pool threads. */
 const REPLAYED_BYTES = 32 * 1024 * 1024;
 
 interface ReplayedRecord {
   readonly record: LogRecord;
   readonly sequence: number;
-  /** Rows that are in files already. */
+  /** Rows that are already in files. */
   readonly skippedRowCount: number;
 }
 
@@ -179,7 +179,7 @@ async function replayLog(
   return { sequence, writtenAtMs };
 }
 
-/** What is staged together is applied as it is. */
+/** Removes dropped vectors before staging, because staged batches are applied unchanged. */
 function withoutDropped(record: LogRecord, rows: Rows): LogRecord {
   if (record.kind !== 'write') return record;
   return { ...record, batch: rows.withoutDropped(record.batch) };
@@ -200,7 +200,7 @@ async function applyRecords(
   for (const { record, sequence, skippedRowCount } of records) {
     applyLogRecord(rows, record, sequence, skippedRowCount);
     if (performance.now() > yieldAtMs) {
-      // Health checks are answered while a long log is replayed.
+      // Health checks must be answered while a long log is replayed.
       await new Promise((resolve) => setImmediate(resolve));
       stopping.throwIfAborted();
       yieldAtMs = performance.now() + REPLAY_YIELD_MS;

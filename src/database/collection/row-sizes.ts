@@ -1,5 +1,4 @@
-// The average sizes of the rows of a collection, from which the memory of results is estimated before they
-// are made.
+// The average sizes of the rows of a collection, for estimates of the memory that results take.
 
 import type { Collection } from './collection.js';
 
@@ -11,7 +10,7 @@ export interface RowSizes {
   readonly vectorBytes: number;
 }
 
-/** Rows that were deleted and are not compacted yet count, too. */
+/** Includes deleted rows that are not compacted yet. */
 export function rowSizesOf({ rows: { segments } }: Collection): RowSizes {
   let rowCount = 0;
   let textBytes = 0;

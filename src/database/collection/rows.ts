@@ -1,6 +1,6 @@
-// The rows of a collection in memory: its segments in order of arrival and the index from id to live
-// row. Log records are applied in the order of the log, by the same code for writes and for recovery.
-// Nothing here knows the store or the clock.
+// The rows of a collection in memory: its segments in order of arrival, and the index from ids to live rows. Log
+// records are applied in the order of the log, by the same code for writes and recovery. Nothing here knows the store
+// or the clock.
 
 import type { Limits } from '../../common/limits.js';
 import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js';
@@ -16,17 +16,17 @@ export interface RowAddress {
 
 export interface RowsOptions {
   readonly incarnation: string;
-  /** Tells segments apart that have had the same number at different times; 0 for the first ones. */
+  /** Distinguishes segments that had the same number at different times; by default 0. */
   readonly generation?: number;
-  /** Where the vectors are. */
+  /** The columns of the vectors. */
   readonly vectors: VectorNameColumns;
   readonly limits: Pick<Limits, 'segmentRowsMax' | 'segmentValueBytesMax' | 'metadataColumnsMax'>;
-  /** Makes the codes that the engine scans; null when it scans values. */
+  /** Creates the codes that the engine scans; null if it scans values. */
   readonly encoder: RowEncoder | null;
   readonly pool: WorkerPool;
 }
 
-/** Blocks of a segment, by their keys. */
+/** Blocks of a segment by their keys. */
 export interface SegmentBlocks {
   readonly key: string;
   readonly blockKeys: readonly string[];
@@ -38,7 +38,7 @@ export interface RowsToWrite {
   readonly from: number;
 }
 
-/** Writes of at most this many values are copied and encoded when they are applied: half a millisecond. */
+/** Writes of up to this many values are copied and encoded while they are applied, in half a millisecond. */
 const UNSTAGED_VALUES_MAX = 2 ** 18;
 
 export class Rows {
@@ -48,7 +48,7 @@ export class Rows {
   readonly #byNumber = new Map<number, Segment>();
   readonly #index = new IdIndex();
   #nextSegmentNumber = 1;
-  /** Segments that follow the active one, empty but for staged rows. */
+  /** Segments after the active one, empty except for staged rows. */
   #upcoming: Segment[] = [];
 
   constructor(options: RowsOptions) {
@@ -66,8 +66,8 @@ export class Rows {
   }
 
   /**
-   * Names are those of these vectors from now on, and others that there were are forgotten. Returns what is gone of
-   * the segments that had any.
+   * Replaces the names of the vectors; vectors that are no longer named are dropped. Returns the dropped blocks of each
+   * segment that had any.
    */
   redefineVectors(vectors: VectorNameColumns): readonly SegmentBlocks[] {
     this.#names.redefine(vectors);
@@ -77,7 +77,7 @@ export class Rows {
     });
   }
 
-  /** In order of arrival; the last one may be active. The array is replaced, never changed. */
+  /** In order of arrival; the last segment may be active. The array is replaced, never changed. */
   get segments(): readonly Segment[] {
     return this.#segments;
   }
@@ -86,7 +86,7 @@ export class Rows {
     return this.#index.count;
   }
 
-  /** Memory of the index of ids, beside that of the segments. */
+  /** Memory of the id index, which is not part of the segments. */
   get indexBytes(): number {
     return this.#index.hostBytes;
   }
@@ -107,8 +107,8 @@ export class Rows {
   }
 
   /**
-   * Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. The vectors of the
-   * batch are named by their columns; those that were dropped are left out.
+   * Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. The vectors of the batch
+   * are named by their columns; dropped vectors are skipped.
    */
   applyWrite(written: VectorBatch, sequence: number, from = 0): void {
     const batch = this.withoutDropped(written);
@@ -127,7 +127,7 @@ export class Rows {
     }
   }
 
-  /** The batch without the vectors that were dropped; the same object where there are none. */
+  /** The batch without dropped vectors; the same object if it has none. */
   withoutDropped(batch: VectorBatch): VectorBatch {
     const isLive = ({ name }: { readonly name: string }) => !this.#names.isDropped(name);
     return batch.vectors.every(isLive)
@@ -136,10 +136,9 @@ export class Rows {
   }
 
   /**
-   * Copies and encodes large writes in the pool before they are applied, in this order and without others
-   * between them. Undefined if there is nothing to do. It is not needed for `applyWrite`, which otherwise
-   * does the same on the calling thread: for rows that did not go where they were expected, because a
-   * segment was sealed meanwhile, or when the pool has failed.
+   * Copies and encodes large writes in the pool. They must then be applied in this order, without others in between.
+   * Undefined if no write is large. Staging is optional: `applyWrite` does the same on the calling thread for rows that
+   * were not staged in the right place, because a segment was sealed or the pool failed.
    */
   stage(writes: readonly RowsToWrite[]): Promise<void> | undefined {
     const valueCount = writes.reduce((sum, write) => sum + countValues(write), 0);
@@ -153,7 +152,7 @@ export class Rows {
     return Promise.allSettled(staging).then(() => {});
   }
 
-  /** The segments that will have the rows, by their numbers only; `fits` may find less room. */
+  /** The segments that will contain the rows, estimated by row counts only; `fits` may find less room. */
   #cutForSegments(writes: readonly RowsToWrite[]) {
     const cuts: { segment: Segment; rows: (RowsToWrite & { count: number })[] }[] = [];
     let placedCount = 0;
@@ -196,7 +195,7 @@ export class Rows {
     this.#index.clear();
   }
 
-  /** Adds a loaded segment, whose deletions are applied, as the last one. */
+  /** Appends a loaded segment whose deletions are applied. */
   adopt(segment: Segment): void {
     this.#insertSegment(segment);
     for (let row = 0; row < segment.rowCount; row++) {
@@ -251,7 +250,7 @@ export class Rows {
     return segment;
   }
 
-  /** The segment that will be active after `count` others that have room. */
+  /** The segment that will be active after `count` others. */
   #segmentAhead(count: number): Segment {
     const last = this.#segments.at(-1);
     const active = last === undefined || last.isSealed ? [] : [last];
@@ -307,7 +306,7 @@ export class Rows {
   }
 }
 
-/** Values of the dense vectors, which are staged. */
+/** The number of values of the dense vectors, which are what is staged. */
 function countValues({ batch: { count, vectors }, from }: RowsToWrite): number {
   let dimensions = 0;
   for (const column of vectors) if (column.kind === 'dense') dimensions += column.dimension;

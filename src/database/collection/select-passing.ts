@@ -1,4 +1,4 @@
-// The rows of a collection that pass a filter, for operations that read all of them once.
+// Selects the rows of a collection that pass a filter, for operations that read all of them once.
 
 import type { FieldPath } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -11,15 +11,15 @@ import { findUnknownPaths } from './unknown-paths.js';
 
 interface PassingSelection {
   readonly snapshot: Snapshot;
-  /** All segments, with only the rows that pass. */
+  /** Views of all segments, with only the passing rows. */
   readonly views: readonly SegmentView[];
-  /** About the filter. */
+  /** Warnings about the filter. */
   readonly warnings: readonly Warning[] | undefined;
 }
 
 /**
- * From a snapshot that is taken before the call returns. Throws `invalid_filter` with issues under the field of the
- * request at `path`, by default `filter`; rejects with the signal's reason.
+ * Selects from a snapshot that is taken before the call returns. Throws `invalid_filter` with issues under the request
+ * field at `path`, by default `filter`; rejects with the signal's reason.
  */
 export async function selectPassing(
   collection: Collection,

@@ -1,13 +1,13 @@
-// Metadata of which a reader wants some paths only: the members that lead to them, in their order and as they were spelled.
+// Selects paths of metadata: keeps only the members that lead to them, in their order and with their spelling.
 
 import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject } from '../../common/types.js';
 import { readMembers } from '../../formats/json/json-scanner.js';
 
-/** The members of an object that are kept: whole, or of an object in it some. */
+/** The members of an object to keep: whole, or only some members of a nested object. */
 interface Kept extends Map<string, Kept | 'whole'> {}
 
-/** JSON text of the object with these paths alone, of those that it has. */
+/** The JSON text of the object with only these paths. */
 export function selectMetadata(text: string, paths: readonly string[]): string {
   const document = JSON.parse(text) as JsonObject;
   const kept: Kept = new Map();
@@ -35,7 +35,7 @@ function keep(kept: Kept, keys: readonly string[]): void {
 
 function write(text: string, kept: Kept): string {
   const members = kept.size === 0 ? [] : readMembers(text);
-  // Of equal names the last counts, as when the text is parsed.
+  // The last of equal names wins, as in JSON.parse.
   const last = new Map(members.map((member) => [member.name, member]));
   const texts = [...last.values()].flatMap(({ name, nameText, text: value }) => {
     const part = kept.get(name);

@@ -1,5 +1,5 @@
-// A collection at one sequence, for as long as the view is open: no compaction removes rows that are
-// visible in it, and ids are resolved to the rows that had them then.
+// A view of a collection at one sequence. While it is open, no compaction removes rows that are visible in it,
+// and ids resolve to the rows that had them at that sequence.
 
 import { collectionNotFound } from '../../common/errors.js';
 import type { Segment } from '../../segment/segment.js';
@@ -7,13 +7,13 @@ import type { Collection } from './collection.js';
 import type { RowAddress } from './rows.js';
 import type { Snapshot } from './snapshot.js';
 
-/** A snapshot of the segments that existed when it was taken; another one is taken when they change. */
+/** A snapshot of the segments that existed when it was taken; it is replaced when they change. */
 interface CachedSnapshot {
   readonly segments: readonly Segment[];
   readonly snapshot: Snapshot;
-  /** Rows in view that have ended since, by id. */
+  /** Rows of the view that have ended since, by id. */
   readonly endedRows: Map<string, RowAddress>;
-  /** The last sequence whose ended rows are in `endedRows`. */
+  /** `endedRows` contains the rows that ended up to this sequence. */
   endedThroughSequence: number;
 }
 
@@ -26,7 +26,7 @@ export class SnapshotView {
   readonly collection: Collection;
   readonly sequence: number;
   readonly #collections: ServedCollections;
-  /** By sequence: that of the view, and those of cursors. */
+  /** The pins by sequence: that of the view, and those of cursors. */
   readonly #unpins = new Map<number, () => void>();
   #cached: CachedSnapshot | null = null;
   #isClosed = false;
@@ -38,15 +38,15 @@ export class SnapshotView {
     this.pin(this.sequence);
   }
 
-  /** Retains another snapshot, which can be read now, until the view is closed. */
+  /** Retains another snapshot, which must be readable, until the view is closed. */
   pin(sequence: number): void {
     if (this.#isClosed || this.#unpins.has(sequence)) return;
     this.#unpins.set(sequence, this.collection.pin(sequence));
   }
 
   /**
-   * The snapshot of the view, or another one that is pinned. After a compaction it is another object
-   * with the same rows. Throws `collection_not_found`.
+   * The snapshot of the view, or of another pinned sequence. After a compaction it is a new object with the same rows.
+   * Throws `collection_not_found`.
    */
   snapshot(sequence: number = this.sequence): Snapshot {
     if (sequence === this.sequence) return this.#current().snapshot;
@@ -57,7 +57,7 @@ export class SnapshotView {
   /** The row that had this id; valid until the next await. Throws `collection_not_found`. */
   find(id: string): RowAddress | undefined {
     const cached = this.#current();
-    // A live row is in view unless it was inserted later.
+    // A live row is part of the view unless it was inserted later.
     const address = this.collection.find(id);
     if (address !== undefined && address.segment.insertedSequence(address.row) <= this.sequence)
       return address;

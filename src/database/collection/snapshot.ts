@@ -1,5 +1,5 @@
-// A snapshot: the rows of a collection that are visible at one sequence. It does not change when
-// writes go on, since segments hand out immutable views.
+// A snapshot: the rows of a collection that are visible at one sequence. Later writes do not change it, since
+// segments hand out immutable views.
 
 import {
   type Bitmap,
@@ -23,11 +23,11 @@ import type { RowAddress } from './rows.js';
 export interface SegmentView extends VisibleRows {
   readonly segment: Segment;
   readonly metadata: MetadataView;
-  /** The vectors that are searched; absent where none were chosen. */
+  /** The vectors to search; absent if none were chosen. */
   readonly block?: VectorBlock;
 }
 
-/** A segment with the rows that have a dense vector or a multi-vector. */
+/** A view of the rows that have a certain dense vector or multi-vector. */
 export interface FieldView extends SegmentView {
   readonly block: VectorBlock;
 }
@@ -53,7 +53,7 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   return { sequence, views };
 }
 
-/** The views with those of their rows that have the dense vector or multi-vector of the name. */
+/** The views restricted to rows that have the dense vector or multi-vector of this name. */
 export function viewsOfField(views: readonly SegmentView[], name: string): readonly FieldView[] {
   return views.flatMap((view) => {
     const block = view.segment.block(name);
@@ -61,7 +61,7 @@ export function viewsOfField(views: readonly SegmentView[], name: string): reado
   });
 }
 
-/** The views that show any row. */
+/** The views with at least one visible row. */
 export function withRows<View extends Pick<SegmentView, 'visibleCount'>>(
   views: readonly View[],
 ): readonly View[] {
@@ -88,7 +88,7 @@ export function isVisible({ segment, row }: RowAddress, views: readonly SegmentV
   return view !== undefined && hasRow(view, row);
 }
 
-/** The views without a row that they may show. */
+/** The views without the given row, if they show it. */
 export function withoutRow(
   views: readonly SegmentView[],
   address: RowAddress,
@@ -109,7 +109,7 @@ export type ChosenRows<View extends SegmentView = SegmentView> = readonly (View 
   readonly rows: Bitmap;
 })[];
 
-/** The views of the rows, each with only these. */
+/** Views restricted to the given rows. */
 export function viewsOfRows<View extends SegmentView>(
   viewRows: Iterable<{ readonly view: View; readonly row: number }>,
 ): ChosenRows<View> {
@@ -127,7 +127,7 @@ export function viewsOfRows<View extends SegmentView>(
   });
 }
 
-/** The views with only those of their rows that are chosen. */
+/** The views restricted to the chosen rows. */
 export function amongRows(
   views: readonly SegmentView[],
   chosen: ChosenRows,
@@ -138,7 +138,7 @@ export function amongRows(
   });
 }
 
-/** The views with only the rows that any of the parts shows, which are views of the same segments. */
+/** The views restricted to rows that any of the parts shows. The parts are views of the same segments. */
 export function uniteViews(
   views: readonly SegmentView[],
   parts: readonly (readonly SegmentView[])[],
@@ -147,7 +147,7 @@ export function uniteViews(
     const same = parts.flatMap((part) => part.filter(({ segment }) => segment === view.segment));
     if (same.some(({ visibleCount }) => visibleCount === view.visibleCount)) return view;
     const rows = createBitmap(view.rowCount);
-    // Views that show all of their rows show as many as the snapshot.
+    // Views without a bitmap show all rows of the snapshot, which was handled above.
     for (const part of same) if (part.rows !== null) uniteInto(rows, part.rows);
     return { ...view, rows, visibleCount: countBits(rows) };
   });

@@ -1,5 +1,5 @@
-// Warnings about metadata paths that a request names and no vector has: a misspelt path is no error, since
-// metadata has no fixed schema, but the reply would look as if nothing passed.
+// Warnings about metadata paths that a request names but no vector has. A misspelt path is not an error, since
+// metadata has no fixed schema, but the reply would look as if no vector passed.
 
 import { cutName, nearestName } from '../../common/unknown-name.js';
 import { type FilterNode, filterTests, testPaths } from '../../filter/filter-node.js';
@@ -16,12 +16,12 @@ interface PathNames {
   readonly stats?: readonly { readonly path: string }[] | undefined;
 }
 
-/** Fields of a sort that are no metadata. */
+/** Sort fields that are not metadata paths. */
 const OTHER_FIELDS = new Set(['score', 'id', '$id']);
 
 /**
- * Undefined if there is nothing to warn of: also for a collection without vectors, and where a segment keeps paths
- * in JSON only, so that finding one would take a walk over all metadata.
+ * Undefined if no path is unknown, if the collection has no vectors, and if a segment keeps some paths in JSON only, since
+ * finding a path would then require reading all metadata.
  */
 export function findUnknownPaths(
   collection: Collection,
@@ -32,7 +32,7 @@ export function findUnknownPaths(
   const declared = collection.definition.schema ?? {};
   const isKnown = (path: string) =>
     Object.hasOwn(declared, path) || columns.some((paths) => paths.has(path));
-  const unknown = placesOf(names).filter(([, path]) => !isKnown(path));
+  const unknown = namedPaths(names).filter(([, path]) => !isKnown(path));
   if (unknown.length === 0 || views.length === 0) return undefined;
   if (views.some(({ metadata }) => !metadata.isComplete)) return undefined;
   const known = [
@@ -46,8 +46,8 @@ export function findUnknownPaths(
   });
 }
 
-/** Each path once for each member that names it. */
-function placesOf({ filter, groupBy, sort, facets, stats }: PathNames) {
+/** The paths with the member that names them, each pair once. */
+function namedPaths({ filter, groupBy, sort, facets, stats }: PathNames) {
   const paths = {
     filter: filter === null ? [] : filterTests(filter).flatMap(pathsOfTest),
     group_by: groupBy === undefined ? [] : [groupBy],
@@ -60,7 +60,7 @@ function placesOf({ filter, groupBy, sort, facets, stats }: PathNames) {
   );
 }
 
-/** What stands for indexed words is no path of metadata. */
+/** The path of a `$match` test stands for the text index, not for metadata. */
 function pathsOfTest(test: ReturnType<typeof filterTests>[number]): string[] {
   return test.operator === '$match' ? [] : testPaths(test);
 }

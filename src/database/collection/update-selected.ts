@@ -1,6 +1,6 @@
-// The write that changes the metadata of selected vectors: one consistent set of rows, changed at one
-// sequence. Its rows are in memory while it is prepared, so it has a bound; a larger change is made in
-// steps, which find what is left because a changed row is not selected for the same change again.
+// The write that changes the metadata of selected vectors: one consistent set of rows, changed at one sequence. It is
+// bounded, because its rows are in memory while it is prepared. A larger change takes several updates, each of which
+// continues where the previous one ended, because it skips rows that already have the new metadata.
 
 import type { Clock } from '../../common/clock.js';
 import { field, type SagittaError, validationError } from '../../common/errors.js';
@@ -9,7 +9,7 @@ import type { MetadataChange, UpdateResult } from '../api/database-api.js';
 import type { FilterCache } from '../filters/filter-cache.js';
 import type { Collection } from './collection.js';
 import { isChangedBy } from './merge-patch.js';
-import { type ChangedRow, changedRow, withIssues, writtenAnew } from './patches.js';
+import { type ChangedRow, changedRow, rewriteRows, withIssues } from './patches.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
@@ -17,7 +17,7 @@ import { type CommitTogether, type ParsedSelection, withoutEffect } from './writ
 
 export interface UpdateOptions {
   readonly change: MetadataChange;
-  /** Vectors to change at most; undefined for all, of which there may be as many as in a body. */
+  /** The maximum number of vectors to change; undefined for all, up to the limits of one request body. */
   readonly limit: number | undefined;
   readonly alsoCommit: CommitTogether<UpdateResult> | undefined;
 }
@@ -28,10 +28,10 @@ interface Services {
   readonly filters: FilterCache;
 }
 
-/** Rows that are looked at between two yields to the event loop: a few milliseconds. */
+/** Rows checked between two yields to the event loop, in a few milliseconds. */
 const YIELD_ROWS = 1_024;
 
-/** Throws `invalid_metadata` and `limit_exceeded` when it is prepared. */
+/** Preparing the write throws `invalid_metadata` and `limit_exceeded`. */
 export function updateSelected(
   collection: Collection,
   selection: ParsedSelection,
@@ -50,7 +50,7 @@ export function updateSelected(
         return withoutEffect({ updatedCount, hasMore, sequence: collection.sequence }, alsoCommit);
       }
       const result = { updatedCount, hasMore, sequence };
-      return writtenAnew(collection, rows, result, { pending, clock, alsoCommit });
+      return rewriteRows(collection, rows, result, { pending, clock, alsoCommit });
     },
   };
 }
@@ -68,7 +68,7 @@ function rowSelector(
   return async () => rowsOf(await filters.filter(collection.snapshot().views, filter));
 }
 
-/** The rows that the change makes others, until a bound is reached, and whether there is another one. */
+/** Changes the selected rows until a bound is reached; rows that would stay the same are skipped. */
 async function changeRows(
   collection: Collection,
   selected: Iterable<RowAddress>,
@@ -78,7 +78,7 @@ async function changeRows(
     limits,
   }: Pick<UpdateOptions, 'change' | 'limit'> & { readonly limits: Limits },
 ): Promise<{ readonly rows: readonly ChangedRow[]; readonly hasMore: boolean }> {
-  // As many rows as one body of vectors may have.
+  // The limits of one request body of vectors.
   const { batchRowsMax, bodyBytesMax } = limits;
   const rows: ChangedRow[] = [];
   let seenCount = 0;
@@ -113,7 +113,7 @@ function wouldChange({ segment, row }: RowAddress, { kind, text }: MetadataChang
 }
 
 function tooMany(count: number): SagittaError {
-  const detail = `More than ${count} vectors would change, as many as one update changes here. Set limit, and repeat the update while has_more is true.`;
+  const detail = `Expected at most ${count} vectors to change in one update; found more. Set limit, and repeat the update while has_more is true.`;
   const location = field('limit');
   return validationError([{ location, code: 'limit_exceeded', detail, expected: count }]);
 }

@@ -1,6 +1,5 @@
-// Named, sparse and multi-vectors that are added to a collection or dropped. Both change its definition only: records
-// bring the vectors that were added, and what was dropped is left out of what is read and removed from files by
-// compaction.
+// Adds and drops named, sparse and multi-vectors of a collection. Both change only its definition: later records bring
+// the added vectors, and dropped vectors are ignored by reads and removed from files by compaction.
 
 import { field, type Violation, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -12,7 +11,7 @@ import type { CollectionDefinition } from '../layout/manifest.js';
 
 type VectorLimits = Pick<Limits, 'namedVectorsMax' | 'recordValuesMax' | 'sparseVectorsMax'>;
 
-/** What is wrong with the named vectors of a collection, by the member of a request that names them. */
+/** Violations of the limits on named vectors, with the request member that names them. */
 export function findVectorsViolations(
   vectors: FieldShapes,
   { namedVectorsMax, recordValuesMax, sparseVectorsMax }: VectorLimits,
@@ -48,7 +47,7 @@ export function changedVectors(
   const changes = MEMBERS.flatMap(({ member, wireName, kinds }) =>
     Object.entries(change[member] ?? {}).map(([name, shape]) => ({ wireName, kinds, name, shape })),
   );
-  // A name that is given up is free for another kind of vector.
+  // Drops come first, so that a dropped name can be reused for another kind of vector.
   for (const { shape, ...dropped } of changes) if (shape === null) changing.drop(dropped);
   for (const { shape, ...added } of changes) if (shape !== null) changing.add({ ...added, shape });
   const changed = changing.vectors();
@@ -68,12 +67,12 @@ const MEMBERS = [
 interface NamedChange {
   /** The member of the request. */
   readonly wireName: string;
-  /** Those that the member names. */
+  /** The kinds of vectors that the member may name. */
   readonly kinds: readonly VectorKind[];
   readonly name: string;
 }
 
-/** Where the segments have the vectors of the definition. */
+/** The columns of the vectors of a definition in its segments. */
 export function namesOfColumns(definition: CollectionDefinition): VectorNameColumns {
   const { vectors, columns = {}, additionCount = 0 } = definition;
   return { names: Object.keys(vectors), columns, additionCount };
@@ -96,7 +95,7 @@ class ChangingVectors {
     this.#additionCount = additionCount;
   }
 
-  /** Does nothing where there is such a vector. */
+  /** Does nothing if an equal vector exists. */
   add({ wireName, name, shape }: NamedChange & { readonly shape: FieldShape }): void {
     const known = this.#vectors.get(name);
     if (known === undefined) {
@@ -107,7 +106,7 @@ class ChangingVectors {
     }
     const [is, wanted] = [known, shape].map((one) => KIND_NAMES[one.kind] + describeShape(one));
     if (is === wanted) return;
-    const detail = `"${name}" is ${is} of the collection; the request has ${wanted}. Drop it with null first, or use another name.`;
+    const detail = `The collection already has "${name}", ${is}; the request adds ${wanted}. Drop it with null first, or use another name.`;
     throw validationError([{ location: field(wireName, name), code: 'invalid_request', detail }]);
   }
 
@@ -120,9 +119,8 @@ class ChangingVectors {
       this.#columns.delete(name);
       return;
     }
-    const expected =
-      known.length === 0 ? 'the collection has none' : `expected ${known.join(', ')}`;
-    const detail = `There is no such vector to drop; ${expected}.`;
+    const expected = known.length === 0 ? 'it has none' : `expected ${known.join(', ')}`;
+    const detail = `The collection has no such vector to drop; ${expected}.`;
     throw validationError([{ location: field(wireName, name), code: 'invalid_request', detail }]);
   }
 
@@ -142,7 +140,7 @@ export function describeShape(shape: FieldShape): string {
   return ` of dimension ${shape.dimension}${elements} and metric ${shape.metric}`;
 }
 
-/** Throws `invalid_request` where nothing would be left to search by. */
+/** Throws `invalid_request` if nothing would be left to search by. */
 function requireAny({ vectors, text }: CollectionDefinition): void {
   if (Object.keys(vectors).length > 0 || text !== undefined) return;
   const detail =

@@ -1,7 +1,6 @@
-// A stream of writes into one collection: batch after batch, each atomic, so that what is durable is
-// always a prefix of the stream. After a failure nothing more is written. Under an idempotency key
-// every batch commits together with the progress of the stream, and another attempt skips the batches
-// that are durable already.
+// A stream of writes to one collection. Its batches are written in order and atomically, so that a prefix of the
+// stream is durable at any time. After a failure nothing more is written. With an idempotency key every batch is
+// committed together with the progress of the stream, and a retry skips the batches that are already durable.
 
 import { createHash } from 'node:crypto';
 import { assert } from '../../common/errors.js';
@@ -39,8 +38,8 @@ const NO_PROGRESS: StreamProgress = {
 };
 
 /**
- * Writes batches into a collection in their order, until one of them fails. It belongs to the
- * collection that was there when it was opened: when that is deleted or replaced, its writes fail.
+ * Writes batches to a collection in order until one of them fails. Its writes fail once the collection that it was opened
+ * for is deleted or replaced.
  */
 export class WriteStream {
   readonly #collection: Collection;
@@ -49,9 +48,9 @@ export class WriteStream {
   /** Null without an idempotency key. */
   readonly #keyed: KeyedStream | null;
   readonly #resumed: StreamProgress;
-  /** Includes what was handed to the store. */
+  /** The progress with all batches that were handed to the store. */
   #prepared: StreamProgress;
-  /** Includes what is on disk. */
+  /** The progress with all batches that are on disk. */
   #durable: StreamProgress;
   #failure: { readonly error: unknown } | undefined;
 
@@ -83,21 +82,21 @@ export class WriteStream {
     this.#durable = this.#resumed;
   }
 
-  /** What earlier attempts under the same key have made durable. */
+  /** The progress that earlier attempts with the same key made durable. */
   get resumed(): StreamProgress {
     return this.#resumed;
   }
 
-  /** What is durable, what was resumed included. */
+  /** The durable progress, including that of earlier attempts. */
   get progress(): StreamProgress {
     return this.#durable;
   }
 
   /**
-   * Writes a batch after those before it; resolves when it is durable and visible. The next one may be
-   * written before that. Under a key, `digest` tells the batch from any other, and a batch that is
-   * durable already is skipped. Throws what `CollectionHandle.write` throws, then and from then on, and
-   * `idempotency_key_reused` when this turns out to be another stream than the one under the key.
+   * Writes a batch after the previous ones; resolves when it is durable and visible. The caller may write the next batch
+   * before that. With a key, `digest` identifies the batch, and a batch that is already durable is skipped. Throws what
+   * `CollectionHandle.write` throws, and then the same error for every later batch. Throws `idempotency_key_reused` if
+   * this is not the stream that the key was used for.
    */
   async write(
     batch: VectorBatch,
@@ -116,8 +115,8 @@ export class WriteStream {
   }
 
   /**
-   * Called when all batches are durable. Under a key it stores the reply, or gives the one that an
-   * earlier attempt has stored.
+   * Ends the stream once all batches are durable. With a key it stores the reply, or returns the reply that an earlier
+   * attempt stored.
    */
   async end<Reply extends object>(
     encode: (progress: StreamProgress) => Reply,
@@ -133,7 +132,7 @@ export class WriteStream {
     return { reply, isReplay: false };
   }
 
-  /** Releases the key. No batch may be under way. */
+  /** Releases the key. No batch may be in progress. */
   close(): void {
     this.#keyed?.release();
   }
@@ -181,7 +180,7 @@ function advanced(
   };
 }
 
-/** A stream under an idempotency key: the progress of earlier attempts, and whether this one is the same stream. */
+/** A stream with an idempotency key: knows the progress of earlier attempts and checks that this is the same stream. */
 class KeyedStream {
   readonly #claim: Claim;
   readonly #key: string;
@@ -197,18 +196,18 @@ class KeyedStream {
     this.#key = key;
     this.#incarnation = collection.incarnation;
     const { stored } = claim;
-    // Rows of a collection that was replaced are not in this one; a complete stream is only replayed.
+    // Rows of a replaced collection are not in this one; a complete stream is only replayed.
     const isCurrent = stored?.reply != null || stored?.stream?.incarnation === this.#incarnation;
     this.earlier = (isCurrent && stored?.stream?.progress) || NO_PROGRESS;
     this.#earlierChain = (isCurrent && stored?.stream?.chain) || '';
   }
 
-  /** Digest over all batches that were skipped or are to be written. */
+  /** A digest over all batches so far. */
   get chain(): string {
     return this.#chain;
   }
 
-  /** Whether an earlier attempt has made the next batch durable, so that it is skipped. Throws `idempotency_key_reused`. */
+  /** Whether an earlier attempt made the next batch durable, so that it is skipped. Throws `idempotency_key_reused`. */
   skip(rowCount: number, digest: string): boolean {
     const isComplete = this.#claim.stored?.reply != null;
     if (isComplete && this.#batchCount === this.earlier.batchCount) throw keyReused(this.#key);
@@ -220,7 +219,7 @@ class KeyedStream {
     return true;
   }
 
-  /** The reply that an earlier attempt stored; null for none. Throws `idempotency_key_reused`. */
+  /** The reply of an earlier attempt; null for none. Throws `idempotency_key_reused`. */
   end(): object | null {
     if (this.#batchCount < this.earlier.batchCount) throw keyReused(this.#key);
     return this.#claim.stored?.reply ?? null;

@@ -1,8 +1,8 @@
-// The single writer of a collection. Writes that wait while a commit is being written to disk become the next
-// commit together (group commit): no timer, no delay when idle. Each write is prepared against the state that the
-// writes before it will leave, committed, and only then applied to memory: what a reader sees is always on disk, here or
-// in a shared log. A write that is refused because of writes before it is told so when they are committed, too. What
-// another node has committed takes the same way, but is only stored here.
+// The single writer of a collection. Writes that wait while a commit is written to disk form the next commit (group
+// commit), without a timer and without delay when idle. Each write is prepared against the state after the previous
+// writes, committed, and then applied to memory, so that everything a reader sees is on disk or in a shared log. A write
+// that is refused because of previous writes rejects after their commit. Commits of other nodes take the same path, but
+// are only stored.
 
 import { overloadedError } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
@@ -13,56 +13,53 @@ import type { DatabaseObserver } from '../api/observer.js';
 
 export interface RecordMark {
   readonly sequence: number;
-  /** When it was written, by the clock of the node that wrote it. */
+  /** When the record was written, by the clock of the node that wrote it. */
   readonly timeMs: number;
 }
 
-/** A write that has been assigned its sequence. */
+/** A write with its sequence. */
 export interface PreparedWrite<Result> {
-  /** The last of its records, which take sequences from the one that it was offered; absent when it has none. */
+  /** The last record, whose sequences begin at the offered one; absent for a write without records. */
   readonly last?: RecordMark;
   readonly operations: readonly StoreOperation[];
-  /** Where the operations are committed, if not to the log of the collection. */
+  /** The log that the operations are committed to; by default that of the collection. */
   readonly log?: CommitLog;
-  /** The rows that it adds, if any. */
+  /** The rows that the write adds. */
   readonly batches?: readonly VectorBatch[];
   readonly result: Result;
-  /** Changes memory; runs when the operations are committed, in order, and must not throw. */
+  /** Changes memory. Runs after the commit, in the order of the writes, and must not throw. */
   apply(): void;
-  /** Runs when the store of this process has the operations, too: their memory may be used again. */
+  /** Runs when the store of this process also contains the operations, so that their memory may be reused. */
   release?(): void;
 }
 
-/** What another node has committed, and is applied to memory here. */
+/** A commit of another node that was applied to memory. */
 export interface Followed {
-  /** Rejects when the store could not take it. */
+  /** Rejects if the store could not accept the commit. */
   readonly stored: Promise<void>;
 }
 
-/**
- * Ids that writes of the current commit change, not applied to memory yet: the sequence of the write,
- * or 0 when it deletes the vector.
- */
+/** The ids that writes of the current commit change, with the sequence of the write, or 0 for a deletion. */
 export type PendingIds = Map<string, number>;
 
 export interface Write<Result> {
   /**
-   * The ids of the vectors that it reads; absent for none. While one of them is in `pending` the write waits for the next
-   * commit, and so do the writes behind it. One that reads all is alone in its commit.
+   * The ids of the vectors that the write reads. While one of them is in `pending`, this write and later ones wait for
+   * the next commit. A write that reads all is alone in its commit.
    */
   readonly reads?: readonly string[] | 'all';
-  /** Throws the error for the caller; then the write has no effect. Adds its ids to `pending`, unless it reads all. */
+  /** An error rejects the write, which then has no effect. Adds the ids of the write to `pending`, unless it reads all. */
   prepare(
     sequence: number,
     pending: PendingIds,
   ): PreparedWrite<Result> | Promise<PreparedWrite<Result>>;
-  /** Called when the write fails, before any write behind it is prepared, and before its promise rejects. */
+  /** Called when the write fails, before later writes are prepared and before its promise rejects. */
   failed?(error: unknown): void;
 }
 
 interface PendingWrite {
   readonly write: Write<unknown>;
-  /** Whether another node has committed it. */
+  /** Whether another node has already committed the write. */
   readonly isCommitted: boolean;
   readonly submittedAtMs: number;
   readonly onCommitted: ((timings: CommitTimings) => void) | undefined;
@@ -70,28 +67,25 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
 }
 
-/** A larger commit gains nothing and delays its first write. */
+/** Larger commits gain nothing and delay their first write. */
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
 interface WriterOptions {
   readonly log: CommitLog;
-  /** Gets what other nodes have committed. */
+  /** Stores the commits of other nodes. */
   readonly store: Store;
   /** The last sequence in use. */
   readonly sequence: number;
-  /** Called when a commit has been applied, with the last record that is now visible. Not for one without records. */
+  /** Called after a commit with records was applied, with the last record that is now visible. */
   readonly onApplied: (last: RecordMark) => void;
-  /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
+  /** The number of writes that may wait. Nothing else bounds writes without a body, such as deletes. */
   readonly waitingMax: number;
   readonly observer: DatabaseObserver;
-  /** Throws when the rows that a write was prepared from are damaged, so that it is not committed. */
+  /** Throws if the rows that a write was prepared from are damaged, so that it is not committed. */
   readonly requireIntact: () => void;
-  /** What a commit waits for; undefined for nothing. */
+  /** Delays a commit; undefined for no delay. */
   readonly whenRoom: () => Promise<void> | undefined;
-  /**
-   * Prepares memory for rows that will be applied in this order, off the main thread; undefined when there
-   * is nothing to do. Never rejects.
-   */
+  /** Prepares memory for rows that will be applied in this order, in the pool; undefined for no work. Never rejects. */
   readonly stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
 }
 
@@ -120,7 +114,7 @@ export class Writer {
     return this.#enqueue(write, { isCommitted: false, onCommitted });
   }
 
-  /** For a write that another node has committed: it is applied while it is being stored. */
+  /** Submits a write that another node has committed; it is applied while it is being stored. */
   submitCommitted(write: Write<void>): Promise<Followed> {
     if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith);
     return this.#enqueue<unknown>(write, {
@@ -152,7 +146,7 @@ export class Writer {
     return overloadedError(`Too many writes are waiting (limit ${waitingMax}).`);
   }
 
-  /** Finishes what was submitted; later submissions reject with `reason`. */
+  /** Finishes the submitted writes; later ones reject with `reason`. */
   async close(reason: Error): Promise<void> {
     this.#closedWith ??= reason;
     await this.#running;
@@ -162,7 +156,7 @@ export class Writer {
     // Writes that arrived in this iteration of the event loop share the first commit.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#commitNext();
-    // Without an await after the last look at the queue: a later write starts a new run.
+    // No await may follow the last check of the queue, so that a later write starts a new run.
     this.#running = undefined;
   }
 
@@ -194,7 +188,7 @@ export class Writer {
         }
       } catch (error) {
         next.write.failed?.(error);
-        // It may be refused because of accepted writes, which nobody may know of before they are on disk.
+        // The refusal may reveal accepted writes, which must not be visible before they are on disk.
         if (accepted.length > 0) refused.push({ pendingWrite: next, error });
         else next.reject(error);
         continue;
@@ -210,17 +204,17 @@ export class Writer {
       if (isCommitted) stored = store.commit(operations);
       else if (operations.length > 0) await log.commit(operations);
     } catch (error) {
-      // The caller may use the memory of its batch again when the write has failed.
+      // The caller may reuse the memory of its batch once the write has failed.
       await staging;
       observer.count('sagitta_commit_failures_total', 1);
       for (const { pendingWrite } of accepted) fail(pendingWrite, error);
-      // Without the writes before them they may not have been refused.
+      // The writes that they were refused for did not take effect.
       for (const { pendingWrite } of refused) pendingWrite.reject(error);
       return;
     }
     const commitMs = performance.now() - startedAtMs;
     await staging;
-    // Again, if a checkpoint has sealed the segment meanwhile: then rows go to the next one.
+    // A checkpoint may have sealed the segment since; its rows then go to the next one and are staged again.
     if (staging !== undefined) await stage(batches);
     if (operations.length > 0) {
       observer.count('sagitta_writes_committed_total', accepted.length);

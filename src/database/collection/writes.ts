@@ -1,5 +1,5 @@
-// The writes of a collection in the form that the writer takes: prepared against memory and pending
-// writes, encoded as a log record, applied to the rows.
+// The writes of a collection in the form that the writer accepts: prepared against memory and pending writes,
+// encoded as a log record, and applied to the rows.
 
 import type { BufferPool } from '../../common/buffer-pool.js';
 import type { Clock } from '../../common/clock.js';
@@ -34,7 +34,7 @@ import type { Companion } from './expiries.js';
 import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
-/** Operations that are committed in one transaction with a write, made from its result. */
+/** Creates operations from the result of a write that are committed in the same transaction. */
 export type CommitTogether<Result> = (result: Result) => readonly StoreOperation[];
 
 export function writeVectors(
@@ -77,8 +77,8 @@ export function writeVectors(
 export type WriteRecord = Extract<LogRecord, { kind: 'write' }>;
 
 /**
- * The record of a batch, whose vectors are named by their columns. Throws `invalid_request` where a vector was dropped
- * since the batch was checked, or replaced by one of another dimension.
+ * The record of a batch, in which vectors are named by their columns. Throws `invalid_request` if a vector was dropped, or
+ * replaced by one of another shape, since the batch was checked.
  */
 export function recordOf(collection: Collection, batch: VectorBatch, timeMs: number): WriteRecord {
   const { definition, rows } = collection;
@@ -101,14 +101,14 @@ function dropped({ id }: CollectionDefinition, { name }: { readonly name: string
   );
 }
 
-/** Where the records of writes are encoded. */
+/** The services that encode log records. */
 export interface RecordEncoding {
   readonly pool: WorkerPool;
-  /** Buffers that log records reuse. */
+  /** Reusable buffers for encoded records. */
   readonly recordBytes: BufferPool;
 }
 
-/** Records with fewer bytes of values are encoded on the calling thread, in less than half a millisecond. */
+/** Records with fewer bytes of values are encoded on the calling thread in less than half a millisecond. */
 const POOLED_BYTES_MIN = 1024 * 1024;
 
 function encodeWrite(
@@ -118,7 +118,7 @@ function encodeWrite(
   const { count, ids, metadata, vectors } = record.batch;
   const arrays = vectors.map(({ values }) => values);
   const isLarge = arrays.reduce((sum, array) => sum + array.byteLength, 0) >= POOLED_BYTES_MIN;
-  // Values that are not shared would be copied to the pool, which takes as long.
+  // Values outside shared memory would be copied to the pool, which takes as long.
   if (!isLarge || !arrays.every(({ buffer }) => buffer instanceof SharedArrayBuffer)) {
     return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
   }
@@ -131,7 +131,7 @@ function encodeWrite(
   );
 }
 
-/** Counts the new ids. Throws with the first ISSUES_MAX rows that the mode does not allow. */
+/** Counts the new ids. Throws with issues for the first ISSUES_MAX rows that the mode does not allow. */
 export function checkWriteMode(
   collection: Collection,
   batch: VectorBatch,
@@ -169,7 +169,7 @@ export function checkWriteMode(
   return { insertedCount, ids };
 }
 
-/** Throws `invalid_metadata` with the first ISSUES_MAX rows that do not fit the declared types. */
+/** Throws `invalid_metadata` with issues for the first ISSUES_MAX rows that do not fit the declared types. */
 function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch): void {
   const { schema } = definition;
   if (schema == null) return;
@@ -185,7 +185,7 @@ function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch
   if (issues.length > 0) throw validationError(issues);
 }
 
-/** Throws `precondition_failed` with the first ISSUES_MAX rows whose vector has another sequence. */
+/** Throws `precondition_failed` with issues for the first ISSUES_MAX rows whose vector has another sequence. */
 export function checkSequences(
   collection: Collection,
   { ifSequences, count }: VectorBatch,
@@ -220,7 +220,7 @@ function describeSequence(id: string, actual: number, expected: number): string 
   return `The vector "${id}" ${found}; the request expects ${wanted}.`;
 }
 
-/** The sequence at which the vector was last written, pending writes included; 0 when there is none. */
+/** The sequence at which the vector was last written, including pending writes; 0 if it does not exist. */
 function sequenceOf(collection: Collection, id: string, pending: PendingIds): number {
   const address = pending.has(id) ? undefined : collection.find(id);
   if (address === undefined) return pending.get(id) ?? 0;
@@ -238,7 +238,7 @@ export function requireSequence(id: string, actual: number, expected: number | u
   throw validationError([{ location, code: 'precondition_failed', detail, expected, actual }]);
 }
 
-/** A selection whose filter is parsed. */
+/** A selection with a parsed filter. */
 export type ParsedSelection =
   | Exclude<VectorSelection, { readonly kind: 'filter' }>
   | { readonly kind: 'filter'; readonly filter: FilterNode };
@@ -272,7 +272,7 @@ export function deleteSelected(
   }
 }
 
-/** Ids without a vector are ignored; `ifSequence` is for a single id, whose vector must have it. */
+/** Ids without a vector are ignored. `ifSequence` is the sequence that the vector of a single id must have. */
 export function deleteIds(
   collection: Collection,
   ids: readonly string[],
@@ -315,7 +315,7 @@ function deleteMatching(
   };
 }
 
-/** Deletes vectors that have expired, `countMax` of them at most. */
+/** Deletes at most `countMax` expired vectors. */
 export function deleteExpired(
   collection: Collection,
   { clock, countMax }: { clock: Clock; countMax: number },
@@ -362,7 +362,7 @@ function loggedDelete(
   return logged(collection, { deletedCount: count, sequence }, record, options);
 }
 
-/** `offered`: the sequence that it does not take. Pending writes before it have the ones up to there. */
+/** The write does not use the sequence `offered`; the last pending write before it has the sequence before that. */
 function nothingDeleted(
   offered: number,
   alsoCommit: CommitTogether<DeleteResult> | undefined,
@@ -370,7 +370,7 @@ function nothingDeleted(
   return withoutEffect({ deletedCount: 0, sequence: offered - 1 }, alsoCommit);
 }
 
-/** The write that changes nothing; its result has the sequence of the last write before it. */
+/** A write that changes nothing. */
 export function withoutEffect<Result>(
   result: Result,
   alsoCommit: CommitTogether<Result> | undefined,
@@ -388,9 +388,9 @@ export function logged<Result extends { readonly sequence: number }>(
   record: LogRecord,
   options: {
     readonly alsoCommit?: CommitTogether<Result> | undefined;
-    /** The encoded record, in bytes of the pool; encoded here when absent. */
+    /** The encoded record in a pooled buffer; encoded on the calling thread when absent. */
     readonly pooled?: { readonly encoded: Uint8Array; readonly recordBytes: BufferPool };
-    /** Its operations and its effect belong to the write. */
+    /** Additional operations and effects of the write. */
     readonly companion?: Companion | undefined;
   },
 ): PreparedWrite<Result> {
@@ -417,7 +417,7 @@ export function logged<Result extends { readonly sequence: number }>(
   };
 }
 
-/** Applies a record to the rows, of a write that was just committed or of recovery. */
+/** Applies a record to the rows, after its commit or during recovery. */
 export function applyLogRecord(
   rows: Collection['rows'],
   record: LogRecord,

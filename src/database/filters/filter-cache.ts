@@ -1,6 +1,6 @@
-// A cache of filter results, one for each filter and segment. A row never changes, so that a result
-// holds for every sequence, and only the new rows of a segment that grew are evaluated. Bitmaps are
-// shared by all readers, and engines recognise them, so they are never written to.
+// A cache of filter results, one per filter and segment. Rows never change, so that a result is valid for every
+// sequence, and only the new rows of a grown segment are evaluated. Bitmaps are shared by all readers, and engines
+// recognise them, so they are never written to.
 
 import { createHash } from 'node:crypto';
 import { type Bitmap, countBits, createBitmap } from '../../common/bitmap.js';
@@ -21,16 +21,16 @@ import { type VisibleRows, visibleAmong } from '../../segment/visibility.js';
 /** The rows of one segment at one sequence. */
 export interface FilterTarget extends VisibleRows {
   readonly segment: { readonly key: string };
-  /** It has at least `rowCount` rows. */
+  /** The metadata of at least `rowCount` rows. */
   readonly metadata: MetadataView;
 }
 
-/** The visible rows that match. The same filter and rows give the same bitmap. */
+/** The visible matching rows. The same filter and rows give the same bitmap object. */
 type MatchingRows = Pick<VisibleRows, 'rows' | 'visibleCount'>;
 
 /**
- * The matching rows at one state of a segment. Rows are added and end in order, so two sequences with
- * equal counts of rows and of visible rows show the same rows.
+ * The matching rows of one state of a segment. Rows are added and end in order, so that two sequences with equal
+ * counts of rows and of visible rows show the same rows.
  */
 interface View {
   readonly rowCount: number;
@@ -42,25 +42,25 @@ interface View {
 interface Result {
   readonly segmentKey: string;
   readonly filterKey: string;
-  /** Rows that match, visible or not; null until the first evaluation has ended. */
+  /** All matching rows, visible or not; null until the first evaluation has ended. */
   matches: Bitmap | null;
   matchCount: number;
-  /** The most recently used at the end. */
+  /** The most recently used view is last. */
   views: readonly View[];
   evaluation: Evaluation | null;
   bytesUsed: number;
-  /** False once it was removed from the cache; readers may still hold it. */
+  /** False once removed from the cache; readers may still hold the result. */
   isCached: boolean;
 }
 
-/** A result that lacks rows of the view. */
+/** A result that does not cover all rows of the view. */
 interface StaleResult {
   readonly result: Result;
   readonly segment: FilterTarget['segment'];
   readonly view: MetadataView;
 }
 
-/** An evaluation under way, shared by everyone who waits for it. */
+/** An evaluation in progress, shared by all that wait for it. */
 interface Evaluation {
   readonly result: Result;
   readonly done: Promise<void>;
@@ -68,11 +68,11 @@ interface Evaluation {
   waitingCount: number;
 }
 
-/** Answers conditions on words by an index of text. */
+/** Answers conditions on words from a text index. */
 export interface WordsColumns {
   /**
-   * The view of a segment, whose collection has text, with a column for each `$match` of the filter. Rejects with
-   * `collection_not_found` when the collection is gone.
+   * The view of a segment with a column for each `$match` of the filter. The collection must have a text index.
+   * Rejects with `collection_not_found` when the collection was deleted.
    */
   addColumns(
     node: FilterNode,
@@ -81,10 +81,10 @@ export interface WordsColumns {
   ): Promise<MetadataView>;
 }
 
-/** Estimate for a result without its bitmaps: objects, keys and map entries. */
+/** Estimated size of a result without its bitmaps: objects, keys and map entries. */
 const RESULT_BYTES = 1_024;
 
-/** The newest sequence and a few older ones that cursors read. */
+/** Views per result: the newest sequence and a few older ones that cursors read. */
 const VIEWS_MAX = 4;
 
 export class FilterCache {
@@ -101,7 +101,7 @@ export class FilterCache {
   #hitCount = 0;
   #missCount = 0;
 
-  /** @param options.words makes the columns of conditions on words; absent where filters have none. */
+  /** @param options.words creates the columns of conditions on words; absent when filters have none. */
   constructor(options: { pool: WorkerPool; bytesMax: number; words?: WordsColumns }) {
     this.#words = options.words ?? null;
     this.#pool = options.pool;
@@ -113,19 +113,19 @@ export class FilterCache {
     return this.#bytesUsed;
   }
 
-  /** Segments answered from the cache or by an evaluation that was under way. */
+  /** Segments answered from the cache or by an evaluation in progress. */
   get hitCount(): number {
     return this.#hitCount;
   }
 
-  /** Evaluations that were started, of whole segments or of new rows. */
+  /** Evaluations started, of whole segments or of new rows. */
   get missCount(): number {
     return this.#missCount;
   }
 
   /**
-   * The targets with only the rows that match; all rows when there is no filter. Rejects with the
-   * signal's reason at once when it aborts; an evaluation continues while somebody waits for it.
+   * The targets with only the matching rows; all rows without a filter. Rejects with the signal's reason as soon as it
+   * aborts; an evaluation continues while others wait for it.
    */
   async filter<Target extends FilterTarget>(
     targets: readonly Target[],
@@ -144,7 +144,7 @@ export class FilterCache {
       if (incomplete.length === 0) break;
       const idle = incomplete.filter(({ result }) => result.evaluation === null);
       if (idle.length > 0) this.#start(node, idle);
-      // An evaluation that began before rows were added leaves them to the next iteration.
+      // Rows that were added during an evaluation are left to the next iteration.
       await waitFor(
         incomplete.map(({ result }) => result.evaluation!),
         signal,
@@ -154,7 +154,7 @@ export class FilterCache {
     return targets.map((target, i) => ({ ...target, ...this.#show(results[i]!, target) }));
   }
 
-  /** Removes the results of a segment that is gone. A reader may bring one back; it is evicted by disuse. */
+  /** Removes the results of a segment that no longer exists. A result that a reader adds again is evicted by disuse. */
   forget(segmentKey: string): void {
     for (const result of this.#results.get(segmentKey)?.values() ?? []) this.#remove(result);
   }
@@ -238,15 +238,15 @@ export class FilterCache {
       },
       waitingCount: 0,
     };
-    // `waitFor` reports a failure; without a waiter it is not to be an unhandled rejection.
+    // `waitFor` reports a failure; without a waiter it must not become an unhandled rejection.
     evaluation.done.catch(() => {});
     return evaluation;
   }
 
-  /** Stores what was found in the rows from `fromRow`. */
+  /** Stores the matching rows found from `fromRow` on. */
   #store(result: Result, found: Bitmap, fromRow: number): void {
     const rowCount = fromRow + found.length;
-    // An evaluation that was stopped may still end after one that began later.
+    // A stopped evaluation may still end after one that began later.
     if (covers(result, rowCount)) return;
     let matches = found;
     if (fromRow > 0) {
@@ -272,7 +272,7 @@ export class FilterCache {
     return view.matching;
   }
 
-  /** Updates the bytes of the result and evicts the least recently used ones. */
+  /** Updates the bytes of the result and evicts the least recently used results. */
   #account(result: Result): void {
     if (!result.isCached) return;
     const bitmaps = new Set([result.matches, ...result.views.map(({ matching }) => matching.rows)]);
@@ -297,7 +297,7 @@ export class FilterCache {
   }
 }
 
-/** The selections of views that are not ready yet. */
+/** Selections of views that are not ready yet. */
 function selectLater(
   count: number,
   views: Promise<readonly MetadataView[]>,
@@ -323,7 +323,7 @@ function covers({ matches }: Result, rowCount: number): boolean {
   return matches !== null && matches.length >= rowCount;
 }
 
-/** Rows that a later evaluation skips: it starts at a whole word of the bitmap. */
+/** The number of rows that a later evaluation skips; it starts at a whole word of the bitmap. */
 function wholeWordRows(matches: Bitmap | null): number {
   return matches === null ? 0 : matches.length & ~31;
 }
@@ -337,7 +337,7 @@ function matchingRows({ matches, matchCount }: Result, target: FilterTarget): Ma
   return visibleAmong(target, matches!);
 }
 
-/** Resolves when all have ended; stops those that nobody waits for any more. */
+/** Resolves when all evaluations have ended. Stops those that nobody else waits for. */
 async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal): Promise<void> {
   for (const evaluation of evaluations) evaluation.waitingCount++;
   try {

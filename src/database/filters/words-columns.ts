@@ -1,5 +1,5 @@
-// The columns of conditions on words: for every `$match` of a filter, which rows of a segment have the
-// words, found in the index of text.
+// Columns for conditions on words: for every `$match` of a filter, which rows of a segment contain the words,
+// according to the text index.
 
 import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../../common/columns.js';
@@ -12,7 +12,7 @@ import { matchTerms } from '../../inverted/text-match.js';
 import { termsOf } from '../../inverted/text-search.js';
 import type { WordsColumns } from './filter-cache.js';
 
-/** @param settingsOf those of the collection of a segment, which has text; undefined if it was deleted. */
+/** @param settingsOf returns the text settings of the collection of a segment; undefined if it was deleted. */
 export function createWordsColumns(
   textIndexes: TextIndexes,
   settingsOf: (segmentKey: string) => TextSettings | undefined,
@@ -20,7 +20,7 @@ export function createWordsColumns(
   return {
     async addColumns(node, segment, view): Promise<MetadataView> {
       const settings = settingsOf(segment.key);
-      // A filter on words is valid only where there is text: the collection is gone.
+      // A filter on words is valid only for a collection with text, so that the collection must have been deleted.
       if (settings === undefined) throw deletedMeanwhile();
       const { rowCount } = view;
       const indexed = { segment, metadata: view, rowCount };
@@ -44,7 +44,7 @@ function wordsOf(node: FilterNode): ReadonlyMap<string, string> {
   return words;
 }
 
-/** True for the rows in the bitmap, and missing for the others. */
+/** A column that is true for the rows in the bitmap and missing for the others. */
 function columnOf(matching: Bitmap): MetadataColumn {
   const kinds = new Uint8Array(new SharedArrayBuffer(matching.length));
   for (let row = nextSetBit(matching, 0); row >= 0; row = nextSetBit(matching, row + 1)) {

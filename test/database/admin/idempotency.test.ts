@@ -141,7 +141,7 @@ describe('an idempotency key', () => {
     await write(database, 'b', request('k2'));
     await assert.rejects(write(database, 'c', request('k3')), {
       code: 'overloaded',
-      message: /^2 idempotency keys are remembered.*the oldest expires in 86340 s/,
+      message: /^2 idempotency keys are stored.*the oldest expires in 86340 s/,
       retryAfterSeconds: 86_340,
     });
     assert.equal((await write(database, 'a', request('k1'))).isReplay, true);
