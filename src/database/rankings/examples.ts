@@ -1,5 +1,5 @@
-// Rankings by examples: finds their vectors, and makes of them either one query vector or a formula over the scores of
-// all of them.
+// Rankings by examples. The vectors of the examples become either one query vector or the input of a formula over the
+// scores with each of them.
 
 import {
   type FieldPath,
@@ -21,7 +21,7 @@ import type { CheckContext, RankingKind, Scoring } from './ranking.js';
 import { concatenate, type ScoredBy, ScoredRanking } from './scored.js';
 import { storedVector, unsealVectors, VectorRanking } from './vector.js';
 
-/** By a formula of the scores with several vectors. */
+/** Ranks by a formula over the scores with several vectors. */
 class ExampleRanking extends ScoredRanking {
   readonly kind = 'examples';
   readonly #formula: Formula;
@@ -68,10 +68,10 @@ export const exampleKind: RankingKind = {
 };
 
 interface PlannedExamples {
-  /** One query vector, or with a formula all examples, row-major. */
+  /** The query vector, or with a formula the vectors of all examples, row-major. */
   readonly vector: Float32Array;
   readonly formula: Formula | null;
-  /** The examples that are left out of the result. */
+  /** The ids of examples to exclude from the result. */
   readonly excludedIds: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export function countExamples({ recommend, discover }: ExamplesRequest): number 
   return positive.length + negative.length + 2 * context.length + (target === undefined ? 0 : 1);
 }
 
-/** Whether a formula makes the scores, which are no distances then. */
+/** Whether scores come from a formula, so that they are not distances. */
 export function isScoredByFormula({ recommend, discover }: ExamplesRequest): boolean {
   return discover !== undefined || (recommend?.strategy ?? 'average_vector') !== 'average_vector';
 }
@@ -161,7 +161,7 @@ function planDiscover(
   };
 }
 
-/** Reads the vector of an example at a path within the member at `base`. */
+/** Returns a function that reads the vector of an example at a path below `base`. */
 function createReader(view: SnapshotView, searched: SearchedVector, base: FieldPath) {
   return (example: Example, ...path: FieldPath): Float32Array => {
     const at = [...base, ...path];
@@ -181,9 +181,9 @@ function idsOf(
 }
 
 /**
- * The mean of the positive examples, or with negative ones 2 * that mean − the mean of the negative ones;
- * under cosine of examples of length 1. A single example is itself. In float64, in the order of the examples; rounded once. Throws
- * `invalid_vector` when it is beyond the range of float32.
+ * The mean p of the positive examples, or 2p − n with the mean n of the negative examples. With cosine, examples are
+ * scaled to length 1 first. A single positive example is returned unchanged. Computed in float64 in the order of the
+ * examples and rounded once. Throws `invalid_vector` if the result is beyond the range of float32.
  */
 function averageVector(
   positives: readonly Float32Array[],
@@ -191,7 +191,7 @@ function averageVector(
   metric: Metric,
   location: IssueLocation,
 ): Float32Array {
-  // Bringing it to length 1 would change the last digits of scores, which are those of the query by it.
+  // Scaling it to length 1 would make its scores differ in the last digits from those of a query by this vector.
   if (positives.length === 1 && negatives.length === 0) return positives[0]!;
   const positive = meanOf(positives, metric);
   const negative = negatives.length === 0 ? positive : meanOf(negatives, metric);

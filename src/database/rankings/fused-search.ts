@@ -1,7 +1,6 @@
-// The search of a fused ranking. It reads the beginnings of the rankings and bounds what each row can score
-// with what is known: rows that may be among the k best are scored and ranked where they are not yet known,
-// and the search ends when no other row can come before the k-th. The result is that of fusing complete
-// rankings.
+// The search of a fused ranking. It reads the first rows of each ranking and bounds the fused score of each row.
+// Rows that may be among the k best get their missing scores and ranks, and the search ends when no other row can come
+// before the k-th. The result equals that of fusing complete rankings.
 
 import { hasRow } from '../../common/bitmap.js';
 import { compareRankKeys } from '../../common/rank-key.js';
@@ -18,33 +17,33 @@ import {
 import { type RankedPart, rankKeyOf } from './ranked-part.js';
 import type { RowQuery } from './ranking.js';
 
-/** A row that a ranking has shown, and what it gets from each: NaN where that is not known yet. */
+/** A row that was read from a ranking, with its term from each ranking; NaN for unknown terms. */
 interface Candidate extends RowAddress {
   readonly terms: Float64Array;
-  /** The greatest score that it can have, and the score itself when all terms are known. */
+  /** An upper bound of the score; the score itself once all terms are known. */
   upper: number;
-  /** The least score; minus infinity where terms may be of any size. */
+  /** A lower bound of the score; minus infinity while an unbounded term is unknown. */
   lower: number;
 }
 
-/** A search for so many rows costs little more than one for ten, and spares most counts of ranks. */
+/** A search for this many rows costs little more than one for ten, and avoids most counts of ranks. */
 const DEPTH_MIN = 256;
 const DEPTH_GROWTH = 4;
-/** Rows that are ranked one by one, at most, or as many as are searched; for more, rankings are read further. */
+/** At most this many rows, or 2k, are resolved individually; with more open rows, rankings are read further instead. */
 const RESOLVED_MAX = 128;
 
 export class FusedSearch {
   readonly #parts: readonly RankedPart[];
   readonly #method: FusionMethod;
   readonly #depthMin: number;
-  /** By segment and row. */
+  /** Candidates by segment and row. */
   readonly #candidates = new Map<Segment, Map<number, Candidate>>();
-  /** The rows of each part that have become candidates. */
+  /** The number of rows of each part that have become candidates. */
   readonly #takenCounts: number[];
   #depth = 0;
   #terms: readonly Term[] | null = null;
 
-  /** @param depthMin of the beginnings that are read first. */
+  /** @param depthMin the minimum number of rows to read first from each ranking. */
   constructor(parts: readonly RankedPart[], method: FusionMethod, depthMin = DEPTH_MIN) {
     this.#parts = parts;
     this.#method = method;
@@ -120,12 +119,12 @@ export class FusedSearch {
   #bound(row: Candidate): void {
     const { terms } = row;
     row.upper = addTerms(terms.map((term, p) => (Number.isNaN(term) ? this.#nextTerm(p) : term)));
-    // All terms of `rrf` are above 0; scores may be of any size.
+    // Terms of `rrf` are above 0; other scores are unbounded.
     const least = this.#method.kind === 'rrf' ? 0 : Number.NEGATIVE_INFINITY;
     row.lower = addTerms(terms.map((term) => (Number.isNaN(term) ? least : term)));
   }
 
-  /** The most that a row gets from a part that has not shown it yet. */
+  /** An upper bound of the term of a row that was not read from this part yet. */
   #nextTerm(p: number): number {
     const part = this.#parts[p]!;
     const { scores, rows } = part;
@@ -133,14 +132,14 @@ export class FusedSearch {
     return this.#terms![p]!({ rank: rows.length + 1, score });
   }
 
-  /** The most that a row can score which no part has shown. */
+  /** An upper bound of the score of a row that was not read from any part. */
   #unreadBound(): number {
     return addTerms(
       this.#parts.map(({ isExhausted }, p) => (isExhausted ? 0 : Math.max(0, this.#nextTerm(p)))),
     );
   }
 
-  /** Finds the terms of these rows that are not known. */
+  /** Finds the unknown terms of these rows. */
   async #resolve(rows: readonly Candidate[]): Promise<void> {
     await Promise.all(
       this.#parts.map(async (part, p) => {
@@ -168,11 +167,11 @@ export class FusedSearch {
   }
 }
 
-/** The candidates that a search asks for: in its views, after its rank key, and not below its threshold. */
+/** The candidates that a search can return: in its views, after its rank key, and not below its threshold. */
 class EligibleRows {
   readonly #query: RowQuery;
   readonly #viewIndexes: ReadonlyMap<Segment, number>;
-  /** Those that can be after the rank key and reach the threshold, as far as is known. */
+  /** Candidates that, by their bounds, may come after the rank key and reach the threshold. */
   readonly #rows: readonly Candidate[];
 
   constructor(query: RowQuery, rows: readonly Candidate[]) {
@@ -181,7 +180,7 @@ class EligibleRows {
     this.#rows = rows.filter((row) => this.#isSearched(row) && this.#mayBeHit(row));
   }
 
-  /** The k-th greatest of the least scores of rows that are hits for certain. */
+  /** The k-th greatest lower bound of the certain hits. */
   leastOfBest(): number {
     const { k } = this.#query;
     const lowers = this.#rows.filter((row) => this.#isHit(row)).map(({ lower }) => lower);
@@ -189,14 +188,14 @@ class EligibleRows {
     return Float64Array.from(lowers).sort().at(-k)!;
   }
 
-  /** Those that can score as much, the ones that can score most first. */
+  /** The rows whose upper bound reaches the score, by descending upper bound. */
   mayPrecede(score: number): readonly Candidate[] {
     return this.#rows
       .filter(({ upper }) => upper >= score)
       .sort((left, right) => right.upper - left.upper);
   }
 
-  /** Whether unread rows that score so much at most may be among the k best. */
+  /** Whether unread rows with scores up to `bound` may be among the k best. */
   mayMatter(bound: number, floor: number): boolean {
     return !(floor > bound) && !this.#isBelow(bound);
   }
@@ -206,7 +205,7 @@ class EligibleRows {
     return scoreMin !== null && Math.fround(score) < scoreMin;
   }
 
-  /** The k best of those whose score is known. */
+  /** The k best rows with a known score. */
   best(): Pick<SearchHits, 'viewIndexes' | 'rows' | 'scores'> {
     const hits = this.#rows
       .filter((row) => row.upper === row.lower && this.#isHit(row))

@@ -1,4 +1,4 @@
-// The ranking by several rankings together; fusion-method.ts defines its scores.
+// The ranking that fuses several rankings; fusion-method.ts defines its scores.
 
 import type { JsonObject } from '../../common/types.js';
 import type { Collection } from '../collection/collection.js';
@@ -23,7 +23,7 @@ import {
 
 interface FusedPart extends Filter {
   readonly ranking: Ranking;
-  /** It ranks only so many rows, its best; null for all. */
+  /** The number of best rows that this part ranks; null for all. */
   readonly limit: number | null;
   readonly weight: number;
 }
@@ -70,7 +70,7 @@ class FusedRanking extends Ranking {
     return {
       views: withRows(views),
       search: (query) => search.search(query),
-      countBefore: () => Promise.reject(new Error('A fusion is no part of another one.')),
+      countBefore: () => Promise.reject(new Error('A fusion cannot be part of a fusion.')),
     };
   }
 
@@ -81,7 +81,7 @@ class FusedRanking extends Ranking {
   }
 }
 
-/** The first rows of a ranking without the vectors of some ids. */
+/** The first rows of a ranking, excluding the vectors of some ids. */
 export async function firstRows(
   { views, search }: OpenRanking,
   limit: number,

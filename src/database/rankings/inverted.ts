@@ -1,5 +1,4 @@
-// Searches by inverted indexes, of texts and of sparse vectors: they rank the rows of a snapshot that match, in the
-// place of the engine.
+// Searches by inverted indexes of texts and sparse vectors, which rank the matching rows of a snapshot without the engine.
 
 import { type Bitmap, createFullBitmap } from '../../common/bitmap.js';
 import type { RankKey } from '../../common/rank-key.js';
@@ -15,7 +14,6 @@ interface IndexedRows<Run> {
   readonly ids: Utf8Column;
 }
 
-/** How the rows are ranked. */
 interface InvertedRanking<Run> {
   rank(
     views: readonly IndexedRows<Run>[],
@@ -31,7 +29,7 @@ interface InvertedRanking<Run> {
 
 /**
  * @param runs the runs of the index of each view.
- * @param matches the rows of each view that match and pass.
+ * @param matches the rows of each view that match and pass the filters.
  */
 export function openInverted<Run>(
   views: readonly SegmentView[],

@@ -1,4 +1,4 @@
-// The kinds of rankings, by the members of requests that choose them.
+// The kinds of rankings, by the request members that choose them.
 
 import type { ValidationIssue } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
@@ -17,7 +17,7 @@ import { sparseKind } from './sparse.js';
 import { textKind } from './text.js';
 import { vectorKind } from './vector.js';
 
-/** The members that say what to rank by, in the order of messages. */
+/** The members that choose a ranking, in the order in which messages list them. */
 const KIND_OF_MEMBER = {
   vector: vectorKind,
   id: vectorKind,
@@ -33,20 +33,20 @@ const KIND_OF_MEMBER = {
 type Member = keyof typeof KIND_OF_MEMBER;
 
 const MEMBERS = Object.keys(KIND_OF_MEMBER) as readonly Member[];
-/** Those that a part of a fusion may have. */
+/** The members that a part of a fusion may have. */
 const PART_MEMBERS = MEMBERS.filter((name) => name !== 'fusion');
 
-/** The members of a request that a ranking is made of, for none of which a cursor was issued as far as the ranking does not tell. */
+/** All members that describe rankings. A request with a cursor may repeat none, unless the ranking has a test for it. */
 export const RANKING_MEMBERS = Object.fromEntries(
   [...MEMBERS, 'prefetch', 'using', 'metric'].map((member) => [member, () => false]),
 );
 
-/** Whether the request says what to rank by. */
+/** Whether the request chooses a ranking. */
 export function hasRanking(request: TargetRequest): boolean {
   return MEMBERS.some((name) => request[name] !== undefined);
 }
 
-/** The issues of a ranking that show without its collection. */
+/** The issues of a ranking that can be found without its collection. */
 export function findRankingIssues(
   request: TargetRequest,
   limits: Limits,
@@ -70,7 +70,7 @@ export function findRankingIssues(
   return issues;
 }
 
-/** For the rankings of one request. */
+/** Creates the context of the rankings of one request. */
 export function rankingContext(view: SnapshotView, limits: Limits): RankingContext {
   const nodes = new Map<string, FilterNode>();
   const context: RankingContext = {
@@ -100,7 +100,7 @@ const UNSEALED = new Map<string, RankingKind>(
 
 function kindOf(request: TargetRequest, { collection }: SnapshotView): RankingKind {
   const member = MEMBERS.find((name) => request[name] !== undefined)!;
-  // The id of a row stands for the vector that the row has by the name.
+  // An id stands for the vector of this name in its row, which may be a multi-vector.
   const isMulti =
     member === 'id' && collection.multiShapeOf(request.using ?? UNNAMED) !== undefined;
   return isMulti ? multiKind : KIND_OF_MEMBER[member];

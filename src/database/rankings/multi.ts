@@ -1,4 +1,4 @@
-// The ranking by MaxSim with a multi-vector.
+// The ranking by MaxSim with multi-vectors.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { UNNAMED } from '../../common/vectors.js';
@@ -34,13 +34,14 @@ export const multiKind: RankingKind = {
     const { collection } = view;
     const shape = collection.multiShapeOf(using);
     if (shape === undefined) {
-      const detail = 'Expected the name of a multi-vector with multi_vector.';
+      const found = using === UNNAMED ? 'none' : JSON.stringify(using);
+      const detail = `Expected the name of a multi-vector in "using", by which multi_vector searches; found ${found}.`;
       const location = field(...path, 'using');
       throw validationError([{ location, code: 'invalid_request', detail }]);
     }
     const metric = requested ?? shape.metric;
     if (metric !== 'cosine' && metric !== 'dot') {
-      const detail = `Multi-vectors are compared by cosine or dot; found ${metric}.`;
+      const detail = `Expected cosine or dot for a multi-vector; found ${metric}.`;
       const location = field(...path, 'metric');
       throw validationError([{ location, code: 'invalid_request', detail }]);
     }

@@ -1,4 +1,4 @@
-// Opens the rankings of a request in its snapshots, and searches for many of them together.
+// Opens the rankings of a request in their snapshots, and searches many of them together.
 
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
@@ -8,14 +8,14 @@ import type { ScheduledHits } from '../search/search-scheduler.js';
 import { type Filter, PassingRows, SearchedSnapshot } from './passing-rows.js';
 import type { OpenRanking, Ranking, RowQuery } from './ranking.js';
 
-/** A ranking of the rows of a snapshot that pass filters. */
+/** A ranking of the rows of a snapshot that pass all filters. */
 interface RankedSnapshot {
   readonly sequence: number;
   readonly ranking: Ranking;
   readonly filters: readonly Filter[];
 }
 
-/** In order. Rejects with `overloaded` and with the signal's reason. */
+/** Opens rankings; results are in order. Rejects with `overloaded` and with the signal's reason. */
 export async function openRankings(
   view: SnapshotView,
   ranked: readonly RankedSnapshot[],
@@ -31,10 +31,10 @@ export async function openRankings(
     }
     return new PassingRows(searched, filters);
   });
-  // At once: equal filters are evaluated once, and different ones side by side.
+  // All at once, so that different filters are evaluated in parallel; equal filters are evaluated once.
   await Promise.all(ranked.map(({ filters }, i) => rows[i]!.searched.filter(filters)));
   const opened: OpenRanking[] = [];
-  // One after another, so that a batch does not occupy the main thread.
+  // One by one, so that a batch does not occupy the main thread.
   for (const [i, { ranking }] of ranked.entries()) opened.push(await ranking.open(rows[i]!));
   return opened;
 }
@@ -44,7 +44,7 @@ interface RankingSearch {
   readonly query: RowQuery;
 }
 
-/** The hits of each search, in order: those of the engine in one batch, the others beside it. */
+/** The hits of each search, in order. Searches by the engine form one batch; others run in parallel to it. */
 export async function searchRankings(
   searches: readonly RankingSearch[],
   services: ReadServices,
@@ -67,7 +67,7 @@ export async function searchRankings(
   };
 }
 
-/** Searches beside the engine at once: more would occupy the pool and delay other requests. */
+/** Concurrent searches without the engine; more would occupy the pool and delay other requests. */
 const OTHER_SEARCHES = 4;
 
 async function searchOthers(searches: readonly RankingSearch[]): Promise<readonly SearchHits[]> {

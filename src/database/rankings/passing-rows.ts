@@ -1,4 +1,4 @@
-// The rows of a snapshot that a ranking chooses from: those that pass filters, and maybe only some of them. Queries with
+// The rows of a snapshot that a ranking ranks: those that pass filters, possibly restricted to chosen rows. Queries with
 // the same filter and vector share their views, by which engines and caches recognize them.
 
 import type { JsonObject } from '../../common/types.js';
@@ -17,20 +17,20 @@ import type { ReadServices } from '../search/read-services.js';
 
 type Views = readonly SegmentView[];
 
-/** Both null for none. */
+/** A filter as JSON and as a tree; both are null for no filter. */
 export interface Filter {
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
 }
 
-/** A snapshot that is searched for a request. */
+/** A snapshot that a request searches. */
 export class SearchedSnapshot {
   readonly snapshot: Snapshot;
   readonly view: SnapshotView;
   readonly services: ReadServices;
   readonly signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
-  readonly #having = new WeakMap<Views, Map<string, readonly FieldView[]>>();
+  readonly #viewsByName = new WeakMap<Views, Map<string, readonly FieldView[]>>();
 
   constructor(
     view: SnapshotView,
@@ -44,7 +44,7 @@ export class SearchedSnapshot {
     this.signal = signal;
   }
 
-  /** The views with only the rows that pass the filters. */
+  /** The views restricted to rows that pass all filters. */
   filter(filters: readonly Filter[]): Promise<Views> {
     const children = filters.flatMap(({ filterNode }) => filterNode ?? []);
     const node = children.length === 0 ? null : allOf(children);
@@ -56,12 +56,12 @@ export class SearchedSnapshot {
     return passing;
   }
 
-  /** Those of the views that have the dense vector or multi-vector of the name, with only such rows. */
-  having(passing: Views, name: string): readonly FieldView[] {
-    let known = this.#having.get(passing);
+  /** The views restricted to rows with the dense vector or multi-vector of this name, without views that become empty. */
+  viewsWith(passing: Views, name: string): readonly FieldView[] {
+    let known = this.#viewsByName.get(passing);
     if (known === undefined) {
       known = new Map();
-      this.#having.set(passing, known);
+      this.#viewsByName.set(passing, known);
     }
     let views = known.get(name);
     if (views === undefined) {
@@ -75,7 +75,7 @@ export class SearchedSnapshot {
 export class PassingRows {
   readonly searched: SearchedSnapshot;
   readonly #filters: readonly Filter[];
-  /** The only rows to choose from; null for all that pass. */
+  /** The only rows to rank; null for all passing rows. */
   readonly #chosen: ChosenRows | null;
 
   constructor(
@@ -88,23 +88,23 @@ export class PassingRows {
     this.#chosen = chosen;
   }
 
-  /** Those that pass another filter, too. */
+  /** The rows that also pass another filter. */
   passing(filter: Filter): PassingRows {
     return new PassingRows(this.searched, [...this.#filters, filter], this.#chosen);
   }
 
-  /** Those that are among these, too. */
+  /** The rows that are also among the chosen ones. */
   among(chosen: ChosenRows): PassingRows {
     return new PassingRows(this.searched, this.#filters, chosen);
   }
 
-  /** One a view of the snapshot. */
+  /** One view per view of the snapshot. */
   async views(): Promise<Views> {
     const views = await this.searched.filter(this.#filters);
     return this.#chosen === null ? views : amongRows(views, this.#chosen);
   }
 
-  /** By which other nodes find the same rows; null where they were chosen here. */
+  /** The filters by which other nodes find the same rows; null if rows were chosen on this node. */
   get sharedFilters(): readonly JsonObject[] | null {
     if (this.#chosen !== null) return null;
     return this.#filters.flatMap(({ filter }) => (filter === null ? [] : [filter]));

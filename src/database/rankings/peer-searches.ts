@@ -1,4 +1,4 @@
-// Searches a part of the rows of a snapshot for another node of a cluster (scattered-search.ts).
+// Searches a range of the rows of a snapshot for another node of the cluster (scattered-search.ts).
 
 import { SagittaError } from '../../common/errors.js';
 import type { SearchHits } from '../../engine/core/engine.js';
@@ -22,22 +22,22 @@ import { hasColumn } from './scored.js';
 type RankedRows = Pick<PeerQuery, 'ranking' | 'filters'>;
 
 /**
- * Throws `cursor_expired` when the snapshot can no longer be read, and `overloaded`; rejects with the signal's reason
- * when the snapshot is not there in time.
+ * Rejects with `cursor_expired` if the snapshot can no longer be read, with `overloaded`, and with the signal's reason
+ * if the snapshot does not arrive in time.
  */
 export async function searchForPeer(
   collection: Collection,
-  { queries, ...part }: PeerSearchRequest,
+  { queries, ...range }: PeerSearchRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<readonly PeerHits[]> {
   const alone = { ...services, peers: NO_PEERS };
-  return await inSnapshot(collection, part.sequence, queries, alone, signal, async (opened) => {
+  return await inSnapshot(collection, range.sequence, queries, alone, signal, async (opened) => {
     const searches = queries.map(({ k, after, scoreMin }, q) => {
       const ranking = opened[q]!;
       return { ranking, k, after, scoreMin, views: ranking.views };
     });
-    const hits = await searchRange(searches, part, async (some) => {
+    const hits = await searchRange(searches, range, async (some) => {
       const asked = some.map(({ ranking, ...query }) => ({ ranking, query }));
       return (await searchRankings(asked, alone, signal)).hits;
     });
@@ -45,16 +45,16 @@ export async function searchForPeer(
   });
 }
 
-/** The same for the number of rows before rank keys. */
+/** Counts the rows before rank keys; rejects like `searchForPeer`. */
 export async function countForPeer(
   collection: Collection,
-  { query, rankKeys, ...part }: PeerCountRequest,
+  { query, rankKeys, ...range }: PeerCountRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<Float64Array> {
   const alone = { ...services, peers: NO_PEERS };
-  return await inSnapshot(collection, part.sequence, [query], alone, signal, async ([opened]) =>
-    opened!.countBefore(narrow(opened!.views, part).views, rankKeys),
+  return await inSnapshot(collection, range.sequence, [query], alone, signal, async ([opened]) =>
+    opened!.countBefore(narrow(opened!.views, range).views, rankKeys),
   );
 }
 
@@ -70,7 +70,7 @@ function toPeerHits(
   };
 }
 
-/** Opens rankings in the snapshot of another node, which is kept meanwhile. */
+/** Opens rankings in the snapshot that another node asked for, and keeps it readable during `use`. */
 async function inSnapshot<Result>(
   collection: Collection,
   sequence: number,
@@ -104,8 +104,8 @@ async function inSnapshot<Result>(
   }
 }
 
-/** For the node that asked, which then searches the part itself. */
+/** The error for the node that asked, which then searches the range itself. */
 function unknownColumn({ definition: { id } }: Collection, using: string): SagittaError {
-  const detail = `This node has not learned yet which vector "${using}" of collection "${id}" is. Retry after 1 s.`;
+  const detail = `This node does not know the vector "${using}" of collection "${id}" yet. Retry after 1 s.`;
   return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
 }

@@ -1,4 +1,4 @@
-// A ranking in two stages: it ranks only the first rows of another one.
+// A ranking in two stages: ranks only the best rows of another ranking.
 
 import type { FieldPath } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
@@ -70,7 +70,7 @@ class PrefetchedRanking extends Ranking {
   async open(rows: PassingRows): Promise<OpenRanking> {
     const { ranking, limit } = this.#first;
     const opened = await ranking.open(rows.passing(this.#first));
-    // Vectors that the first stage names by id are not wanted in the second one either.
+    // Vectors that the first stage names by id are excluded from the second stage as well.
     const first = await firstRows(opened, limit, ranking.excludedIds);
     return this.#ranking.open(rows.among(first));
   }
@@ -89,7 +89,7 @@ interface SealedPrefetch {
 
 const PATH = ['prefetch'];
 
-/** The ranking, of the first rows only that the request names. Throws what `RankingKind.plan` throws. */
+/** Restricts a ranking to the best rows of a prefetch. Throws what `RankingKind.plan` throws. */
 export function planPrefetch(
   ranking: Ranking,
   request: PrefetchRequest,

@@ -1,5 +1,5 @@
-// One of the rankings that are fused: its first rows, as far as they have been read, and the scores and
-// ranks of other rows on request.
+// One ranking of a fusion: the first rows, as far as they have been read, and the scores and ranks of other rows on
+// request.
 
 import { hasRow } from '../../common/bitmap.js';
 import type { RankKey } from '../../common/rank-key.js';
@@ -9,7 +9,7 @@ import type { RowAddress } from '../collection/rows.js';
 import { type SegmentView, viewsOfRows } from '../collection/snapshot.js';
 import type { OpenRanking, Ranking } from './ranking.js';
 
-/** Rows of one search. */
+/** Rows per search. */
 const SEARCH_ROWS_MAX = 10_000;
 
 export class RankedPart {
@@ -50,7 +50,7 @@ export class RankedPart {
     return view !== undefined && hasRow(view, row);
   }
 
-  /** Reads on until there are `depth` rows, or all. */
+  /** Reads until `depth` rows, or all, have been read. */
   async readTo(depth: number): Promise<void> {
     while (!this.isExhausted && this.rows.length < depth) {
       const k = Math.min(SEARCH_ROWS_MAX, depth - this.rows.length);
@@ -66,7 +66,7 @@ export class RankedPart {
     }
   }
 
-  /** The scores of rows that it has, in order. */
+  /** The scores of rows of this ranking, in order. */
   async scoresOf(rows: readonly RowAddress[]): Promise<Float64Array> {
     const scores = new Float64Array(rows.length);
     for (let from = 0; from < rows.length; from += SEARCH_ROWS_MAX) {
@@ -75,17 +75,17 @@ export class RankedPart {
         some.map(({ segment, row }) => ({ view: this.#viewOf.get(segment)!, row })),
       );
       const found = await this.#search(views, some.length, null);
-      const places = new Map(some.map(({ segment }) => [segment, new Map<number, number>()]));
-      for (const [i, { segment, row }] of some.entries()) places.get(segment)!.set(row, from + i);
+      const indexes = new Map(some.map(({ segment }) => [segment, new Map<number, number>()]));
+      for (const [i, { segment, row }] of some.entries()) indexes.get(segment)!.set(row, from + i);
       for (const [i, score] of found.scores.entries()) {
         const { segment } = views[found.viewIndexes[i]!]!;
-        scores[places.get(segment)!.get(found.rows[i]!)!] = score;
+        scores[indexes.get(segment)!.get(found.rows[i]!)!] = score;
       }
     }
     return scores;
   }
 
-  /** The ranks of rows that it has, by their scores; 1 for the best. */
+  /** The ranks of rows of this ranking, from their scores; the best row has rank 1. */
   async ranksOf(rows: readonly RowAddress[], scores: Float64Array): Promise<Float64Array> {
     const rankKeys = rows.map((row, i) => rankKeyOf(row, scores[i]!));
     const counts = await this.#opened.countBefore(this.views, rankKeys);

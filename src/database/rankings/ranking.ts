@@ -1,5 +1,5 @@
-// What the rows of a query are ranked by. Each kind of ranking is one module, behind the interfaces of this file: a kind
-// checks requests and plans rankings from them, a ranking is opened in a snapshot, and an open ranking searches its rows.
+// The interfaces of rankings, of which each kind is one module. A kind checks requests and plans rankings from them, a
+// ranking is opened in a snapshot, and an open ranking searches its rows.
 
 import { createHash } from 'node:crypto';
 import type { FieldPath, IssueLocation, ValidationIssue, Violation } from '../../common/errors.js';
@@ -20,56 +20,56 @@ import type { Filter, PassingRows } from './passing-rows.js';
 
 export interface RankingKind {
   readonly kind: string;
-  /** The issues of a request that show without its collection. */
+  /** The issues of a request that can be found without its collection. */
   check(request: TargetRequest, context: CheckContext): readonly ValidationIssue[];
   /**
-   * @param path of the request within the body.
+   * @param path the path of the request within the body.
    * Throws `invalid_request`, `dimension_mismatch`, `invalid_vector`, `limit_exceeded` and `invalid_filter`, and
    * `vector_not_found` at the id.
    */
   plan(request: TargetRequest, context: RankingContext, path: FieldPath): Ranking;
-  /** Makes the ranking of its sealed form. Throws `cursor_expired` where its vector was dropped, and what `plan` throws where limits have changed. */
+  /** Restores a ranking. Throws `cursor_expired` if its vector was dropped, and what `plan` throws if limits have changed. */
   unseal(sealed: SealedRanking, context: RankingContext, path: FieldPath): Ranking;
 }
 
-/** Has everything that decides the order of rows. */
+/** Everything that decides the order of rows. */
 export abstract class Ranking {
   abstract readonly kind: string;
   abstract readonly repeats: Repeats;
 
-  /** Stored vectors that the request names, which are left out of the result. */
+  /** The ids of stored vectors that the request names, which are excluded from the result. */
   get excludedIds(): readonly string[] {
     return [];
   }
 
-  /** The single vectors that it compares, of whose scores there are statistics and diversity; null for other rankings. */
+  /** How rows are scored by vectors, for statistics and diversity; null for rankings without such scores. */
   get scoring(): Scoring | null {
     return null;
   }
 
-  /** Whether its scores are made of distances. */
+  /** Whether scores are derived from distances. */
   get hasDistance(): boolean {
     return false;
   }
 
-  /** The name of the engine or of the method that searches for it, as `explain` tells. */
+  /** The name of the engine or method that searches, for `explain`. */
   searcher(_engine: Pick<Engine, 'name'>): string {
     return this.kind;
   }
 
-  /** The score as users see it, before it is rounded. */
+  /** The unrounded score that replies show. */
   shownScore(score: number): number {
     return score;
   }
 
-  /** Its form for a cursor and other nodes of a cluster, without what is made again of the rest. */
+  /** The form of the ranking for cursors and other nodes, without anything that can be derived from the rest. */
   abstract seal(collection: Collection): SealedRanking;
 
   /** Rejects with `overloaded` and with the signal's reason. */
   abstract open(rows: PassingRows): Promise<OpenRanking>;
 }
 
-/** Whether a member that is sent with a cursor is what the ranking was made of; a member without a test never is. */
+/** Tests whether a member sent with a cursor equals that of the first page; a member without a test never does. */
 export type Repeats = {
   readonly [Member in keyof Pick<QueryRequest, keyof TargetRequest | 'prefetch'>]?: (
     sent: NonNullable<QueryRequest[Member]>,
@@ -77,7 +77,7 @@ export type Repeats = {
 };
 
 export interface Scoring {
-  /** With a formula the examples, row-major. */
+  /** The query vector, or with a formula the vectors of all examples, row-major. */
   readonly vector: Float32Array;
   readonly metric: Metric;
   readonly formula: Formula | null;
@@ -85,17 +85,17 @@ export interface Scoring {
 
 /** A ranking in a snapshot. */
 export interface OpenRanking {
-  /** With only the rows that it ranks, and without views that then have none. Engines recognize the array. */
+  /** Views restricted to the ranked rows, without empty views. Engines recognize the array. */
   readonly views: readonly SegmentView[];
-  /** Its best rows in the views of the query. Rejects with `overloaded`. */
+  /** The best rows in the views of the query. Rejects with `overloaded`. */
   search(query: RowQuery): Promise<SearchHits>;
   /** The number of rows of the views that come before each rank key. */
   countBefore(views: readonly SegmentView[], rankKeys: readonly RankKey[]): Promise<Float64Array>;
-  /** The search of the engine, which searches for many queries together; absent for rankings that it does not search. */
+  /** The search to send to the engine, which searches many queries together; absent if the engine is not used. */
   engineSearch?(query: RowQuery): EngineSearch;
 }
 
-/** Which rows of a ranking are asked for. */
+/** Selects rows of a ranking. */
 export interface RowQuery extends Pick<SearchQuery, 'k' | 'after' | 'scoreMin'> {
   readonly views: readonly SegmentView[];
 }
@@ -105,16 +105,16 @@ export type Locate = (...path: FieldPath) => IssueLocation;
 export interface CheckContext {
   readonly limits: Limits;
   readonly locate: Locate;
-  /** The issues of a part of a ranking. */
+  /** Finds the issues of a part of a ranking. */
   checkPart(request: TargetRequest, locate: Locate): readonly ValidationIssue[];
 }
 
 export interface RankingContext {
   readonly view: SnapshotView;
   readonly limits: Limits;
-  /** Throws `invalid_filter` at the path of the filter. Equal filters get the same node, which is then evaluated once. */
+  /** Throws `invalid_filter` at the path. Equal filters get the same node, so that they are evaluated once. */
   readonly parseFilter: (filter: JsonObject, path: FieldPath) => FilterNode;
-  /** A ranking that is a part of another one. */
+  /** Plans a ranking that is part of another one. */
   plan(request: TargetRequest, path: FieldPath): Ranking;
   unseal(sealed: SealedRanking, path: FieldPath): Ranking;
 }
@@ -129,7 +129,7 @@ export function partFilter(
   return { filter, filterNode: parseFilter(filter, [...path, 'filter']) };
 }
 
-/** A member of a request that a ranking was made of, or its digest, by which a cursor recognizes it. */
+/** The request member that a ranking was planned from, or its digest, by which a cursor recognizes it. */
 export type Origin = object | string | null;
 
 export function digestOf(origin: Origin): string | null {
@@ -145,7 +145,7 @@ export function tooManyVectors(actual: number, { queryVectorsMax: expected }: Li
   return { code: 'limit_exceeded', detail, expected, actual };
 }
 
-/** The issues of members that compare vectors and do not go with a ranking by something else. */
+/** The issues of members that apply to vectors only, in a request that ranks by something else. */
 export function findMisplaced<Name extends string>(
   request: Partial<Record<Name, unknown>>,
   names: readonly Name[],

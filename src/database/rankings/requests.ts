@@ -1,9 +1,9 @@
-// The requests of all rankings of a query, for what has to do with each of them.
+// Visits the requests of all rankings of a query.
 
 import type { FieldPath } from '../../common/errors.js';
 import type { QueryRequest, RankingRequest, TargetRequest } from '../api/query-api.js';
 
-/** Replaces the requests of all rankings: of the query or the parts of its fusion, and of its prefetch. */
+/** Maps the requests of all rankings: the query or the parts of its fusion, and those of its prefetch. */
 export function mapRankings(
   request: QueryRequest,
   map: <Request extends RankingRequest>(ranking: Request, path: FieldPath) => Request,

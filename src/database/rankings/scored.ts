@@ -1,5 +1,5 @@
-// Rankings that score every row with vectors: they rank the rows that have the vector, and the nodes of a cluster search
-// them together.
+// Rankings that score every row by its vectors. They rank the rows that have the vector, and the nodes of a cluster share
+// their searches.
 
 import { field, validationError } from '../../common/errors.js';
 import { bucketOf, countsBefore, type RankKey, sortRankKeys } from '../../common/rank-key.js';
@@ -26,17 +26,17 @@ import {
 } from './ranking.js';
 
 export interface ScoredBy {
-  /** Row-major where there are several. */
+  /** One or several vectors, row-major. */
   readonly vector: Float32Array;
   readonly metric: Metric;
-  /** The name of the vector of rows that is searched; '' for the unnamed one. */
+  /** The name of the searched vector; '' for the unnamed one. */
   readonly using: string;
   readonly excludedIds: readonly string[];
-  /** Null where it can be seen in the rest. */
+  /** Null if the other members show it. */
   readonly origin: Origin;
 }
 
-/** The views of a query are among those of the ranking, which have their vectors. */
+/** A query whose views come from a ranking, so that they have vectors. */
 export interface FieldQuery extends RowQuery {
   readonly views: readonly FieldView[];
 }
@@ -82,14 +82,14 @@ export abstract class ScoredRanking extends Ranking {
   async open(rows: PassingRows): Promise<OpenRanking> {
     const { searched } = rows;
     const { view, snapshot } = searched;
-    const views = searched.having(await rows.views(), this.by.using);
+    const views = searched.viewsWith(await rows.views(), this.by.using);
     const filters = rows.sharedFilters;
     const shared =
       filters && sharedRows({ collection: view.collection, snapshot, filters, views }, this.#field);
     return this.openRows(views, shared, searched);
   }
 
-  /** Searches of this node for the ranking. */
+  /** Returns the function that searches on this node. */
   protected abstract localSearch(services: ReadServices, signal?: AbortSignal): LocalSearch;
 
   protected openRows(
@@ -97,12 +97,13 @@ export abstract class ScoredRanking extends Ranking {
     shared: SharedRows | null,
     { services, signal }: PassingRows['searched'],
   ): OpenRanking {
-    const here = this.localSearch(services, signal);
+    const local = this.localSearch(services, signal);
     const search = async (query: FieldQuery) => {
-      const asked = this.asked(query);
-      const together =
-        shared && (await searchWithPeers([{ query: asked, rows: shared }], here, services, signal));
-      return (together ?? (await here([asked])))[0]!;
+      const asked = this.toVectorQuery(query);
+      const hits =
+        shared &&
+        (await searchWithPeers([{ query: asked, rows: shared }], local, services, signal));
+      return (hits ?? (await local([asked])))[0]!;
     };
     return {
       views,
@@ -111,7 +112,7 @@ export abstract class ScoredRanking extends Ranking {
     };
   }
 
-  protected asked(query: FieldQuery): EngineSearch['query'] {
+  protected toVectorQuery(query: FieldQuery): EngineSearch['query'] {
     const { vector, metric } = this.by;
     return { ...query, vector, metric };
   }
@@ -122,10 +123,10 @@ export abstract class ScoredRanking extends Ranking {
   }
 }
 
-/** The vector that a ranking compares, and how. */
+/** The vector that a ranking compares, and its formula. */
 type RankedField = Omit<SharedRows['ranking'], 'column'>;
 
-/** The rows of a snapshot that are scored, as other nodes find them. */
+/** The rows to score, in the form in which other nodes find them. */
 export function sharedRows(rows: Omit<SharedRows, 'ranking'>, ranked: RankedField): SharedRows {
   return { ...rows, ranking: sealField(rows.collection, ranked) };
 }
@@ -135,13 +136,13 @@ function sealField(collection: Collection, ranked: RankedField): SharedRows['ran
   return { ...ranked, ...(column && { column }) };
 }
 
-/** Where the segments have a vector, if not under its name. */
+/** The column of a vector in the segments; undefined if it equals the name. */
 export function columnOf({ rows }: Collection, using: string): string | undefined {
   const column = rows.columnOf(using);
   return column === using ? undefined : column;
 }
 
-/** Whether a sealed ranking means the vector that has its name. */
+/** Whether a sealed ranking refers to the vector that now has its name. */
 export function hasColumn(
   { rows }: Collection,
   { using, column }: Pick<SealedVectors, 'using' | 'column'>,
@@ -149,7 +150,7 @@ export function hasColumn(
   return rows.columnOf(using) === (column ?? using);
 }
 
-/** Throws `cursor_expired` unless the vector of a sealed ranking is still there. */
+/** Throws `cursor_expired` if the vector of a sealed ranking was dropped. */
 export function requireColumn(
   collection: Collection,
   sealed: Pick<SealedVectors, 'using' | 'column'>,
@@ -166,7 +167,7 @@ export function sameElements<Elements extends Float32Array | Uint32Array>(
   return sent.length === sealed.length && sent.every((x, i) => x === sealed[i]);
 }
 
-/** Row-major. */
+/** Concatenates vectors of equal dimension, row-major. */
 export function concatenate(vectors: readonly Float32Array[]): Float32Array {
   const { length } = vectors[0]!;
   const all = new Float32Array(vectors.length * length);
@@ -174,10 +175,10 @@ export function concatenate(vectors: readonly Float32Array[]): Float32Array {
   return all;
 }
 
-/** Rows of one search: a longer ranking is read in parts. */
+/** Rows per search when a ranking is read from its beginning. */
 const RANKED_ROWS = 10_000;
 
-/** Counts by reading the ranking from its beginning, having no better way. */
+/** Counts by reading the ranking from its beginning, for rankings without a faster way. */
 async function countByRanking(
   search: (query: FieldQuery) => Promise<SearchHits>,
   views: readonly FieldView[],

@@ -1,4 +1,4 @@
-// The ranking by the dot product with a sparse vector.
+// The ranking by the dot product of sparse vectors.
 
 import { field } from '../../common/errors.js';
 import type { SparseVector } from '../../common/vectors.js';

@@ -1,4 +1,4 @@
-// The ranking by BM25 with words. Statistics are those of all visible rows, so that a filter changes no score.
+// The ranking of texts by BM25. Statistics cover all visible rows, so that a filter does not change scores.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
@@ -19,7 +19,7 @@ import {
   type Repeats,
 } from './ranking.js';
 
-/** A text query whose words have been analysed. */
+/** A text query with its analysed words. */
 interface TextQuery {
   readonly request: TextRequest;
   readonly terms: TextTerms;
@@ -78,7 +78,7 @@ export const textKind: RankingKind = {
   unseal: (sealed, context, path) => planText((sealed as SealedText).request, context, path),
 };
 
-/** Throws `invalid_request` for a collection without an index, and `limit_exceeded` for too many words. */
+/** Throws `invalid_request` for a collection without a text index, and `limit_exceeded` for too many words. */
 function planText(
   request: TextRequest,
   { view: { collection }, limits: { textTermsMax } }: RankingContext,

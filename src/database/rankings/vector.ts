@@ -1,4 +1,4 @@
-// The ranking by the score with one vector, which the engine searches for.
+// The ranking by the score with one vector, which the engine searches.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { isDistance } from '../../common/types.js';
@@ -44,7 +44,7 @@ export class VectorRanking extends ScoredRanking {
     rows: SharedRows | null,
     { services, signal }: PassingRows['searched'],
   ): OpenRanking {
-    const engineSearch = (query: FieldQuery) => ({ query: this.asked(query), rows });
+    const engineSearch = (query: FieldQuery) => ({ query: this.toVectorQuery(query), rows });
     return {
       views,
       engineSearch,
@@ -53,7 +53,7 @@ export class VectorRanking extends ScoredRanking {
         return hits[0]!;
       },
       countBefore: async (some: readonly FieldView[], rankKeys) => {
-        const counted = this.asked({ views: some, k: 1, after: null, scoreMin: null });
+        const counted = this.toVectorQuery({ views: some, k: 1, after: null, scoreMin: null });
         const counts = rows && (await countWithPeers(rows, counted, rankKeys, services, signal));
         return counts ?? countBefore(services, counted, rankKeys, signal && { signal });
       },
@@ -91,7 +91,7 @@ export function unsealVectors(sealed: SealedVectors, { collection }: RankingCont
   return { vector, metric, using, excludedIds, origin };
 }
 
-/** The vector of a row; an issue at the path where it has none. */
+/** The stored vector of an id. Throws `vector_not_found` at the path if the id or its vector does not exist. */
 export function storedVector(
   view: SnapshotView,
   id: string,
@@ -105,7 +105,7 @@ export function storedVector(
   throw missingVector(view, { id, using: address ? using : null }, path);
 }
 
-/** @param using what the vector lacks; null for all of it. */
+/** @param using the name of the missing vector; null if the id does not exist. */
 export function missingVector(
   { collection }: SnapshotView,
   { id, using }: { readonly id: string; readonly using: string | null },
