@@ -1,7 +1,7 @@
-// Cursors: sealed, self-contained tokens. A token has everything that the next page depends on, so
-// that the server keeps no state for a client and any process with the same secret can continue. It is
-// sealed with AES-256-GCM: clients can neither read nor change it. The nonce is a keyed digest of the
-// content, so that the same page has the same cursor, and different content never shares a nonce.
+// Cursors are sealed, self-contained tokens. A token contains everything that the next page depends on, so that the
+// server keeps no state per client and any process with the same secret can continue. It is sealed with AES-256-GCM, so
+// that clients can neither read nor change it. The nonce is a keyed digest of the content, so that equal pages have equal
+// cursors and different content never shares a nonce.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -10,31 +10,28 @@ import type { SealedRanking } from '../search/peers.js';
 import type { ListOptions } from './list-options.js';
 import type { PlannedOptions } from './query-options.js';
 
-// A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
-// the header (uint32), header as JSON, compressed, and the vectors of the header as little-endian float32, one after
-// another; in the header each is an object with its length. Vectors hardly get shorter by compression.
+// A token is base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text is the length of the
+// header (uint32), the compressed JSON header, and the vectors of the header as little-endian float32; in the header
+// each vector is an object with its length, because compression hardly shortens vectors.
 const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Cursors of lists and of queries have these in common. */
+/** The common part of the cursors of lists and queries. */
 interface CursorBase {
   readonly incarnation: string;
-  /** The snapshot. */
+  /** The sequence of the snapshot. */
   readonly sequence: number;
-  /**
-   * When the first page opened the snapshot, in milliseconds. Later pages inherit it: rows that only
-   * this snapshot sees are retained from then on.
-   */
+  /** When the first page opened the snapshot, in milliseconds; the retention of its rows starts then. */
   readonly openedAtMs: number;
 }
 
 export interface ListCursor extends CursorBase {
   readonly kind: 'list';
   readonly options: Partial<ListOptions>;
-  /** The place of the order at which the next page begins; null in order of arrival. */
+  /** The offset in the order at which the next page begins; null for the order of arrival. */
   readonly offset: number | null;
-  /** In order of arrival the row that the next page begins after; null in other orders. */
+  /** The row after which the next page begins in the order of arrival; null for other orders. */
   readonly after: { readonly sequence: number; readonly id: string } | null;
 }
 
@@ -42,11 +39,11 @@ export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
   readonly options: Partial<PlannedOptions>;
   readonly ranking: SealedRanking;
-  /** Matches on all pages so far, or groups. */
-  readonly givenCount: number;
+  /** The number of matches or groups on all pages so far. */
+  readonly returnedCount: number;
   /**
    * The last match in the order of scores; null for sorted, grouped and diversified queries, which
-   * continue by `givenCount`.
+   * continue by `returnedCount`.
    */
   readonly after: { readonly score: number; readonly id: string } | null;
 }
@@ -56,7 +53,7 @@ export type Cursor = ListCursor | QueryCursor;
 export class CursorSealer {
   readonly #secret: Uint8Array;
   readonly #nonceKey: Uint8Array;
-  /** The route of a request by alias opens its cursor, too, to find its collection. */
+  /** A request by alias opens its cursor twice, first to find its collection. */
   #lastOpened: { readonly token: string; readonly cursor: Cursor } | null = null;
 
   /** @param secret 32 bytes, the same in every process that accepts these cursors. */
@@ -115,7 +112,7 @@ export class CursorSealer {
         decipher.final(),
       ]);
     } catch {
-      throw invalid('it was changed, or another service issued it');
+      throw invalid('it was changed or issued by another service');
     }
     const headerEnd = 4 + plain.readUInt32LE(0);
     const header = inflateRawSync(plain.subarray(4, headerEnd), { dictionary: DICTIONARY });
@@ -123,10 +120,7 @@ export class CursorSealer {
   }
 }
 
-/**
- * Names of members and frequent values, the most frequent last, which headers then need not contain. A part of the
- * format.
- */
+/** Frequent names and values, the most frequent last, which compressed headers need not contain. Part of the format. */
 const DICTIONARY = Buffer.from(
   '"kind":"list","kind":"multi","kind":"examples","kind":"sparse","indices":["values":"kind":"fusion","method":' +
     '{"kind":"rrf","constant":60},"parts":[{"ranking":"weight":1"kind":"text","request":{"query":"matchesAll":true' +
@@ -135,12 +129,12 @@ const DICTIONARY = Buffer.from(
     '"openedAtMs":17,"options":{"filter":null,"sort":null,"grouping":null,"diversity":null,"scoreThreshold":null,' +
     '"topK":null,"limit":100,"limit":10,"includeMetadata":true,"includeValues":true,"includeMetadata":false,' +
     '"includeValues":false},"ranking":{"kind":"vector","using":null,"vector":{"$vector":768},"metric":"cosine",' +
-    '"excludedIds":[],"digest":null},"offset":null,"givenCount":100,"after":{"score":0.',
+    '"excludedIds":[],"digest":null},"offset":null,"returnedCount":100,"after":{"score":0.',
 );
 
-/** The member of an object that stands for a vector in a header: its length. */
+/** The member of an object that stands for a vector in a header; its value is the length. */
 const VECTOR_MEMBER = '$vector';
-/** The same for an integer that float64 does not have: its digits. */
+/** The member of an object that stands for an integer beyond float64; its value is the digits. */
 const INTEGER_MEMBER = '$integer';
 
 function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
@@ -148,7 +142,7 @@ function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
   const text = JSON.stringify(cursor, (_key, value: unknown) => {
     if (typeof value === 'bigint') return { [INTEGER_MEMBER]: String(value) };
     if (!(value instanceof Float32Array)) return value;
-    // A copy: the vector may lie in shared memory.
+    // Copied, because the vector may be in shared memory.
     vectors.push(new Uint8Array(float32Bytes(value)));
     return { [VECTOR_MEMBER]: value.length };
   });
@@ -157,8 +151,8 @@ function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
 
 function pasteVectors(header: string, bytes: Uint8Array): Cursor {
   let next = 0;
-  // The reviver meets vectors in the order in which they were written. Filters have no such members: names
-  // that begin with "$" are operators.
+  // The reviver visits vectors in the order in which they were written. Filters cannot contain these members,
+  // because names that begin with "$" are operators.
   return JSON.parse(header, (_key, value: unknown) => {
     const members = value as { [VECTOR_MEMBER]?: unknown; [INTEGER_MEMBER]?: unknown } | null;
     const digits = members?.[INTEGER_MEMBER];
@@ -167,7 +161,7 @@ function pasteVectors(header: string, bytes: Uint8Array): Cursor {
     if (typeof length !== 'number') return value;
     const start = next;
     next += length * Float32Array.BYTES_PER_ELEMENT;
-    // Copied to an aligned buffer of its own.
+    // Copied to a buffer of its own, which is aligned.
     return new Float32Array(Uint8Array.from(bytes.subarray(start, next)).buffer);
   }) as Cursor;
 }

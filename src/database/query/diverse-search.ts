@@ -1,5 +1,5 @@
-// The search for one page of a diversified result: finds the nearest candidates, of which `diversify.ts`
-// chooses. Both are done anew for every page, so that a cursor needs only the number of matches so far.
+// Finds one page of a diversified result: searches the nearest candidates, from which `diversify.ts` chooses. Both
+// steps are repeated for every page, so that a cursor needs only the number of matches so far.
 
 import type { Hit } from '../search/hits.js';
 import { chooseDiverse } from './diversify.js';
@@ -12,7 +12,7 @@ export class DiverseSearch extends PageSearch<DiversePlan> {
   hits: readonly Hit[] = [];
   hasMore = false;
 
-  protected async wantMore(): Promise<number> {
+  protected async nextCount(): Promise<number> {
     if (this.#candidates === null) return this.plan.diversity.candidateCount;
     await this.#choose(this.#candidates);
     return 0;
@@ -41,7 +41,7 @@ export class DiverseSearch extends PageSearch<DiversePlan> {
   }
 }
 
-/** Row-major, in shared memory. */
+/** The vectors of the hits, row-major, in shared memory. */
 function valuesOf(hits: readonly Hit[]): Float32Array {
   const dimension = hits[0]?.view.block?.dimension ?? 0;
   const values = new Float32Array(new SharedArrayBuffer(4 * hits.length * dimension));

@@ -1,6 +1,5 @@
-// Maximal marginal relevance: chooses, one after another, the candidate that is near to the query and far
-// from those chosen before. A choice depends on earlier ones only, so that longer results begin with
-// shorter ones.
+// Maximal marginal relevance: repeatedly chooses the candidate that is near the query and far from those already
+// chosen. A choice depends only on earlier choices, so that a longer result begins with the shorter one.
 
 import type { Metric } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
@@ -10,7 +9,7 @@ import { createRowScorer } from '../../engine/core/row-scores.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 
 export interface Diversity {
-  /** From 0, which prefers what is different, to 1, which keeps the order of candidates. */
+  /** From 0, which prefers different candidates, to 1, which keeps the order of candidates. */
   readonly lambda: number;
   /** The number of nearest vectors to choose from. */
   readonly candidateCount: number;
@@ -27,19 +26,19 @@ export interface Candidates {
 
 interface DiversifyInput extends Candidates {
   readonly lambda: number;
-  /** The number of candidates to choose, at most those there are. */
+  /** The number of candidates to choose; at most all. */
   readonly chosenCount: number;
-  /** Shared [1] int32: not 0 when the result is no longer needed. */
+  /** Shared [1] int32, set to 1 when the result is no longer needed. */
   readonly stop: Int32Array;
 }
 
-/** Gives the indexes of the chosen candidates, in order. */
+/** Returns the indexes of the chosen candidates, in order. */
 export const diversifyTask: Task<DiversifyInput, Uint32Array> = {
   name: 'query.diversify',
   run: diversify,
 };
 
-/** About a millisecond on the calling thread. */
+/** Up to this many products, which take about a millisecond, are computed on the calling thread. */
 const INLINE_PRODUCTS_MAX = 2 ** 20;
 
 /** The indexes of the chosen candidates, in order. Rejects with `overloaded` and the signal's reason. */
@@ -60,9 +59,9 @@ export async function chooseDiverse(
 }
 
 /**
- * The first candidate comes first. Then, again and again, the one with the highest
- * lambda * relevance − (1 − lambda) * (the highest public score between it and one chosen before);
- * of equal ones the first.
+ * Chooses the first candidate, then repeatedly the one with the highest
+ * lambda * relevance − (1 − lambda) * (the highest public score between it and a chosen one);
+ * the first of equal ones.
  */
 function diversify(input: DiversifyInput): Uint32Array {
   const { metric, values, relevances, lambda, chosenCount, stop } = input;
@@ -70,19 +69,19 @@ function diversify(input: DiversifyInput): Uint32Array {
   const dimension = values.length / count;
   const chosen = new Uint32Array(Math.min(chosenCount, count));
   const remaining = Uint32Array.from(relevances.keys());
-  /** x·x of the remaining candidates, at the same places. */
+  /** x·x of the remaining candidates, at the same indexes. */
   const squares = relevances.map((_, i) => sumOfSquares(values, i * dimension, dimension));
   const scores = new Float64Array(count);
-  /** By candidate: how near it is to the nearest that is chosen. */
+  /** The score between each candidate and the nearest chosen one. */
   const nearness = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   let best = 0;
-  for (let place = 0; place < chosen.length; place++) {
+  for (let step = 0; step < chosen.length; step++) {
     const next = remaining[best]!;
-    chosen[place] = next;
+    chosen[step] = next;
     if (Atomics.load(stop, 0) !== 0) break;
     remaining.copyWithin(best, best + 1);
     squares.copyWithin(best, best + 1);
-    const left = count - place - 1;
+    const left = count - step - 1;
     const vectors = values.subarray(next * dimension, (next + 1) * dimension);
     const score = createRowScorer({ metric, dimension, values, vectors });
     score(remaining.subarray(0, left), scores, squares.subarray(0, left));

@@ -1,12 +1,11 @@
-// Groups ranked matches by their values: the first matches of each of the first groups. It takes matches
-// from any source in order of rank, tells which values still matter, and knows when the groups are
-// proven complete. Where the matches come from is left to the caller.
+// Collects the first groups of ranked matches, with the first matches of each. It accepts matches in order of rank,
+// tells which values can still change the groups, and knows when the groups are complete. The caller finds the matches.
 
 import type { FacetValue } from '../api/aggregate-api.js';
 
 export interface GroupingRequest {
   readonly path: string;
-  /** The most matches of a group. */
+  /** Matches per group, at most. */
   readonly size: number;
 }
 
@@ -16,7 +15,7 @@ export interface Group<Match> {
   readonly matches: readonly Match[];
 }
 
-/** The rows that can still change the groups have one of the values, or a value beside them. */
+/** The rows that can still change the groups: those with one of the values, or with any other value. */
 export interface WantedValues {
   readonly kind: 'among' | 'beside';
   readonly values: readonly FacetValue[];
@@ -32,13 +31,13 @@ export class GroupStage<Match> {
   readonly #start: number;
   readonly #end: number;
   readonly #foundMax: number;
-  /** In the order of their best matches. */
+  /** Groups in the order of their best matches. */
   readonly #groups = new Map<FacetValue, OpenGroup<Match>>();
   #fullCount = 0;
 
   /**
-   * The groups from the place `start` to before `end` are returned. With `mayHaveMore` it also finds out whether there
-   * is a further one.
+   * Returns the groups from index `start` to before `end`. With `mayHaveMore` it also finds out whether another group
+   * follows.
    */
   constructor(options: {
     readonly size: number;
@@ -52,7 +51,7 @@ export class GroupStage<Match> {
     this.#foundMax = options.end + (options.mayHaveMore ? 1 : 0);
   }
 
-  /** Takes the next match in order of rank, with its distinct values in the order of values. */
+  /** Accepts the next match in order of rank, with its distinct values in their order. */
   accept(match: Match, values: readonly FacetValue[]): void {
     for (const value of values) {
       let group = this.#groups.get(value);
@@ -72,8 +71,8 @@ export class GroupStage<Match> {
   }
 
   /**
-   * The most matches that the groups can still take. So many wanted matches in order of rank fill at
-   * least one further group, if they do not complete all.
+   * The number of matches that the groups can still take. This many wanted matches in order of rank complete all groups
+   * or fill at least one more.
    */
   get remainingCount(): number {
     let count = 0;
@@ -82,7 +81,7 @@ export class GroupStage<Match> {
     return count;
   }
 
-  /** Once all groups are known, only those that are not full matter; before, all but the full ones. */
+  /** Once all groups are known, only groups that are not full matter; before that, all values except those of full groups. */
   get wanted(): WantedValues {
     const isKnown = this.#groups.size === this.#foundMax;
     const values: FacetValue[] = [];
@@ -92,7 +91,6 @@ export class GroupStage<Match> {
     return { kind: isKnown ? 'among' : 'beside', values };
   }
 
-  /** Those after the skipped ones. */
   groups(): readonly Group<Match>[] {
     return [...this.#groups]
       .slice(this.#start, this.#end)

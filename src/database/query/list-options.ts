@@ -1,4 +1,4 @@
-// The options of a list: one table of what they are on a first page, and on a page that a cursor continues.
+// The options of a list: a table of how each is read from a first page and from a cursor.
 
 import type { JsonObject } from '../../common/types.js';
 import type { ListRequest } from '../api/database-api.js';

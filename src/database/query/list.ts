@@ -1,6 +1,5 @@
-// Lists vectors from the snapshot that the first page opened. In order of arrival, a cursor names the last
-// row by its inserted sequence and id, which no compaction changes; in another order, the next page begins at
-// a place in the order of the snapshot.
+// Lists vectors from the snapshot that the first page opened. In the order of arrival, a cursor names the last row by
+// its inserted sequence and id, which compactions do not change; in other orders, the next page begins at an offset.
 
 import { rowsIn, setBitAfter } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
@@ -22,13 +21,13 @@ import type { QueryServices } from './query-services.js';
 interface ListPlan extends ListOptions {
   readonly sequence: number;
   readonly openedAtMs: number;
-  /** The place at which the page begins; null where it begins after a row. */
+  /** The offset at which the page begins; null if it begins after a row. */
   readonly offset: number | null;
-  /** The row that the page begins after; null for a first page, and for one at a place. */
+  /** The row after which the page begins; null for a first page and for a page at an offset. */
   readonly after: RowName | null;
 }
 
-/** A row by what no compaction changes. */
+/** Identifies a row independently of compactions. */
 interface RowName {
   readonly sequence: number;
   readonly id: string;
@@ -88,7 +87,7 @@ async function findPage(
   };
 }
 
-/** The rows of the page, and the next one if there is one. */
+/** The rows of the page, and one more if another page follows. */
 async function findRows(
   collection: Collection,
   plan: ListPlan,
@@ -109,7 +108,7 @@ async function findRows(
   return { found: rowsAt(filtered, order.subarray(start, start + countMax)), total };
 }
 
-/** In order of arrival: segments are filtered one by one, only as far as the page reaches. */
+/** The rows in the order of arrival. Segments are filtered one by one, only as far as the page reaches. */
 async function findFollowing(
   views: readonly SegmentView[],
   filter: FilterNode | null,
@@ -121,7 +120,7 @@ async function findFollowing(
   for (const view of views) {
     if (found.length === countMax) break;
     const start = isPastStart ? 0 : startRow(view, after!);
-    // Rows of one write may be in two segments: after the cursor's row, all of them follow.
+    // Rows of one write may be in two segments; all rows after the cursor's row follow.
     isPastStart ||= isRowBefore(view, start, after!);
     if (start >= view.rowCount) continue;
     const [filtered] = await filters.filter([view], filter);
@@ -165,7 +164,7 @@ function isRowBefore({ segment }: SegmentView, row: number, after: RowName): boo
   );
 }
 
-/** Adds visible rows, beginning at `start`, until `found` has `countMax`. */
+/** Adds visible rows from `start` on until `found` has `countMax` rows. */
 function collect(view: SegmentView, start: number, countMax: number, found: RowAddress[]): void {
   if (found.length === countMax) return;
   for (const row of rowsIn(view, start)) {
@@ -193,20 +192,20 @@ function collectAtOffset(
   return found;
 }
 
-/** The visible rows at positions in the order of arrival. */
-function rowsAt(views: readonly SegmentView[], positions: Uint32Array): readonly RowAddress[] {
+/** The visible rows at these indexes in the order of arrival. */
+function rowsAt(views: readonly SegmentView[], indexes: Uint32Array): readonly RowAddress[] {
   const shown = withRows(views);
   let end = 0;
   const ends = shown.map(({ visibleCount }) => (end += visibleCount));
-  return Array.from(positions, (position): RowAddress => {
-    const index = ends.findIndex((after) => position < after);
-    const view = shown[index]!;
-    const row = visibleRow(view, position - (ends[index]! - view.visibleCount));
+  return Array.from(indexes, (index): RowAddress => {
+    const viewIndex = ends.findIndex((after) => index < after);
+    const view = shown[viewIndex]!;
+    const row = visibleRow(view, index - (ends[viewIndex]! - view.visibleCount));
     return { segment: view.segment, row };
   });
 }
 
-/** The visible row of a segment that `before` visible ones come before. */
+/** The visible row of a segment with `before` visible rows before it. */
 function visibleRow({ rows }: SegmentView, before: number): number {
   return rows === null ? before : setBitAfter(rows, before);
 }

@@ -1,14 +1,13 @@
-// The options of requests that are answered in pages, as tables: what each of them is on a first page, and on a page that
-// a cursor continues.
+// Tables of the options of paged requests: how each option is read from a first page and from a cursor.
 
 import type { Limits } from '../../common/limits.js';
 import { requireRepeated } from '../api/repeated.js';
 
 interface Option<Request, Value> {
-  /** Whether a cursor keeps it. */
+  /** Whether cursors contain the option. */
   readonly isSealed: boolean;
   first(request: Request, limits: Limits): Value;
-  /** Throws `cursor_mismatch` for a request that may not change it. */
+  /** Throws `cursor_mismatch` if the request changes an option that it may only repeat. */
   next(request: Request, sealed: Value): Value;
 }
 
@@ -33,7 +32,7 @@ export function nextOptions<Request, Options>(
   return mapTable(table, (name, option) => option.next(request, sealed[name]));
 }
 
-/** Those that a cursor keeps. */
+/** The options that a cursor contains. */
 export function sealOptions<Request, Options>(
   table: OptionTable<Request, Options>,
   options: Options,
@@ -50,10 +49,10 @@ function mapTable<Request, Options>(
   return Object.fromEntries(options.map(([name, option]) => [name, map(name, option)])) as Options;
 }
 
-/** The kinds of options of these requests. */
+/** Constructors of the kinds of options. */
 export function optionKinds<Request extends object>() {
   return {
-    /** One of the first page: with a cursor, its members may only be repeated. */
+    /** An option of the first page. Requests with a cursor may only repeat it. */
     fixed<Value>(
       first: (request: Request, limits: Limits) => Value,
       repeats: {
@@ -73,7 +72,7 @@ export function optionKinds<Request extends object>() {
       };
     },
 
-    /** One that each page may change, and else has from the page before. */
+    /** An option that each page may change; by default it is that of the previous page. */
     changeable<Value>(
       name: keyof Request,
       unset: (request: Request, limits: Limits) => Value,

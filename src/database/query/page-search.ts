@@ -1,6 +1,6 @@
-// The searches that find one page of a query. Each is bounded and starts after the last hit of the one before, so the
-// thousandth page costs what the first one costs. Searching itself is left to the caller, who sends the searches of many
-// pages to the engine together.
+// The searches that find one page of a query. Each search is bounded and starts after the last hit of the previous one,
+// so that the thousandth page costs no more than the first. The caller carries out the searches, those of many pages
+// together.
 
 import type { RankKey } from '../../common/rank-key.js';
 import type { SearchHits } from '../../engine/core/engine.js';
@@ -16,17 +16,17 @@ export interface PageHit extends Hit {
   readonly group?: FacetValue;
 }
 
-/** The searches of a page use these. */
+/** The services of the searches of a page. */
 export type PageServices = Pick<ReadServices, 'pool' | 'limits'>;
 
-/** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
+/** Callers search `next()` and pass the hits to `accept()` until it returns null; then they read the page. */
 export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   protected readonly plan: Plan;
   protected readonly services: PageServices;
   protected readonly signal: AbortSignal | undefined;
-  /** Where the next search looks. */
+  /** The rows of the next search. */
   protected views: readonly SegmentView[];
-  /** The row that the next search begins after; null for the first. */
+  /** The rank key after which the next search begins; null for the first search. */
   protected after: RankKey | null = null;
   #wantedCount = 0;
   scannedCount = 0;
@@ -47,14 +47,14 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   abstract readonly hits: readonly PageHit[];
   abstract readonly hasMore: boolean;
 
-  /** The number of matches or groups of the page, whichever its limit counts. */
+  /** The number of matches or groups of the page, whichever the limit counts. */
   get count(): number {
     return this.hits.length;
   }
 
-  /** The next search; null when the page is found. */
+  /** The next search; null when the page is complete. */
   async next(): Promise<RowQuery | null> {
-    const wantedCount = await this.wantMore();
+    const wantedCount = await this.nextCount();
     if (wantedCount === 0 || this.views.length === 0) return null;
     this.#wantedCount = wantedCount;
     const { ranking, scoreThreshold: scoreMin } = this.plan;
@@ -62,7 +62,7 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
     return { k, views: this.views, after: this.after, scoreMin };
   }
 
-  /** The hits of the search in its views. */
+  /** Accepts the hits of the last search. */
   accept(found: SearchHits): void {
     this.scannedCount += found.scannedCount;
     this.rescoredCount += found.rescoredCount;
@@ -75,13 +75,13 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
     this.take(hits, hits.length < count);
   }
 
-  /** How many hits the next search is for; 0 when the page is found. */
-  protected abstract wantMore(): number | Promise<number>;
+  /** The number of hits to search next; 0 when the page is complete. */
+  protected abstract nextCount(): number | Promise<number>;
 
-  /** Where the page begins and ends among all that the limit counts, of which there are `total`. */
+  /** The range of the page among the `total` matches or groups. */
   protected rangeIn(total: number): { readonly start: number; readonly end: number } {
-    const { givenCount, offset, limit } = this.plan;
-    const start = Math.min(givenCount + offset, total);
+    const { returnedCount, offset, limit } = this.plan;
+    const start = Math.min(returnedCount + offset, total);
     return { start, end: Math.min(start + limit, total) };
   }
 

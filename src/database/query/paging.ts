@@ -1,5 +1,4 @@
-// The rules that list and query pages share: how limit, offset and cursor go together, and which
-// cursors a collection accepts.
+// The rules that pages of lists and queries share: limits, offsets and cursors, and which cursors a collection accepts.
 
 import { type IssueLocation, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -13,7 +12,7 @@ export interface PageRequest {
   readonly cursor?: string | undefined;
 }
 
-/** Issues of limit, offset and cursor of a query, each at the location of its field. */
+/** The issues of limit, offset and cursor, each at the location of its field. */
 export function findPageIssues(
   request: PageRequest,
   limits: Limits,
@@ -27,7 +26,7 @@ export function findPageIssues(
   return issues;
 }
 
-/** The same for the limit alone. */
+/** The issues of the limit. */
 export function findLimitIssues(
   { limit }: Pick<PageRequest, 'limit'>,
   { pageLimitMax }: Limits,
@@ -47,8 +46,8 @@ export function findLimitIssues(
 }
 
 /**
- * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection, and `cursor_mismatch` when it was
- * made by another kind of request.
+ * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection, and `cursor_mismatch` if another
+ * kind of request issued it.
  */
 export function openCursor<Kind extends Cursor['kind']>(
   token: string,
@@ -68,7 +67,7 @@ export function openCursor<Kind extends Cursor['kind']>(
   return cursor as Extract<Cursor, { kind: Kind }>;
 }
 
-/** Throws `cursor_expired` when the snapshot of a cursor can no longer be read. */
+/** Throws `cursor_expired` if the snapshot of a cursor can no longer be read. */
 export function requireReadable(
   { sequence, openedAtMs }: Pick<Cursor, 'sequence' | 'openedAtMs'>,
   collection: Collection,

@@ -1,4 +1,4 @@
-// The issues of a query that show without its collection and its cursor. Planning finds the others.
+// Finds the issues of a query that depend on neither its collection nor its cursor. Planning finds the others.
 
 import { field, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -13,7 +13,7 @@ const CHECKED = Symbol('checked');
 /** A query that may have been checked. */
 type MarkedQuery = QueryRequest & { readonly [CHECKED]?: true };
 
-/** The query, which is not checked again, as is none that is made of it. Throws its issues. */
+/** Throws the issues of a query. The returned query, and copies of it, are not checked again. */
 export function checkQuery(request: MarkedQuery, limits: Limits): QueryRequest {
   if (request[CHECKED] === true) return request;
   const issues = findQueryIssues(request, limits);
@@ -21,12 +21,12 @@ export function checkQuery(request: MarkedQuery, limits: Limits): QueryRequest {
   return checkedQuery(request);
 }
 
-/** A query without issues, which is not checked again. */
+/** Marks a query without issues, so that it is not checked again. */
 export function checkedQuery(request: QueryRequest): QueryRequest {
   return { ...request, [CHECKED]: true } as MarkedQuery;
 }
 
-/** Each at the location of its field. */
+/** The issues of a query, each at the location of its field. */
 export function findQueryIssues(
   request: QueryRequest,
   limits: Limits,
@@ -61,7 +61,7 @@ export function findQueryIssues(
     });
   }
   if (isSorted && topK === undefined && cursor === undefined) {
-    const detail = `It is required with sort, which puts the top_k nearest vectors into another order, at most ${topKMax}.`;
+    const detail = `Expected top_k, at most ${topKMax}, with sort, which reorders the top_k nearest vectors; found none.`;
     issues.push({ location: locate('top_k'), code: 'invalid_request', detail });
   }
   issues.push(...findGroupIssues(request, limits, locate));
@@ -78,7 +78,7 @@ function findPrefetchIssues(
   return findRankingIssues(prefetch, limits, (...path) => locate('prefetch', ...path));
 }
 
-/** Members that compare or summarize scores of vectors need a ranking by them. */
+/** Members that compare vectors or summarize their scores require a ranking by vectors. */
 function findScoringIssues(
   { text, sparse, fusion, diversity, scoreStats }: QueryRequest,
   locate: Locate,
@@ -103,7 +103,7 @@ function findDiversityIssues(
   }
   const { candidateCount = diversityCandidatesMax } = diversity;
   if (topK !== undefined && topK > candidateCount) {
-    const detail = `Expected at most as many as mmr has candidates (${candidateCount}); found ${topK}.`;
+    const detail = `Expected at most ${candidateCount}, the number of candidates of mmr; found ${topK}.`;
     const bound = { expected: candidateCount, actual: topK };
     issues.push({ location: locate('top_k'), code: 'limit_exceeded', detail, ...bound });
   }
@@ -128,7 +128,7 @@ function findGroupIssues(request: QueryRequest, limits: Limits, locate: Locate):
   return issues;
 }
 
-/** A page of groups has as many matches at most as other pages. */
+/** A page of groups may have no more matches than other pages. */
 export function findGroupSizeIssues(
   groupCount: number,
   groupSize = 1,

@@ -1,5 +1,5 @@
-// The options of a query beside what it ranks by: one table of what they are on a first page, and on a page that a cursor
-// continues. A new option is a member of `PlannedOptions`, a line of the table, and where it is carried out.
+// The options of a query, except its ranking: a table of how each is read from a first page and from a cursor. A new option
+// is a member of `PlannedOptions`, a line of the table, and the code that uses it.
 
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
@@ -19,18 +19,18 @@ import { type OptionTable, optionKinds } from './page-options.js';
 export interface PlannedOptions {
   readonly filter: JsonObject | null;
   readonly sort: readonly SortKey[] | null;
-  /** Then counts and limits are those of groups, except in `isCounted`. */
+  /** If not null, counts and limits count groups, except in `isCounted`. */
   readonly grouping: GroupingRequest | null;
   readonly diversity: Diversity | null;
   readonly scoreThreshold: number | null;
-  /** The number of best matches that all pages have together; null for all that pass the filter. */
+  /** The number of best matches on all pages together; null for all that pass the filter. */
   readonly topK: number | null;
   readonly limit: number;
   readonly includeMetadata: IncludeMetadata;
   readonly includeValues: boolean | 'base64';
   readonly includeSequence: boolean;
   readonly isExplained: boolean;
-  /** Null for pages that a cursor continues: the first page has it. */
+  /** Null for pages after the first. */
   readonly aggregation: AggregationRequest | null;
   readonly scoreStats: ScoreStatsRequest | null;
 }
@@ -62,7 +62,7 @@ export const QUERY_OPTIONS: OptionTable<QueryRequest, PlannedOptions> = {
   scoreStats: ofFirstPage(({ scoreStats = null }) => scoreStats),
 };
 
-/** Unlike `Object.is`, of 0 and -0, too: cursors do not tell them apart. */
+/** Unlike `Object.is`, treats 0 and -0 as equal, because cursors do not distinguish them. */
 function isEqual<Value>(sent: Value, sealed: Value | null): boolean {
   return sent === sealed;
 }
@@ -71,7 +71,7 @@ function planGrouping({ groupBy, groupSize = 1 }: QueryRequest): GroupingRequest
   return groupBy === undefined ? null : { path: groupBy, size: groupSize };
 }
 
-/** By default among a hundred, or among the matches of all pages if these are more. */
+/** By default chooses from 100 candidates, or from as many as all pages have matches, if these are more. */
 function planDiversity(
   { diversity, topK = 0 }: QueryRequest,
   { diversityCandidatesDefault, diversityCandidatesMax }: Limits,
@@ -81,14 +81,14 @@ function planDiversity(
   return { lambda: diversity.lambda, candidateCount: diversity.candidateCount ?? unset };
 }
 
-/** Without a number of candidates it is that of the first page. */
+/** The number of candidates is by default that of the first page. */
 function isSameDiversity(sent: DiversityRequest, sealed: Diversity | null): boolean {
   if (sealed === null) return false;
   const { lambda, candidateCount = sealed.candidateCount } = sent;
   return lambda === sealed.lambda && candidateCount === sealed.candidateCount;
 }
 
-/** A first page that names no bound itself gets one. */
+/** Whether a first page names no bound, so that it gets the default. */
 function hasDefaultTop({ limit, scoreThreshold }: QueryRequest): boolean {
   return limit === undefined && scoreThreshold === undefined;
 }
@@ -100,7 +100,7 @@ function planTopK(request: QueryRequest, limits: Limits): number | null {
   return planDiversity(request, limits)?.candidateCount ?? null;
 }
 
-/** The most matches of a first page, or groups. */
+/** The maximum number of matches or groups on a first page. */
 export function firstLimit(request: QueryRequest, limits: Limits): number {
   if (request.limit !== undefined) return request.limit;
   if (request.topK !== undefined) return request.topK;

@@ -1,5 +1,5 @@
-// The plan of a query: everything that decides its answer, taken from the request of a first page or
-// from the cursor that a later page continues.
+// The plan of a query: everything that decides its answer, read from the request for a first page or from the cursor
+// of a later page.
 
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
@@ -23,21 +23,20 @@ import { requireReadable } from './paging.js';
 import { findGroupSizeIssues } from './query-issues.js';
 import { type PlannedOptions, QUERY_OPTIONS } from './query-options.js';
 
-/** A cursor restores all of it. */
 export interface QueryPlan extends PlannedOptions {
   readonly sequence: number;
   readonly openedAtMs: number;
   readonly ranking: Ranking;
   readonly filterNode: FilterNode | null;
-  /** Matches on the pages before this one. */
-  readonly givenCount: number;
+  /** The number of matches or groups on previous pages. */
+  readonly returnedCount: number;
   readonly offset: number;
   readonly after: { readonly score: number; readonly id: string } | null;
-  /** Whether the reply has `total`: first pages and pages at an offset do. */
+  /** Whether the reply contains `total`, as first pages and pages at an offset do. */
   readonly isCounted: boolean;
 }
 
-/** Groups are found again for every page, hence their number is always bounded. */
+/** Groups are found again for every page, so that their number must be bounded. */
 export type GroupedPlan = QueryPlan & {
   readonly grouping: GroupingRequest;
   readonly topK: number;
@@ -47,7 +46,7 @@ export function isGrouped(plan: QueryPlan): plan is GroupedPlan {
   return plan.grouping !== null;
 }
 
-/** Chosen again for every page, of a bounded number of candidates. */
+/** Matches are chosen again for every page, from a bounded number of candidates. */
 export type DiversePlan = QueryPlan & {
   readonly ranking: Ranking & { readonly scoring: Scoring };
   readonly diversity: Diversity;
@@ -63,7 +62,7 @@ export interface PlanContext extends RankingContext {
 }
 
 /**
- * @param request that `checkQuery` has passed, and its cursor.
+ * @param request a query that `checkQuery` has passed.
  * Throws `cursor_expired`, `cursor_mismatch`, and `vector_not_found` for an id without a vector.
  */
 export function planQuery(
@@ -85,7 +84,7 @@ function planFirstPage(request: QueryRequest, context: PlanContext): QueryPlan {
     openedAtMs: context.now,
     ranking,
     filterNode,
-    givenCount: 0,
+    returnedCount: 0,
     offset: request.offset ?? 0,
     after: null,
     isCounted: true,
@@ -94,7 +93,7 @@ function planFirstPage(request: QueryRequest, context: PlanContext): QueryPlan {
 
 function planNextPage(request: QueryRequest, cursor: QueryCursor, context: PlanContext): QueryPlan {
   const { view, limits } = context;
-  const { sequence, openedAtMs, givenCount, after } = cursor;
+  const { sequence, openedAtMs, returnedCount, after } = cursor;
   requireReadable(cursor, view.collection, context);
   const ranking = context.unseal(cursor.ranking, []);
   requireRepeated(request, { ...RANKING_MEMBERS, ...ranking.repeats });
@@ -110,7 +109,7 @@ function planNextPage(request: QueryRequest, cursor: QueryCursor, context: PlanC
     openedAtMs,
     ranking,
     filterNode: parseFilter(options.filter, context),
-    givenCount,
+    returnedCount,
     offset: 0,
     after,
     isCounted: false,
@@ -124,11 +123,11 @@ function parseFilter(
   return filter && context.parseFilter(filter, ['filter']);
 }
 
-/** Throws `invalid_request` for what compares or summarizes scores of single vectors. */
+/** Throws `invalid_request` for members that require a ranking with scores by single vectors. */
 function requireComparable({ scoring }: Ranking, { diversity, scoreStats }: QueryRequest): void {
   if (scoring !== null) return;
   const members = { mmr: diversity, score_stats: scoreStats };
-  // Other rankings without such scores have been refused before.
+  // `checkQuery` has refused these members for other rankings without such scores.
   const issues = findMisplaced(members, ['mmr', 'score_stats'], 'a multi-vector', field);
   if (issues.length > 0) throw validationError(issues);
 }
@@ -148,7 +147,7 @@ export function nextCursor(
     openedAtMs: plan.openedAtMs,
     options: sealOptions(QUERY_OPTIONS, plan),
     ranking: plan.ranking.seal(collection),
-    givenCount: plan.givenCount + plan.offset + count,
+    returnedCount: plan.returnedCount + plan.offset + count,
     after: isPositioned ? { score: last.score, id: last.view.segment.id(last.row) } : null,
   };
 }

@@ -1,6 +1,5 @@
-// Many queries from one snapshot. All queries of a request are planned before any is searched. They
-// are searched in groups, large enough to fill the engine's batches and bounded by the matches that
-// are in memory at once.
+// Answers many queries from one snapshot. All queries of a request are planned before any is searched. They are searched
+// in groups that fill the batches of the engine, bounded by the memory of their matches.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import {
@@ -28,18 +27,16 @@ import { checkQuery } from './query-issues.js';
 import { planQuery, type QueryPlan } from './query-plan.js';
 import type { QueryServices } from './query-services.js';
 
-/** Larger groups fill the engine no better and delay the queries of others. */
+/** Larger groups do not fill the engine better, and delay other queries. */
 const GROUP_QUERIES_MAX = 256;
-/**
- * Matches of all queries of a group, of which a request holds a few: some tens of megabytes, or less of a
- * service with less memory.
- */
+/** Bounds the matches of a group; a request holds a few groups. */
 const GROUP_BYTES_MAX = 32 * 1024 * 1024;
+/** Bounds the matches of a group further, as a share of `replyBytesInFlightMax`, in a service with little memory. */
 const GROUP_SHARE = 1 / 16;
 
 export interface SessionOptions extends CallOptions {
   readonly minSequence?: number | undefined;
-  /** Those of the queries to come. */
+  /** The cursors of the queries to come. */
   readonly cursors?: readonly string[];
 }
 
@@ -109,7 +106,7 @@ export async function openSession(
   };
 }
 
-/** The cursors of these tokens, when their snapshots are here. Those that are not valid are left out. */
+/** Opens the cursors and waits for their snapshots. Invalid cursors are left out. */
 async function reachCursors(
   collection: Collection,
   tokens: readonly string[],
@@ -121,7 +118,7 @@ async function reachCursors(
     try {
       reached.set(token, openCursor(token, 'query', collection, sealer));
     } catch (error) {
-      // Planning its query reports it.
+      // Planning the query will report the error.
       if (!(error instanceof SagittaError)) throw error;
     }
   }
@@ -168,7 +165,7 @@ function planAll(
 
 function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue[] {
   if (error.issues.length === 0) {
-    // Without issues the error is about the vector that the query names by its id.
+    // An error without issues is about the vector that the query names by its id.
     return [{ location: rowField(row, 'id'), code: error.code, detail: error.message }];
   }
   return error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } }));

@@ -1,5 +1,5 @@
-// Nearest-neighbour queries, one or many together: plan, take a snapshot, filter, search, cut the
-// page and seal the cursor of the next one.
+// Answers one query, or many together: plans, takes a snapshot, filters, searches, cuts the page and seals the cursor
+// of the next page.
 
 import { distanceOf } from '../../engine/core/engine.js';
 import { filterTests } from '../../filter/filter-node.js';
@@ -40,11 +40,11 @@ import { RankedSearch } from './ranked-search.js';
 import { findScoreStats } from './score-stats.js';
 
 export interface QueryOptions extends CallOptions {
-  /** Called with the memory that the matches will take, before they are searched; a throw ends the query. */
+  /** Called before the search with an estimate of the memory of the matches; an error ends the query. */
   readonly reserve?: (byteCount: number) => void;
 }
 
-/** One page of one query. Throws what `planQuery` throws; rejects with the signal's reason. */
+/** Answers one page of one query. Rejects with what `planQuery` throws and with the signal's reason. */
 export async function runQuery(
   collection: Collection,
   request: QueryRequest,
@@ -75,7 +75,7 @@ export async function runQuery(
   }
 }
 
-/** One reply a plan, in order. They are searched together and report the same timings. */
+/** One reply per plan, in order. The plans are searched together and report the same timings. */
 export async function answerPlans(
   view: SnapshotView,
   plans: readonly QueryPlan[],
@@ -84,7 +84,7 @@ export async function answerPlans(
 ): Promise<readonly QueryReply[]> {
   const { sealer, engine } = services;
   const startedAtMs = performance.now();
-  // Rows may move while filters and engine are at work; the snapshots stay what they are.
+  // Found before the first await, because compactions may move rows later; snapshots do not change.
   const excluded = plans.map(({ ranking, isCounted }) =>
     isCounted ? ranking.excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
@@ -118,7 +118,7 @@ export async function answerPlans(
       valuesEncoding: plan.includeValues === 'base64' ? 'base64' : 'numbers',
       hasMore,
       nextCursor: hasMore ? sealer.seal(nextCursor(view.collection, plan, page)) : undefined,
-      // Without the vectors that the query names by their ids.
+      // Excludes the vectors that the query names by id.
       total: plan.isCounted ? visibleCount - excludedCount : undefined,
       sequence: plan.sequence,
       ...aggregations[i]!,
@@ -149,7 +149,7 @@ export async function answerPlans(
   });
 }
 
-/** The ranking of a plan, with the rows that it ranks. */
+/** The ranking of a plan, with its snapshot and filters. */
 function rankedSnapshot(plan: QueryPlan) {
   const { sequence, ranking } = plan;
   return { sequence, ranking, filters: [plan] };
@@ -166,7 +166,7 @@ function warningsOf(
 
 type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
 
-/** The facets and stats of each plan: of the rows that its `total` counts. */
+/** The facets and stats of each plan, over the rows that its `total` counts. */
 async function aggregateAll(
   view: SnapshotView,
   plans: readonly QueryPlan[],
@@ -187,14 +187,14 @@ async function aggregateAll(
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
-      // The query ranks these without conditions on the path of a facet.
+      // The rows of the query without the conditions on the path of a facet.
       const ownViews = await viewsOfFacets(aggregation?.facets, plan.filter, async (filter) => {
         const filterNode = filter && view.collection.parseFilter(filter, limits);
         const ranked = rankedSnapshot({ ...plan, filter, filterNode });
         const [own] = await openRankings(view, [ranked], services, signal);
         return excluded[i]!.reduce(withoutRow, own!.views);
       });
-      // Rankings without scores of vectors have no statistics of them.
+      // Statistics of scores are refused for rankings without scoring.
       const scored = { ...plan.ranking.scoring!, scoreThreshold };
       const [aggregations, foundScores] = await Promise.all([
         aggregation && aggregateViews(pool, views, aggregation, signal, ownViews),

@@ -1,4 +1,4 @@
-// The search for one page of ranked matches, in the order of scores or sorted by keys.
+// Finds one page of matches, in the order of scores or sorted by keys.
 
 import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
@@ -10,11 +10,11 @@ import { PageSearch, type PageServices } from './page-search.js';
 import type { QueryPlan } from './query-plan.js';
 
 export class RankedSearch extends PageSearch {
-  /** Hits of the page; for a sorted page of all that are sorted. */
+  /** Hits to find for the page; for a sorted page all hits that are sorted. */
   readonly #hitsMax: number;
-  /** Whether the walk may go on after the page. */
+  /** Whether another page may follow. */
   readonly #mayHaveMore: boolean;
-  /** Hits before the page. */
+  /** Hits to skip before the page. */
   #toSkip: number;
   #isDone: boolean;
   hits: readonly Hit[] = [];
@@ -28,13 +28,13 @@ export class RankedSearch extends PageSearch {
   ) {
     super(plan, views, services, signal);
     if (plan.sort === null) {
-      const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
+      const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.returnedCount - plan.offset;
       this.#hitsMax = Math.max(0, Math.min(plan.limit, remaining));
       this.#mayHaveMore = remaining > this.#hitsMax;
       this.after = plan.after && { score: plan.after.score, id: Buffer.from(plan.after.id) };
       this.#toSkip = plan.offset;
     } else {
-      // Found and sorted anew for every page: the walk through it needs no state.
+      // Found and sorted again for every page, so that cursors need no state.
       this.#hitsMax = plan.topK ?? services.limits.topKDefault;
       this.#mayHaveMore = false;
       this.#toSkip = 0;
@@ -42,9 +42,9 @@ export class RankedSearch extends PageSearch {
     this.#isDone = this.#hitsMax === 0;
   }
 
-  protected wantMore(): number {
+  protected nextCount(): number {
     if (this.#isDone) return 0;
-    // One more than the page tells whether there is a further page.
+    // One more hit than the page needs shows whether another page follows.
     return this.#toSkip > 0
       ? Math.min(this.#toSkip, this.services.limits.topKMax)
       : this.#hitsMax + (this.#mayHaveMore ? 1 : 0);
@@ -69,7 +69,7 @@ export class RankedSearch extends PageSearch {
   }
 }
 
-/** Stable: equal keys keep the order of scores. Rows without a comparable value come last in either order. */
+/** Sorts stably: equal keys keep the order of scores. Rows without a comparable value come last in either direction. */
 function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[]): Hit[] {
   const needsMetadata = sort.some(({ field }) => field !== 'score' && !isId(field));
   const rows = hits.map((hit) => {

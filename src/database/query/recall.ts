@@ -1,6 +1,5 @@
-// Recall of given answers: for each query the share of the given ids whose exact score is at least
-// that of the k-th nearest, k being the number of ids. An answer that took the other row of a tie is
-// right as well.
+// Grades given answers by their recall: the share of the given ids whose exact score is at least that of the k-th
+// nearest vector, where k is the number of ids. An answer with the other vector of a tie is right as well.
 
 import { hasRow } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
@@ -23,7 +22,7 @@ import type { ReadServices } from '../search/read-services.js';
 const GROUP_QUERIES_MAX = 128;
 const GROUP_IDS_MAX = 131_072;
 
-/** Throws `dimension_mismatch`, `invalid_vector` and `invalid_filter`, before any search. */
+/** Rejects with `dimension_mismatch`, `invalid_vector` and `invalid_filter` before any search. */
 export async function runRecall(
   collection: Collection,
   request: RecallRequest,
@@ -62,7 +61,7 @@ export async function runRecall(
   }
 }
 
-/** A query with the ids that are graded for it. */
+/** A query with the ids to grade. */
 interface GradedQuery {
   readonly ranking: VectorRanking;
   readonly given: readonly string[];
@@ -78,12 +77,12 @@ async function gradeGroup(
 ): Promise<readonly number[]> {
   const startedAtMs = performance.now();
   const { sequence } = view;
-  // Looked up before the filter is awaited: rows may move meanwhile.
+  // Looked up before the first await, because compactions may move rows later.
   const given = group.map((graded) => findRows(view, graded.given));
   const ranked = group.map(({ ranking }) => ({ sequence, ranking, filters: [filter] }));
   const opened = await openRankings(view, ranked, services, signal);
   const filteredAtMs = performance.now();
-  // The rows are the same for all.
+  // All queries rank the same rows.
   const { views } = opened[0]!;
   const searches = group.map(({ given: { length: k } }, i) => {
     return { ranking: opened[i]!, query: { k, views, after: null, scoreMin: null } };
@@ -124,7 +123,7 @@ async function gradeGroup(
   return grades.map(({ rightCount }, i) => rightCount / searches[i]!.query.k);
 }
 
-/** The rows of the ids that exist; an id that is repeated counts once. */
+/** The rows of the ids that exist; a repeated id counts once. */
 function findRows(view: SnapshotView, ids: readonly string[]): readonly RowAddress[] {
   return [...new Set(ids)].flatMap((id) => view.find(id) ?? []);
 }
@@ -133,7 +132,7 @@ interface Grade {
   rightCount: number;
   /** Unrounded score of the k-th nearest. */
   readonly leastScore: number;
-  /** Rows that are not among the k nearest and may tie with the last of them. */
+  /** Rows that are not among the k nearest but may tie with the last of them. */
   readonly undecided: readonly Pick<ViewRow, 'view' | 'row'>[];
 }
 

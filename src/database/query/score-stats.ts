@@ -1,5 +1,5 @@
-// Statistics of the scores of a query over all rows that pass its filter, not only of its matches. Every
-// row is scored canonically, and the scores are then summarized like numbers of metadata.
+// Statistics of the scores of all rows that pass the filter of a query, not only of its matches. Every row is scored
+// canonically, and the scores are summarized like numbers in metadata.
 
 import type { RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
@@ -17,7 +17,7 @@ import { countVisible, type SegmentView, withRows } from '../collection/snapshot
 import type { Scoring } from '../rankings/ranking.js';
 import { toFloat32 } from '../search/hits.js';
 
-/** The scores that are summarized. */
+/** The scores to summarize. */
 interface ScoredQuery extends Scoring {
   /** The least score, rounded to float32; null for all. */
   readonly scoreThreshold: number | null;
@@ -40,10 +40,10 @@ export const scoreRowsTask = defineSegmentsTask({
   run: (rows, query: ScoredQuery) => scoreRows(rows, query),
 });
 
-/** The name of the column of scores. */
+/** The path of the column of scores. */
 const SCORE = 'score';
 
-/** Rejects as `runOverSegments` does. */
+/** Rejects like `runOverSegments`. */
 export async function findScoreStats(
   pool: WorkerPool,
   views: readonly SegmentView[],
@@ -80,10 +80,9 @@ function scoreRows(
   const selection = { bitmap: rows, from: 0, to: rowCount };
   scoreSelected({ metric, dimension, values, vectors: vector }, selection, (found, scores) => {
     for (let i = 0; i < found.length; i++) {
-      for (let place = 0; place < ofRow.length; place++) {
-        ofRow[place] = publicScore(metric, scores[i * ofRow.length + place]!);
+      for (let v = 0; v < ofRow.length; v++) {
+        ofRow[v] = publicScore(metric, scores[i * ofRow.length + v]!);
       }
-      // As replies show it.
       const shown = toFloat32(formula === null ? ofRow[0]! : combineScores(formula, ofRow));
       if (scoreThreshold !== null && shown < scoreThreshold) continue;
       kinds[found[i]!] = KIND.number;
