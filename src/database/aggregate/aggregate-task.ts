@@ -1,5 +1,4 @@
-// Counts and summarizes the values of segments in the worker pool; results of segments are merged by the
-// caller.
+// Counts and summarizes the values of segments in the worker pool. The caller merges the results of segments.
 
 import type { RowSet } from '../../common/bitmap.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
@@ -62,7 +61,7 @@ export interface AggregateTarget extends RowSet {
   readonly metadata: PathSource;
 }
 
-/** The results of all targets, in order. Rejects as `runOverSegments` does. */
+/** The results of all targets, in order. Rejects like `runOverSegments`. */
 export function aggregateSegments(
   pool: WorkerPool,
   targets: readonly AggregateTarget[],
@@ -76,7 +75,7 @@ export function aggregateSegments(
   return runOverSegments(pool, aggregateSegmentsTask, segments, work, signal);
 }
 
-/** As `mergeValues`, in the pool where there are many values. */
+/** Merges like `mergeValues`, in the pool if there are many values. */
 export async function mergeInPool(
   pool: WorkerPool,
   parts: readonly ValueCounts[],
@@ -86,5 +85,5 @@ export async function mergeInPool(
   return pool.run(mergeValuesTask, { parts, limit }, { mayBeRefused: true });
 }
 
-/** About 3 ms on the calling thread. */
+/** Up to this many entries are merged on the calling thread, in about 3 ms. */
 const INLINE_ENTRIES_MAX = 20_000;

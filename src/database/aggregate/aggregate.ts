@@ -1,5 +1,5 @@
-// Facets and stats of the rows that pass a filter, from one snapshot. Segments are counted apart, in
-// parallel, and merged; every result is exact and independent of segments, threads and their order.
+// Facets and stats of the rows that pass a filter, from one snapshot. Segments are counted in parallel and merged;
+// every result is exact and independent of segments, threads and their order.
 
 import type { JsonObject } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -29,7 +29,7 @@ import {
 } from './number-summary.js';
 import { withoutPath } from './own-filter.js';
 
-/** Throws `invalid_filter` and `overloaded`; rejects with the signal's reason. */
+/** Rejects with `invalid_filter`, `overloaded` and the signal's reason. */
 export async function runAggregate(
   collection: Collection,
   request: AggregateRequest,
@@ -64,7 +64,10 @@ export async function runAggregate(
 /** The rows of facets that ignore their own filter, by path. */
 type OwnViews = ReadonlyMap<string, readonly SegmentView[]>;
 
-/** `select` has the rows that pass a filter; null for all. Facets without conditions of their own are left out. */
+/**
+ * The rows of facets that ignore conditions on their own path. `select` returns the rows that pass a filter, or all rows
+ * for null. Facets without such conditions are left out.
+ */
 export async function viewsOfFacets(
   facets: readonly FacetRequest[] = [],
   filter: JsonObject | null | undefined,
@@ -97,7 +100,7 @@ export async function aggregateViews(
   return { facets: foundFacets, stats: foundStats };
 }
 
-/** Those of the same rows in one pass. */
+/** Counts facets over the same rows in one pass. */
 async function findAllFacets(
   pool: WorkerPool,
   views: readonly SegmentView[],
@@ -140,7 +143,7 @@ async function findFacets(
   );
 }
 
-/** The stats of all targets, which have `rowCount` rows together. */
+/** The stats over all targets, which have `rowCount` rows in total. */
 export async function findStats(
   pool: WorkerPool,
   views: readonly AggregateTarget[],
@@ -154,7 +157,7 @@ export async function findStats(
     segments.reduce((sum, { numbers }) => addSummaries(sum, numbers[i]!), EMPTY_SUMMARY),
   );
   const found = stats.map(({ path }, i) => toStats(path, summaries[i]!, rowCount));
-  // The range of the buckets depends on all numbers, hence the second pass.
+  // The range of the buckets depends on all numbers, which requires a second pass.
   const wanted = stats.flatMap(({ path, histogram }, i) =>
     histogram === undefined || found[i]!.count === 0
       ? []

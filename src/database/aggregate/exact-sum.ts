@@ -1,10 +1,10 @@
-// Sums of numbers without rounding, so that neither the order of the values nor the division of
-// rows into segments and tasks changes a sum or a mean. Only the final result is rounded, once.
+// Sums numbers without rounding, so that neither the order of the values nor the division of rows into segments and
+// tasks changes a sum or a mean. Only the final result is rounded, once.
 
 import { numberOf } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
 
-/** Values added before the bins are emptied: 2^20 words of 32 bits stay below 2^53, thus exact. */
+/** Values added before the bins are emptied. The sum of 2^20 words of 32 bits stays below 2^53 and thus exact. */
 const PENDING_MAX = 2 ** 20;
 /** 1 is 2^1074 units of a total. */
 const UNITS_OF_ONE = 1_074n;
@@ -16,7 +16,7 @@ const EXPONENT_COUNT = 2_048;
 const scratch = new Float64Array(1);
 const scratchWords = new Uint32Array(scratch.buffer);
 
-/** Collects finite values. The mantissas of equal exponents are added as integers. */
+/** Sums finite values. The mantissas of values with equal exponents are added as integers. */
 export class ExactSum {
   readonly #low = new Float64Array(BIN_COUNT);
   readonly #high = new Float64Array(BIN_COUNT);
@@ -59,7 +59,7 @@ export class ExactSum {
   }
 }
 
-/** A total in units of 2^-1074: exact where it is an integer of int64 or uint64, else the nearest float64. */
+/** Converts a total in units of 2^-1074: exact for an integer of int64 or uint64, otherwise the nearest float64. */
 export function exactTotal(total: bigint): JsonNumber {
   const integer = total >> UNITS_OF_ONE;
   const exact = integer << UNITS_OF_ONE === total ? numberOf(integer) : null;
@@ -67,25 +67,25 @@ export function exactTotal(total: bigint): JsonNumber {
 }
 
 /**
- * `total / count` in units of 2^-1074, as the nearest float64, ties to even. A quotient beyond the
- * greatest float64 becomes that one, since JSON has no infinity.
+ * `total / count` in units of 2^-1074, as the nearest float64, ties to even. A quotient beyond the greatest float64
+ * becomes the greatest float64, since JSON has no infinity.
  */
 export function quotientOf(total: bigint, count: number): number {
   const divisor = BigInt(count);
   const magnitude = total < 0n ? -total : total;
-  // So many bits after the point that at least 55 bits are significant.
+  // Enough bits after the point for at least 55 significant bits.
   const extraBits = Math.max(0, 56 + bitLength(divisor) - bitLength(magnitude));
   const dividend = magnitude << BigInt(extraBits);
   const quotient = dividend / divisor;
   const isExact = quotient * divisor === dividend;
-  // A float64 has 53 bits and none below the unit.
+  // A float64 has 53 bits, and no bits below the unit.
   const dropped = Math.max(bitLength(quotient) - 53, extraBits);
   const rounded = Number(dropBits(quotient, dropped, isExact));
   const result = rounded * 2 ** (dropped - extraBits - 1_074);
   return (total < 0n ? -1 : 1) * Math.min(result, Number.MAX_VALUE);
 }
 
-/** `value / 2^count` to the nearest integer, ties to even; `value` is cut off unless `isExact`. */
+/** `value / 2^count` rounded to the nearest integer, ties to even; `value` was truncated unless `isExact`. */
 function dropBits(value: bigint, count: number, isExact: boolean): bigint {
   if (count === 0) return value;
   const shift = BigInt(count);

@@ -1,5 +1,5 @@
-// The metadata paths that the rows of a snapshot have, in pages by path, each with the types and the
-// range of its values. Work and memory are bounded by the page, not by the number of paths.
+// The metadata paths of the rows of a snapshot, in pages, with the types and the range of their values. Work and
+// memory are bounded by the page, not by the number of paths.
 
 import { hasBit, type RowSet, rowsIn } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
@@ -22,12 +22,12 @@ import { visitNumbers } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
 
-/** Values of a path in one segment that are compared with those of other segments. */
+/** Paths with more values than this in a segment are not compared across segments. */
 const COMPARED_VALUES_MAX = 10_000;
-/** Results of segments, each with at most those values, that are in memory at once: about 80 MB. */
+/** Results of segments in memory at once; with the maximum number of values they take about 80 MB. */
 const RESULTS_MAX = 1_024;
 
-/** Throws `invalid_filter` and `overloaded`; rejects with the signal's reason. */
+/** Rejects with `invalid_filter`, `overloaded` and the signal's reason. */
 export async function runSchema(
   collection: Collection,
   request: SchemaRequest,
@@ -50,7 +50,7 @@ export async function runSchema(
       paths.push(...(await describePaths(pool, views, page.slice(from, from + step), signal)));
     }
     return {
-      // A segment may have a column of which no visible row has a value.
+      // A segment may have a column in which no visible row has a value.
       paths: paths.filter(({ count }) => count > 0),
       hasMore,
       nextAfter: hasMore ? page.at(-1) : undefined,
@@ -66,11 +66,11 @@ export async function runSchema(
   }
 }
 
-/** A part of the paths in their order. */
+/** A range of paths in their order. */
 interface PathRange {
   /** Only paths after this one; null for all. */
   readonly after: string | null;
-  /** The first so many. */
+  /** The maximum number of paths. */
   readonly countMax: number;
 }
 
@@ -99,7 +99,7 @@ export async function findPaths(
   return found.take();
 }
 
-/** Paths of segments that do not have a column for each, from their JSON. */
+/** Finds the paths of segments without a column for each path, from their JSON. */
 export const findPathsTask = defineSegmentsTask({
   name: 'aggregate.findPaths',
   countCells: countPathCells,
@@ -127,7 +127,7 @@ function visitDocuments(
 class FirstPaths {
   readonly #range: PathRange;
   #paths = new Set<string>();
-  /** Once there are enough paths, the last of them. */
+  /** The last path to keep, once enough paths were found. */
   #last: string | null = null;
 
   constructor(range: PathRange) {
@@ -155,20 +155,20 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** How many values of each kind there are. */
+/** The number of values of each kind. */
 export interface KindCounts {
   /** [8] by KIND. */
   readonly kinds: Uint32Array;
-  /** [8] by KIND, of the elements of arrays. */
+  /** [8] by KIND, for the elements of arrays. */
   readonly elementKinds: Uint32Array;
 }
 
-/** The values that one segment has at a path. */
+/** The values at a path in one segment. */
 interface SegmentPath extends KindCounts {
   readonly min: JsonNumber;
   readonly max: JsonNumber;
   readonly leastDistinctCount: number;
-  /** Null when there are too many. */
+  /** Null if there are too many to compare. */
   readonly values: ValueCounts | null;
 }
 

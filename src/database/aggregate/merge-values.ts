@@ -1,5 +1,5 @@
-// Adds up the counts of values of many segments and selects the most frequent values. Equal strings are
-// found by their bytes, so that JavaScript strings are made of the selected values only.
+// Adds up the counts of values of many segments and selects the most frequent values. Strings are compared as
+// bytes, so that only the selected values become JavaScript strings.
 
 import { randomBytes } from 'node:crypto';
 import { isJsonNumber } from '../../common/exact-json.js';
@@ -12,10 +12,10 @@ import type { StringCounts, ValueCounts } from './value-counts.js';
 
 export type MergedValues = Pick<Facet, 'values' | 'distinctCount'>;
 
-/** Clients do not know it and cannot choose strings that share a slot. */
+/** Unknown to clients, so that they cannot choose strings that share a slot. */
 const HASH_KEY: HashKey = [randomBytes(4).readUInt32LE(), randomBytes(4).readUInt32LE()];
 
-/** The most frequent values, at most `limit`; equal counts in the order of values. */
+/** The most frequent values, at most `limit`; equal counts in the order of their values. */
 export function mergeValues(parts: readonly ValueCounts[], limit: number): MergedValues {
   const top = new TopValues(limit);
   const stringCount = offerStrings(
@@ -41,7 +41,7 @@ export function mergeValues(parts: readonly ValueCounts[], limit: number): Merge
   };
 }
 
-/** At least so many distinct values; strings that are in arrays and beside them may be others. */
+/** A lower bound of the number of distinct values; strings of scalars and of array elements may be equal or different. */
 export function leastDistinctCount(counts: ValueCounts): number {
   const { strings, numbers, integerCounts, falseCount, trueCount } = counts;
   const stringCounts = strings.map(({ counts }) =>
@@ -52,7 +52,7 @@ export function leastDistinctCount(counts: ValueCounts): number {
   return Math.max(0, ...stringCounts) + numberCount + booleanCount;
 }
 
-/** The work of `mergeValues`: distinct values of all parts. */
+/** The work of `mergeValues`: the number of distinct values in all parts. */
 export function countEntries(parts: readonly ValueCounts[]): number {
   return parts.reduce(
     (sum, { strings, numbers, integerCounts }) =>
@@ -64,12 +64,12 @@ export function countEntries(parts: readonly ValueCounts[]): number {
   );
 }
 
-/** Offers each distinct string with its count over all dictionaries. Returns their number. */
+/** Offers each distinct string with its count over all dictionaries. Returns the number of strings. */
 function offerStrings(parts: readonly StringCounts[], top: TopValues): number {
   const entriesMax = parts.reduce((sum, { counts }) => sum + counts.length, 0);
   if (entriesMax === 0) return 0;
   const mask = 2 ** Math.ceil(Math.log2(2 * entriesMax)) - 1;
-  /** 1 + the entry of a string, or 0. At most half of them are in use. */
+  /** 1 + the index of a string, or 0. At most half of the slots are in use. */
   const slots = new Uint32Array(mask + 1);
   const strings: Uint8Array[] = [];
   const totals = new Float64Array(entriesMax);
@@ -117,7 +117,7 @@ class TopValues {
   offer(value: RawValue, count: number): void {
     if (this.#limit === 0) return;
     const isFull = this.#counted.length === this.#limit;
-    // Most values end here.
+    // Most values are dropped here.
     if (isFull && count < this.#counted[this.#limit - 1]!.count) return;
     const offered = { value, count };
     let from = 0;
@@ -144,7 +144,7 @@ function compareCounted(a: Counted, b: Counted): number {
   return b.count - a.count || compareRawValues(a.value, b.value);
 }
 
-/** The order of values: see `compareRawValues`. */
+/** Compares values in the order of `compareRawValues`. */
 export function compareValues(a: FacetValue, b: FacetValue): number {
   return compareRawValues(rawOf(a), rawOf(b));
 }
@@ -153,7 +153,7 @@ function rawOf(value: FacetValue): RawValue {
   return typeof value === 'string' ? Buffer.from(value) : value;
 }
 
-/** Numbers before strings before booleans, as sorted queries have them. Strings in the order of code points. */
+/** Numbers before strings before booleans, as in sorted queries; strings in the order of code points. */
 function compareRawValues(a: RawValue, b: RawValue): number {
   if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b);
   return rankOf(a) - rankOf(b) || (a < b ? -1 : Number(a > b));

@@ -1,9 +1,9 @@
-// Counts by number: a hash table with open addressing, several times as fast as a Map of numbers.
+// Counts numbers in a hash table with open addressing, several times as fast as a Map.
 
 import { randomBytes } from 'node:crypto';
 import type { JsonNumber } from '../../common/types.js';
 
-/** Differs between processes: clients cannot choose numbers that share a slot and slow the table down. */
+/** Random per process, so that clients cannot choose numbers that share a slot and slow the table down. */
 const HASH_KEY = randomBytes(4).readInt32LE();
 
 export interface NumberEntries {
@@ -11,7 +11,7 @@ export interface NumberEntries {
   readonly numbers: Float64Array;
   /** [numbers] */
   readonly numberCounts: Uint32Array;
-  /** Integers that float64 does not have, each with its count. */
+  /** Integers beyond float64, each with its count. */
   readonly integerCounts: readonly (readonly [bigint, number])[];
 }
 
@@ -25,12 +25,12 @@ export class NumberCounts {
   #numbers = new Float64Array(CAPACITY_MIN);
   /** 0 for an empty slot. At most half of the slots are in use. */
   #counts = new Uint32Array(CAPACITY_MIN);
-  /** Counts by integers that float64 does not have. */
+  /** Counts of integers beyond float64. */
   readonly #integers = new Map<bigint, number>();
   /** The number of slots in use. */
   size = 0;
 
-  /** Adds to the count of a number that is neither NaN nor −0; `count` is above 0. */
+  /** Adds to the count of a number. `number` must be neither NaN nor −0, and `count` above 0. */
   add(number: JsonNumber, count: number): void {
     if (typeof number === 'bigint') {
       this.#integers.set(number, (this.#integers.get(number) ?? 0) + count);
@@ -45,7 +45,7 @@ export class NumberCounts {
     if (this.size * 2 > this.#numbers.length) this.#grow();
   }
 
-  /** Distinct numbers and their counts, in no order. The caller owns the arrays. */
+  /** The distinct numbers and their counts, unordered. The caller owns the arrays. */
   entries(): NumberEntries {
     const numbers = new Float64Array(this.size);
     const numberCounts = new Uint32Array(this.size);
@@ -61,7 +61,7 @@ export class NumberCounts {
 
   #slotOf(number: number): number {
     scratch[0] = number;
-    // Integers differ in the upper word only, so that both words are mixed into all bits.
+    // Small integers differ only in the upper word, so that both words are mixed into all bits.
     let hash = Math.imul(scratchWords[1]! ^ HASH_KEY, 0x9e3779b1);
     hash = Math.imul(scratchWords[0]! ^ hash ^ (hash >>> 15), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35);

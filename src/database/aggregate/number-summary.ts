@@ -1,5 +1,5 @@
-// Summaries of the numbers of a column: count, range, exact sum, and counts of buckets. Summaries of
-// segments are combined; the result does not depend on how rows are divided into segments.
+// Summaries of the numbers of a column: count, range, exact sum and bucket counts. Summaries of segments can be added,
+// and the result does not depend on how rows are divided into segments.
 
 import type { RowSet } from '../../common/bitmap.js';
 import type { MetadataColumn } from '../../common/columns.js';
@@ -60,7 +60,7 @@ export function greater(a: JsonNumber, b: JsonNumber): JsonNumber {
   return a > b ? a : b;
 }
 
-/** @param rowCount all rows, with and without a number. */
+/** @param rowCount the number of all rows, with and without a number. */
 export function toStats(path: string, summary: NumberSummary, rowCount: number): Stats {
   const { count, min, max, total } = summary;
   const missingCount = rowCount - summary.rowCount;
@@ -76,7 +76,7 @@ export function toStats(path: string, summary: NumberSummary, rowCount: number):
   };
 }
 
-/** The bounds of the buckets, [bucket count + 1] ascending; a single bucket when both ends are equal. */
+/** The ascending bounds of the buckets, [bucket count + 1]; a single bucket if both ends are equal. */
 export function bucketBounds(
   { bucketCount, min, max }: HistogramRequest,
   summary: NumberSummary,
@@ -86,13 +86,13 @@ export function bucketBounds(
   const first = min ?? Math.min(least, max ?? least);
   const last = max ?? Math.max(greatest, first);
   if (first === last) return Float64Array.of(first, last);
-  // Weighted ends rather than a width, which overflows for numbers far apart.
+  // Interpolates between the ends, because a width would overflow for numbers far apart.
   return Float64Array.from({ length: bucketCount + 1 }, (_, i) =>
     i === bucketCount ? last : first * (1 - i / bucketCount) + last * (i / bucketCount),
   );
 }
 
-/** [bucket count + 2]: numbers below the first bound, in each bucket, and above the last bound. */
+/** Counts numbers below the first bound, in each bucket, and above the last bound: [bucket count + 2]. */
 export function countBuckets(
   column: MetadataColumn,
   rows: RowSet,
@@ -117,7 +117,7 @@ export function toHistogram(bounds: Float64Array, counts: Float64Array): Histogr
   return { buckets, belowCount: counts[0]!, aboveCount: counts.at(-1)! };
 }
 
-/** The bucket of a number within the bounds; the last bound belongs to the last bucket. */
+/** The bucket of a number between the bounds; the last bound belongs to the last bucket. */
 function bucketOf(value: JsonNumber, bounds: Float64Array): number {
   let from = 0;
   let to = bounds.length - 2;

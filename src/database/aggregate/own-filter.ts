@@ -1,11 +1,11 @@
-// A filter without the conditions on one path: what a facet counts that is to show the values which the filter would hide.
+// Removes the conditions on one path from a filter, for facets that show the values that the filter would hide.
 
 import type { Json, JsonObject } from '../../common/types.js';
 
 /**
- * The filter without the conditions on this path that all rows have to satisfy; null when none remain, and the filter itself
- * when it has none of them. Below `$or` and `$not` they go if nothing else is there: a choice between values of the path
- * is one condition on it.
+ * The filter without the conditions on this path that all rows must satisfy; null if no condition remains, and the same
+ * filter if it has no such condition. `$or` and `$not` are removed only if all of their conditions are on the path, because
+ * a choice between values of the path is one condition on it.
  */
 export function withoutPath(filter: JsonObject, path: string): JsonObject | null {
   const kept: [string, Json][] = [];
@@ -40,7 +40,7 @@ function isOnPathOnly(branch: Branch, path: string): boolean {
     const entries = Object.entries(filter);
     const isOnPath = ([name, value]: [string, Json]) =>
       name === path || (isBranch(name) && isOnPathOnly(value as Branch, path));
-    // {} compares nothing: its negation excludes every row.
+    // {} has no condition, and its negation excludes every row.
     return entries.length > 0 && entries.every(isOnPath);
   });
 }

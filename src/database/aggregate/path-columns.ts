@@ -1,5 +1,5 @@
-// The columns of metadata paths in one segment: those that the segment has, and for paths beyond its
-// limit of columns new ones, read from the JSON of the selected rows.
+// The columns of metadata paths in one segment. Paths beyond the column limit of the segment get new columns, built
+// from the JSON of the selected rows.
 
 import { type RowSet, rowsIn } from '../../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../../common/columns.js';
@@ -12,16 +12,16 @@ import { ColumnBuilder } from '../../segment/column-builder.js';
 /** The metadata of a segment that a task reads. */
 export interface PathsInput extends RowSet {
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
-  /** Paths whose values are in the JSON only. */
+  /** Paths whose values are only in the JSON. */
   readonly jsonPaths: readonly string[];
-  /** Null when there are none. */
+  /** Null if `jsonPaths` is empty. */
   readonly json: Utf8Column | null;
 }
 
 /** The parts of a metadata view that paths are read from. */
 export type PathSource = Pick<MetadataView, 'columns' | 'isComplete' | 'json'>;
 
-/** Only what is read, since sending any array to a worker has a cost, shared or not. */
+/** Selects only what is read, since sending an array to a worker has a cost even if it is shared. */
 export function selectPaths(
   { rowCount, rows }: RowSet,
   { columns, isComplete, json }: PathSource,
@@ -40,40 +40,40 @@ export function selectPaths(
   };
 }
 
-/** By path; a path that no row has may be absent. */
+/** The columns by path; a path that no row has may be absent. */
 export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColumn> {
   const { columns, jsonPaths, json } = input;
   const byPath = new Map(columns);
   if (json === null) return byPath;
-  for (const [path, column] of buildColumns(json, jsonPaths, placesOf(input))) {
+  for (const [path, column] of buildColumns(json, jsonPaths, sameRows(input))) {
     byPath.set(path, column);
   }
   return byPath;
 }
 
-function* placesOf(rows: RowSet): Generator<readonly [row: number, place: number]> {
+function* sameRows(rows: RowSet): Generator<readonly [row: number, columnRow: number]> {
   for (const row of rowsIn(rows)) yield [row, row];
 }
 
-/** Columns of all paths from the JSON of rows, each with its place in the columns, which ascends. */
+/** @param rows pairs of a row and its row in the built columns, ascending. */
 export function buildColumns(
   { bytes, offsets }: Utf8Column,
   paths: readonly string[],
-  places: Iterable<readonly [row: number, place: number]>,
+  rows: Iterable<readonly [row: number, columnRow: number]>,
 ): ReadonlyMap<string, MetadataColumn> {
   const builders = new Map(paths.map((path) => [path, new ColumnBuilder()]));
-  for (const [row, place] of places) {
+  for (const [row, columnRow] of rows) {
     const text = decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
     const document = parseExactJson(text) as JsonObject;
     for (const [path, builder] of builders) {
       const value = resolvePath(document, path);
-      if (value !== undefined) builder.set(place, value);
+      if (value !== undefined) builder.set(columnRow, value);
     }
   }
   return new Map([...builders].map(([path, builder]) => [path, builder.view()]));
 }
 
-/** The work for a row whose JSON is parsed. */
+/** The work of parsing the JSON of a row, in cells. */
 const CELLS_PER_DOCUMENT = 512;
 
 /** The work of reading the values of all paths, in cells. */

@@ -1,13 +1,12 @@
-// The rows of a segment that are aggregated, and how their values are read: an array stands for its
-// elements, and null, objects and inner arrays are no values.
+// How the numbers of rows are read: an array stands for its elements, and null, objects and nested arrays are not values.
 
 import { hasBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import type { JsonNumber } from '../../common/types.js';
 
 /**
- * Calls `visit` for each number of the rows, in the order of rows and elements. Returns how many rows
- * have one. Zero is never negative; numbers beyond float64, which JSON can contain, are the greatest.
+ * Calls `visit` for each number of the rows, in the order of rows and elements. Returns the number of rows that have a
+ * number. Zero is never negative, and numbers beyond float64, which JSON can contain, become the greatest float64.
  */
 export function visitNumbers(
   column: MetadataColumn,

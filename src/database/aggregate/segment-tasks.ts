@@ -1,5 +1,5 @@
-// Runs a function over segments in the worker pool or, where there is little to do, on the calling
-// thread. A task has several segments; results come back in the order of the segments.
+// Runs a function over segments in the worker pool or, for little work, on the calling thread. A task processes several
+// segments; results are in the order of the segments.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { unlessAborted } from '../../common/when-aborted.js';
@@ -8,14 +8,14 @@ import type { Task, WorkerPool } from '../../platform/pool.js';
 interface SegmentsInput<Segment, Work> {
   readonly work: Work;
   readonly segments: readonly Segment[];
-  /** Shared [1] int32: not 0 when the results are no longer needed. */
+  /** Shared [1] int32, set to 1 when the results are no longer needed. */
   readonly stop: Int32Array;
 }
 
-/** Gives one result per segment; those after a stop are missing. */
+/** Returns one result per segment; results after a stop are missing. */
 export interface SegmentsTask<Segment, Work, Result>
   extends Task<SegmentsInput<Segment, Work>, Result[]> {
-  /** The work of a segment. A cell is a row of a scalar column, which takes 2 to 5 ns. */
+  /** The work for a segment in cells. A cell is a row of a scalar column and takes 2 to 5 ns. */
   countCells(segment: Segment): number;
 }
 
@@ -35,8 +35,8 @@ export function defineSegmentsTask<Segment, Work, Result>(definition: {
 }
 
 /**
- * The results of all segments, in order. Rejects with `overloaded`, and with the signal's reason at once
- * when it aborts; the tasks then end after the segment that they are at.
+ * The results of all segments, in order. Rejects with `overloaded`, and with the signal's reason as soon as it aborts;
+ * tasks then end after their current segment.
  */
 export async function runOverSegments<Segment, Work, Result>(
   pool: WorkerPool,
@@ -61,7 +61,7 @@ export async function runOverSegments<Segment, Work, Result>(
   return results.flat();
 }
 
-/** About 200 µs; a message to a worker and back takes 50 µs. */
+/** Up to this much work, about 200 µs, is done on the calling thread; a message to a worker and back takes 50 µs. */
 const INLINE_CELLS_MAX = 65_536;
-/** About 40 ms: more would delay other tasks of the pool. A single segment may have more. */
+/** About 40 ms; longer tasks would delay other tasks of the pool. A single segment may take longer. */
 const TASK_CELLS_MAX = 8_388_608;

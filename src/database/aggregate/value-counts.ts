@@ -1,5 +1,5 @@
-// Counts how many rows of a segment have each value of a path. A row counts once for each of its
-// distinct values, of which an array has several; strings are counted by their dictionary code.
+// Counts the rows of a segment by their value at a path. A row counts once for each of its distinct values, of which an
+// array may have several; strings are counted by dictionary code.
 
 import { hasBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
@@ -7,7 +7,7 @@ import type { JsonNumber, Utf8Column } from '../../common/types.js';
 import { NumberCounts, type NumberEntries } from './number-counts.js';
 import { finite } from './row-set.js';
 
-/** Rows by the distinct strings of a dictionary. */
+/** The number of rows with each string of a dictionary. */
 export interface StringCounts {
   readonly dictionary: Utf8Column;
   /** [dictionary count] */
@@ -15,11 +15,11 @@ export interface StringCounts {
 }
 
 export interface ValueCounts extends NumberEntries {
-  /** The strings of scalars and of elements of arrays; a string may be in both. */
+  /** The counts of scalar strings and of strings in arrays; both may contain the same string. */
   readonly strings: readonly StringCounts[];
   readonly falseCount: number;
   readonly trueCount: number;
-  /** Rows with a value. */
+  /** The number of rows with a value. */
   readonly rowCount: number;
 }
 
@@ -55,12 +55,12 @@ export function countValues(column: MetadataColumn, { rowCount, rows }: RowSet):
   };
 }
 
-/** Rows by the values in their arrays. */
+/** Counts rows by the values in their arrays. */
 class ElementCounts {
   readonly #items: NonNullable<MetadataColumn['items']>;
   readonly #byNumber: NumberCounts;
   readonly #byCode: Uint32Array;
-  /** By code: 1 + the last row that was counted. */
+  /** By code: 1 + the last counted row. */
   readonly #rowsCounted: Uint32Array;
   falseCount = 0;
   trueCount = 0;
@@ -77,7 +77,7 @@ class ElementCounts {
     return dictionary === null ? [] : [{ dictionary, counts: this.#byCode }];
   }
 
-  /** Whether the array of the row has a value. */
+  /** Adds a row. Returns whether its array contains a value. */
   addRow(row: number): boolean {
     const { offsets, elements } = this.#items;
     const end = offsets[row + 1] ?? 0;

@@ -1,5 +1,5 @@
-// Orders rows of segments by metadata paths and ids, in the worker pool: numbers before strings before
-// booleans before rows without any of them, also where the values descend; ties in order of arrival.
+// Sorts rows of segments by metadata paths and ids in the worker pool. Numbers come before strings before booleans before
+// rows without any of these, in either direction; ties keep the order of arrival.
 
 import { nextSetBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
@@ -15,10 +15,10 @@ import type { SortKey } from '../api/query-api.js';
 import { StableOrder } from './stable-order.js';
 import { TextRanks } from './text-ranks.js';
 
-/** The field that stands for the id of a row, as in filters. */
+/** The sort field that stands for the id of a row, as in filters. */
 const ID_FIELD = '$id';
 
-/** The rows of a segment to be ordered. */
+/** The rows of a segment to sort. */
 export interface OrderTarget extends RowSet {
   readonly metadata: PathSource & { readonly ids: Utf8Column };
 }
@@ -29,8 +29,8 @@ interface OrderInput {
 }
 
 /**
- * The rows in their order, each by its position in the order of arrival. Memory while it runs: 36 bytes a
- * row, and 24 more for each string.
+ * Returns the rows in their order, each as its index in the order of arrival. Takes 36 bytes per row, and 24 more per
+ * string, while it runs.
  */
 export const orderRowsTask: Task<OrderInput, Uint32Array> = {
   name: 'order.orderRows',
@@ -52,7 +52,7 @@ export const orderRowsTask: Task<OrderInput, Uint32Array> = {
   transfer: ({ buffer }) => [buffer as ArrayBuffer],
 };
 
-/** The input of the task, with only what the keys read. */
+/** The input of the task, with only what the sort keys read. */
 export function orderInput(keys: readonly SortKey[], targets: readonly OrderTarget[]): OrderInput {
   const paths = keys.map(({ field }) => field).filter((field) => field !== ID_FIELD);
   const needsIds = paths.length < keys.length;
@@ -76,17 +76,17 @@ function listRows({ rows, rowCount }: RowSet): Uint32Array {
 
 const CLASS = { number: 0, string: 1, boolean: 2, none: 3 } as const;
 
-/** The values of all rows at one key, as unsigned integers that compare as the values do. */
+/** The values of all rows at one sort key, as unsigned integers with the same order. */
 class KeyValues {
-  /** [rowCount] by position, of CLASS. */
+  /** [rowCount] values of CLASS. */
   readonly #classes: Uint32Array;
   /**
-   * [rowCount] each, the high and the low half; zeros for rows without a value. Strings have the index of
-   * their text until they are ranked.
+   * [rowCount] each, the high and the low half of the values; zeros for rows without a value. The low half of a string is
+   * the index of its text, and then its rank.
    */
   readonly #high: Uint32Array;
   readonly #low: Uint32Array;
-  /** [rowCount]: see MetadataColumn; null if no row has any. */
+  /** [rowCount] residues, see MetadataColumn; null if no row has any. */
   #residues: Uint32Array | null = null;
   readonly #texts: TextRanks;
   #count = 0;
@@ -105,7 +105,7 @@ class KeyValues {
     }
   }
 
-  /** @param column undefined where no row of the segment has the path. */
+  /** @param column undefined if no row of the segment has the path. */
   addColumn(column: MetadataColumn | undefined, rows: Uint32Array): void {
     const at = this.#count;
     this.#count += rows.length;
@@ -141,19 +141,19 @@ class KeyValues {
     order.sortBy(this.#classes);
   }
 
-  #setNumber(position: number, number: number, residue: number): void {
+  #setNumber(at: number, number: number, residue: number): void {
     // Zero is never negative.
     DOUBLE[0] = number + 0;
     const high = WORDS[HIGH_WORD]!;
     const low = WORDS[1 - HIGH_WORD]!;
-    // The bits of negative numbers count up as the numbers go down.
+    // The bits of negative numbers ascend while the numbers descend.
     const isNegative = high >>> 31 === 1;
-    this.#high[position] = isNegative ? ~high : high ^ 0x80000000;
-    this.#low[position] = isNegative ? ~low : low;
-    this.#classes[position] = CLASS.number;
+    this.#high[at] = isNegative ? ~high : high ^ 0x80000000;
+    this.#low[at] = isNegative ? ~low : low;
+    this.#classes[at] = CLASS.number;
     if (residue === 0) return;
-    this.#residues ??= new Uint32Array(this.#classes.length).fill(RESIDUE_OF_NOTHING);
-    this.#residues[position] = RESIDUE_OF_NOTHING + residue;
+    this.#residues ??= new Uint32Array(this.#classes.length).fill(RESIDUE_ZERO);
+    this.#residues[at] = RESIDUE_ZERO + residue;
   }
 
   #rankTexts(): void {
@@ -167,11 +167,11 @@ class KeyValues {
 
 const DOUBLE = new Float64Array(1);
 const WORDS = new Uint32Array(DOUBLE.buffer);
-/** Which of the two words of a float64 has its sign on this machine. */
+/** The index of the word of a float64 that contains its sign on this machine. */
 const HIGH_WORD = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0;
 
 /** A residue of 0, as an unsigned integer. */
-const RESIDUE_OF_NOTHING = 2 ** 31;
+const RESIDUE_ZERO = 2 ** 31;
 
 function invert(words: Uint32Array): void {
   for (let i = 0; i < words.length; i++) words[i] = ~words[i]!;

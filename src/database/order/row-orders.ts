@@ -1,5 +1,5 @@
-// The orders of sorted lists, kept between their pages: a snapshot is sorted once, and a page at any place
-// then costs what its rows cost. An order that was dropped is made again from the same snapshot.
+// A cache of the orders of sorted lists: a snapshot is sorted once, and a page at any offset then costs only its rows. An
+// evicted order is computed again from the same snapshot.
 
 import { createHash } from 'node:crypto';
 import { field, validationError } from '../../common/errors.js';
@@ -17,27 +17,27 @@ export interface OrderKey {
   readonly sort: readonly SortKey[];
 }
 
-interface KeptOrder {
+interface CachedOrder {
   readonly rowCount: number;
-  readonly positions: Promise<Uint32Array>;
+  readonly rows: Promise<Uint32Array>;
 }
 
 export class RowOrders {
   readonly #pool: WorkerPool;
   readonly #rowsMax: number;
-  /** The least recently used first. */
-  readonly #kept = new Map<string, KeptOrder>();
+  /** The least recently used order is first. */
+  readonly #cached = new Map<string, CachedOrder>();
   #rowCount = 0;
 
-  /** @param options.rowsMax of all orders together, at four bytes each. */
+  /** @param options.rowsMax the maximum number of rows of all orders together, at four bytes each. */
   constructor(options: { readonly pool: WorkerPool; readonly rowsMax: number }) {
     this.#pool = options.pool;
     this.#rowsMax = options.rowsMax;
   }
 
   /**
-   * The visible rows of the targets in their order, each by its position in the order of arrival, which a
-   * compaction does not change. Rejects with `limit_exceeded` and `overloaded`.
+   * The visible rows of the targets in their order, each as its index in the order of arrival, which compactions do not
+   * change. Rejects with `limit_exceeded` and `overloaded`.
    */
   async order(
     key: OrderKey,
@@ -46,40 +46,40 @@ export class RowOrders {
   ): Promise<Uint32Array> {
     if (rowCount > this.#rowsMax) throw tooManyRows(rowCount, this.#rowsMax);
     const name = createHash('sha256').update(stringifyExactJson(key)).digest('base64');
-    const kept = this.#take(name) ?? this.#start(key.sort, targets, rowCount);
-    this.#keep(name, kept);
+    const cached = this.#take(name) ?? this.#start(key.sort, targets, rowCount);
+    this.#put(name, cached);
     try {
-      return await kept.positions;
+      return await cached.rows;
     } catch (error) {
       this.#take(name);
       throw error;
     }
   }
 
-  #start(sort: OrderKey['sort'], targets: readonly OrderTarget[], rowCount: number): KeptOrder {
+  #start(sort: OrderKey['sort'], targets: readonly OrderTarget[], rowCount: number): CachedOrder {
     const input = orderInput(sort, targets);
-    return { rowCount, positions: this.#pool.run(orderRowsTask, input, { mayBeRefused: true }) };
+    return { rowCount, rows: this.#pool.run(orderRowsTask, input, { mayBeRefused: true }) };
   }
 
-  #keep(name: string, order: KeptOrder): void {
-    this.#kept.set(name, order);
+  #put(name: string, order: CachedOrder): void {
+    this.#cached.set(name, order);
     this.#rowCount += order.rowCount;
-    for (const oldest of this.#kept.keys()) {
+    for (const oldest of this.#cached.keys()) {
       if (this.#rowCount <= this.#rowsMax) return;
       this.#take(oldest);
     }
   }
 
-  #take(name: string): KeptOrder | undefined {
-    const kept = this.#kept.get(name);
-    this.#kept.delete(name);
-    this.#rowCount -= kept?.rowCount ?? 0;
-    return kept;
+  #take(name: string): CachedOrder | undefined {
+    const cached = this.#cached.get(name);
+    this.#cached.delete(name);
+    this.#rowCount -= cached?.rowCount ?? 0;
+    return cached;
   }
 }
 
 function tooManyRows(rowCount: number, rowsMax: number): Error {
-  const detail = `A list sorts at most ${rowsMax} vectors; ${rowCount} pass the filter. Filter further, or list in insertion order.`;
+  const detail = `Expected at most ${rowsMax} vectors to sort; found ${rowCount} that pass the filter. Narrow the filter, or list in insertion order.`;
   const bound = { expected: rowsMax, actual: rowCount };
   return validationError([{ location: field('sort'), code: 'limit_exceeded', detail, ...bound }]);
 }

@@ -1,13 +1,13 @@
-// An order of items by unsigned integers, as a radix sort: items with equal keys keep the order that they
-// have, so that sorting by several keys is sorting by each of them, the last one first.
+// Sorts items by unsigned integers with a stable radix sort: items with equal keys keep their order, so that sorting by
+// several keys means sorting by each of them, the last key first.
 
-/** Three digits of 11 bits: the counts of a digit stay in the fastest cache. */
+/** Keys are sorted by three digits of 11 bits, so that the counts of a digit stay in the fastest cache. */
 const DIGIT_BITS = 11;
 const DIGIT_COUNT = 1 << DIGIT_BITS;
 const DIGIT_MASK = DIGIT_COUNT - 1;
 
 export class StableOrder {
-  /** [count], the items in their order; at first each in its place. */
+  /** [count] items in their order, at first ascending. */
   items: Uint32Array;
   #spare: Uint32Array;
   readonly #counts = new Uint32Array(DIGIT_COUNT);
@@ -19,8 +19,8 @@ export class StableOrder {
   }
 
   /**
-   * Sorts the places from..to by the key of each item.
-   * @param keys [count] by item.
+   * Sorts the range from..to by the key of each item.
+   * @param keys [count], by item.
    */
   sortBy(keys: Uint32Array, from = 0, to = this.items.length): void {
     for (let shift = 0; shift < 32; shift += DIGIT_BITS) this.#sortByDigit(keys, shift, from, to);
@@ -30,7 +30,7 @@ export class StableOrder {
     const counts = this.#counts.fill(0);
     const source = this.items;
     for (let i = from; i < to; i++) counts[(keys[source[i]!]! >>> shift) & DIGIT_MASK]!++;
-    // Digits that all items share are common: of short texts, of small numbers.
+    // Often all items share a digit, such as those of short texts and small numbers.
     if (from < to && counts[(keys[source[from]!]! >>> shift) & DIGIT_MASK] === to - from) return;
     let next = from;
     for (let digit = 0; digit < DIGIT_COUNT; digit++) {

@@ -1,22 +1,22 @@
-// The ranks of texts in the order of their UTF-8 bytes, which is that of code points. Eight bytes at a
-// time are compared as numbers, and only texts that agree in them by the next eight.
+// Ranks texts in the order of their UTF-8 bytes, which is the order of code points. Texts are compared by eight bytes at a
+// time, as numbers; only texts with equal bytes are compared by the next eight.
 
 import type { Utf8Column } from '../../common/types.js';
 import { StableOrder } from './stable-order.js';
 
 const WORD_BYTES = 8;
 
-/** Up to this number of texts, comparing two at a time is faster than counting digits. */
+/** Up to this number of texts, comparing pairs is faster than counting digits. */
 const COMPARED_MAX = 48;
 
-/** Places from..to of the order, whose texts agree before `depth`. */
+/** A range from..to of the order whose texts agree before `depth`. */
 interface Tied {
   readonly from: number;
   readonly to: number;
   readonly depth: number;
 }
 
-/** Texts to be ranked together, which lie in columns. */
+/** Texts of several columns that are ranked together. */
 export class TextRanks {
   readonly #bytes: Uint8Array[] = [];
   readonly #columns: Uint32Array;
@@ -30,7 +30,7 @@ export class TextRanks {
     this.#ends = new Uint32Array(countMax);
   }
 
-  /** Returns the index of the text. A column that was added last is recognized by its bytes. */
+  /** Adds a text and returns its index. Consecutive texts of one column share an entry, recognized by its bytes. */
   add({ offsets, bytes }: Utf8Column, row: number): number {
     if (this.#bytes.at(-1) !== bytes) this.#bytes.push(bytes);
     this.#columns[this.count] = this.#bytes.length - 1;
@@ -39,7 +39,7 @@ export class TextRanks {
     return this.count++;
   }
 
-  /** [count] by text: the number of distinct texts before it. */
+  /** [count], by text: the number of distinct texts before it. */
   rank(): Uint32Array {
     const order = new StableOrder(this.count);
     const keys = {
@@ -57,7 +57,7 @@ export class TextRanks {
         continue;
       }
       for (let i = from; i < to; i++) this.#readWord(order.items[i]!, depth, keys);
-      // A text that ends here comes before those that have zeros in its place.
+      // A text that ends here comes before texts that continue with zeros.
       order.sortBy(keys.rest, from, to);
       order.sortBy(keys.low, from, to);
       order.sortBy(keys.high, from, to);
@@ -105,7 +105,7 @@ export class TextRanks {
   }
 }
 
-/** Big-endian, so that numbers compare as bytes do; zeros from the end of the text on. */
+/** Four bytes as a big-endian number, which compares like the bytes; zeros after the end of the text. */
 function wordAt(bytes: Uint8Array, at: number, end: number): number {
   let word = 0;
   for (let i = at; i < at + 4; i++) word = (word << 8) | (i < end ? bytes[i]! : 0);
