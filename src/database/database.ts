@@ -387,14 +387,14 @@ export class Database {
     return this.#services.collections.load(incarnation);
   }
 
-  /** See Catalogue.takeIn. */
-  takeIn(incarnation: string): Promise<void> {
-    return this.#services.catalogue.takeIn(incarnation);
+  /** See Catalogue.startHolding. */
+  startHolding(incarnation: string): Promise<void> {
+    return this.#services.catalogue.startHolding(incarnation);
   }
 
-  /** See Catalogue.letGo. */
-  letGo(incarnation: string): Promise<void> {
-    return this.#services.catalogue.letGo(incarnation);
+  /** See Catalogue.stopHolding. */
+  stopHolding(incarnation: string): Promise<void> {
+    return this.#services.catalogue.stopHolding(incarnation);
   }
 
   /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchForPeer` throw. */

@@ -87,7 +87,10 @@ describe('the handle of a collection', () => {
     assert.equal(handle.exists, false);
     await assertRefused(handle, /"c"/);
     await create(database);
-    await assertRefused(handle, /created or replaced while the request was read; send it again/);
+    await assertRefused(
+      handle,
+      /created or replaced while the request was read; send the request again/,
+    );
     await database.close();
   });
 
@@ -100,7 +103,10 @@ describe('the handle of a collection', () => {
     await database.collection('c').drop();
     await assertRefused(handle, /"c"/);
     await create(database);
-    await assertRefused(handle, /created or replaced while the request was read; send it again/);
+    await assertRefused(
+      handle,
+      /created or replaced while the request was read; send the request again/,
+    );
     assert.equal(database.collection('c').record().vectorCount, 1);
     await database.close();
   });

@@ -27,9 +27,9 @@ export interface HoldingDatabase {
   /** The bytes on disk of the loaded collections, by incarnation. */
   readonly heldBytes: ReadonlyMap<string, number>;
   /** Begins to hold the rows of a collection, which come from its log. */
-  takeIn(incarnation: string): Promise<void>;
+  startHolding(incarnation: string): Promise<void>;
   /** Stops using the rows of a collection in the store, which the caller then removes. */
-  letGo(incarnation: string): Promise<void>;
+  stopHolding(incarnation: string): Promise<void>;
 }
 
 export interface HeldCollectionsOptions {
@@ -190,7 +190,7 @@ export class HeldCollections {
       await removeState(this.#options.store, this.#options.layout, incarnation);
       // The log is opened first, since the collection commits to it.
       const log = logs.open(incarnation);
-      await database.takeIn(incarnation);
+      await database.startHolding(incarnation);
       if (!database.heldIncarnations.includes(incarnation)) {
         // The collection was deleted meanwhile.
         await this.forget(incarnation);
@@ -219,7 +219,7 @@ export class HeldCollections {
     const isQuiet = await reads.whenNone([incarnation], 0);
     if (!isQuiet || placements.isAssigned(node, incarnation) || !isFree()) return;
     await logs.remove(incarnation)?.close();
-    await database.letGo(incarnation);
+    await database.stopHolding(incarnation);
     await removeState(store, layout, incarnation);
   }
 }

@@ -1,6 +1,6 @@
-// A digest of what a collection has at one sequence: the same wherever the same writes were applied, in whatever
-// segments. It is the sum of the digests of the rows, modulo 2^256, so that the digests of parts of a collection add
-// up to that of the whole. Expiries are not part of it: what has ended loses them.
+// A digest of the content of a collection at one sequence. Nodes that applied the same writes get the same digest,
+// whatever their segments. It is the sum of the digests of the rows modulo 2^256, so that the digests of parts of a
+// collection add up to that of the whole. It excludes expiries, because ended rows lose them.
 
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import { rowsOf } from '../collection/snapshot.js';
 import { allChunks, type RowChunk } from './scan.js';
 
 export interface DigestRequest {
-  /** Absent: that of the last write. The digest waits for a later one. */
+  /** The sequence to compute the digest at, which may be in the future; by default that of the last write. */
   readonly sequence?: number | undefined;
 }
 
@@ -24,13 +24,13 @@ export interface CollectionDigest {
   readonly digest: string;
 }
 
-/** Other requests are answered after so much work. */
+/** Work between two yields to the event loop. */
 const TURN_MS = 10;
 const WORDS = 8;
 
 /**
- * Throws `deadline_exceeded` when the sequence is not there within the duration of a request, and `invalid_request`
- * when it is so old that rows it had are gone.
+ * Rejects with `deadline_exceeded` if the sequence is not reached within the time limit of a request, and with
+ * `invalid_request` if rows of the sequence may have been removed.
  */
 export async function runDigest(
   collection: Collection,
@@ -66,7 +66,7 @@ export async function runDigest(
   }
 }
 
-/** In place of a vector that a row lacks. */
+/** Stands for a vector that a row does not have. */
 const NO_VALUES = new Float32Array(0);
 
 class RowSum {
@@ -128,13 +128,13 @@ class RowSum {
 function tooLate({ definition, sequence }: Collection, wanted: number): SagittaError {
   return new SagittaError(
     'deadline_exceeded',
-    `The collection "${definition.id}" is at sequence ${sequence} here, and did not reach ${wanted} in time.`,
+    `Collection "${definition.id}" did not reach sequence ${wanted} in time; this node is at ${sequence}.`,
   );
 }
 
 function tooOld({ definition, horizonSequence }: Collection, wanted: number): SagittaError {
   return new SagittaError(
     'invalid_request',
-    `The collection "${definition.id}" no longer has all rows of sequence ${wanted}, but those from ${horizonSequence} on.`,
+    `Expected a sequence of collection "${definition.id}" from ${horizonSequence} on, whose rows are all kept; found ${wanted}.`,
   );
 }

@@ -1,20 +1,21 @@
-// The matches of a join as columns, in chunks of some megabytes. A row with many matches may continue
-// from one chunk to the next.
+// Collects the matches of a join as columns in chunks of half a megabyte. A row with many matches may continue in the next
+// chunk.
 
 import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { toFloat32 } from '../search/hits.js';
 
-/** Some rows, in order of arrival, and their matches, best first. */
+/** Rows in order of arrival, with their matches, best first. */
 export interface JoinChunk {
   readonly rowCount: number;
-  /** Ids of the rows. */
+  /** The ids of the rows. */
   readonly ids: Utf8Column;
   /** Row i has the matches `offsets[i]..offsets[i + 1]`. */
   readonly offsets: Int32Array;
-  /** Matches of the first row in earlier chunks; the row began there when `isContinued`. */
+  /** The number of matches of the first row in earlier chunks. */
   readonly precedingMatchCount: number;
+  /** Whether the first row began in an earlier chunk. */
   readonly isContinued: boolean;
   /** Whether the last row continues in the next chunk. */
   readonly isOpen: boolean;
@@ -22,13 +23,13 @@ export interface JoinChunk {
   readonly matchIds: Utf8Column;
   /** Rounded to float32. */
   readonly scores: Float32Array;
-  /** L2; null for other metrics than euclidean. */
+  /** L2 distances; null for metrics other than euclidean. */
   readonly distances: Float32Array | null;
-  /** JSON texts as sent; null unless asked for. */
+  /** JSON texts as sent; null unless requested. */
   readonly metadata: Utf8Column | null;
 }
 
-/** Bytes of all columns of a chunk; the last match may exceed it. */
+/** Bytes of all columns of a chunk, which the last match may exceed. */
 export const JOIN_CHUNK_BYTES = 512 * 1024;
 
 /** Collects rows and matches until a chunk is full. */
@@ -42,7 +43,7 @@ export class JoinChunkBuilder {
   #offsets: number[] = [0];
   #precedingMatchCount = 0;
   #isContinued = false;
-  /** Matches of the last row so far, in earlier chunks too. */
+  /** Matches of the last row so far, including those in earlier chunks. */
   #rank = 0;
 
   constructor(options: { readonly metric: Metric; readonly includeMetadata: boolean }) {
@@ -68,7 +69,7 @@ export class JoinChunkBuilder {
     this.#rank = 0;
   }
 
-  /** @param score as the engine gives it. */
+  /** @param score the score of the engine. */
   addMatch({ metadata: { ids, json } }: SegmentView, row: number, score: number): void {
     this.#matchIds.add(ids, row);
     this.#metadata?.add(json, row);
@@ -77,7 +78,7 @@ export class JoinChunkBuilder {
     this.#rank++;
   }
 
-  /** The chunk collected so far; null when it is empty. `isOpen`: the last row has more matches to come. */
+  /** Takes the chunk collected so far; null if it is empty. `isOpen` means that the last row will get more matches. */
   take(isOpen: boolean): JoinChunk | null {
     const rowCount = this.#offsets.length - 1;
     if (rowCount === 0) return null;
@@ -123,10 +124,10 @@ export class JoinChunkBuilder {
   }
 }
 
-/** Up to this length a loop is faster than a view and a copy of it. */
+/** Up to this length, a loop is faster than creating and copying a view. */
 const LOOPED_BYTES_MAX = 48;
 
-/** A growing column of strings that are copied from other columns. */
+/** A growing column of strings copied from other columns. */
 export class TextColumn {
   byteLength = 0;
   #count = 0;

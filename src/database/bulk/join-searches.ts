@@ -1,6 +1,5 @@
-// The searches of a join: which rows go to the engine together, and further searches for rows whose
-// matches are all wanted, however many. Bounded in the hits that are held and in how long other
-// queries wait.
+// The searches of a join: groups of rows that go to the engine together, and more searches for rows whose number of
+// matches is not limited. Bounded in the hits that are held and in the time that other queries wait.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { SagittaError } from '../../common/errors.js';
@@ -21,11 +20,11 @@ import type { ScheduledHits } from '../search/search-scheduler.js';
 import type { BulkServices } from './bulk-services.js';
 
 export interface SearchPlan {
-  /** The rows, with their vectors. */
+  /** The rows to join, with their vectors. */
   readonly views: readonly FieldView[];
-  /** The rows that are searched. */
+  /** The rows to search. */
   readonly searched: readonly FieldView[];
-  /** How other nodes find them; null for a sample. */
+  /** The rows to search in the form in which other nodes find them; null for a sample. */
   readonly shared: SharedRows | null;
   readonly metric: Metric;
   /** Null for all matches that reach the threshold. */
@@ -36,32 +35,32 @@ export interface SearchPlan {
   readonly mayLackDirection: boolean;
 }
 
-/** Hits that may be held for rows that the reader has not reached: 16 MB of them. */
+/** Hits that may be held for rows that the reader has not reached, which take 16 MB. */
 const HITS_HELD_MAX = 2 ** 20;
 const HIT_BYTES = 16;
-/** Groups at once: one that is read and one that is searched. */
+/** Groups held at once: one being read and one being searched. */
 const GROUPS_HELD = 2;
 
 /**
- * Hits of one row in one search where all matches are wanted: with a sensible threshold most rows have
- * fewer. Each further search of a row asks for more, since it scans all rows again.
+ * Hits per row in the first search when all matches are wanted; with a sensible threshold most rows have fewer. Each
+ * later search of a row asks for more, since it scans all rows again.
  */
 const THRESHOLD_PAGE_FIRST = 256;
 const THRESHOLD_PAGE_GROWTH = 4;
 const THRESHOLD_PAGE_MAX = 8_192;
 
 /**
- * Rows in one group. Enough of them make the engine bound by arithmetic instead of memory; more delay
- * the queries of others, which are served between two groups.
+ * Rows per group. With enough rows the engine is bound by arithmetic instead of memory; more rows delay other queries,
+ * which run between two groups.
  */
 const GROUP_ROWS_MIN = 32;
 const GROUP_ROWS_FIRST = 256;
 const GROUP_ROWS_MAX = 1_024;
-/** The time that a group should take in the engine. */
+/** Bounds of the time that a group should take in the engine. */
 const GROUP_MS_MIN = 50;
 const GROUP_MS_MAX = 200;
 
-/** Delay before a group is submitted again when the queue is full. */
+/** Delay before a group is submitted again if the queue is full. */
 const RETRY_MS = 50;
 
 /** A row with its vector. */
@@ -70,27 +69,27 @@ export type JoinRow = ViewRow<FieldView>;
 /** Rows that were searched together. */
 interface SearchedGroup {
   readonly rows: readonly JoinRow[];
-  /** Hits of each row that the reader has not taken. */
+  /** The hits of each row that the reader has not taken. */
   readonly found: SearchHits[][];
-  /** Where the next search of each row starts; null when it is complete. */
+  /** The rank key after which the next search of each row starts; null for a complete row. */
   readonly after: (RankKey | null)[];
-  /** Continues the search of the row at this index, and of later rows that are incomplete too. */
-  searchFurther(from: number): Promise<void>;
+  /** Continues the search of the row at this index and of later incomplete rows. */
+  searchMore(from: number): Promise<void>;
 }
 
 interface Group extends SearchedGroup {
-  /** Hits of one row in the last search. */
+  /** Hits per row in the last search. */
   k: number;
-  /** The first search; null when there is nothing to search. */
+  /** The first search; null if no row is searched. */
   readonly searching: Promise<ScheduledHits> | null;
-  /** Indexes of the rows that it searches; zero vectors have no score under cosine. */
+  /** Indexes of the searched rows, without zero vectors under cosine, which have no score. */
   readonly rowIndexes: readonly number[];
   readonly submittedAtMs: number;
 }
 
 /**
- * The rows of the plan, in order, with the hits of their searches: one group is searched while the reader has the one
- * before it. Rejects with the signal's reason.
+ * The rows of the plan, in order, with the hits of their searches. While the reader processes one group, the next group
+ * is searched. Rejects with the signal's reason.
  */
 export async function* searchGroups(
   plan: SearchPlan,
@@ -123,7 +122,7 @@ export async function* searchGroups(
   }
 }
 
-/** Unloads segments that a long search loaded again after they had left the collection. */
+/** Unloads segments that a long search loaded again after the collection had removed them. */
 function unloadGone(
   views: readonly SegmentView[],
   collection: Collection,
@@ -137,7 +136,7 @@ class JoinSearches {
   readonly #plan: SearchPlan;
   readonly #services: BulkServices;
   readonly #signal: AbortSignal;
-  /** Hits of one row in its first search. */
+  /** Hits per row in the first search. */
   readonly #k: number;
   #groupRows: number;
   #hasBegun = false;
@@ -151,7 +150,7 @@ class JoinSearches {
     this.#groupRows = this.#boundGroup(GROUP_ROWS_FIRST);
   }
 
-  /** Submits the first search of the next rows; null when there are none. */
+  /** Submits the first search of the next rows; null if no row is left. */
   begin(remainingRows: Iterator<JoinRow>): Group | null {
     const rows = takeRows(remainingRows, this.#groupRows);
     if (rows.length === 0) return null;
@@ -161,7 +160,7 @@ class JoinSearches {
     }
     const queries = rowIndexes.map((index) => this.#queryOf(rows[index]!, null, this.#k));
     const searching = queries.length === 0 ? null : this.#submit(queries);
-    // `first` reports a failure; until it is called, nobody handles the rejection.
+    // `first` reports a failure; until it is called, nothing else handles the rejection.
     searching?.catch(() => {});
     const group: Group = {
       rows,
@@ -171,12 +170,12 @@ class JoinSearches {
       searching,
       rowIndexes,
       submittedAtMs: performance.now(),
-      searchFurther: (from) => this.#further(group, from),
+      searchMore: (from) => this.#searchMore(group, from),
     };
     return group;
   }
 
-  /** Waits for the search that `begin` has submitted. */
+  /** Waits for the search that `begin` submitted. */
   async first(group: Group): Promise<void> {
     if (group.searching === null) return;
     const { hits, waitMs } = await group.searching;
@@ -187,7 +186,7 @@ class JoinSearches {
     else if (searchMs < GROUP_MS_MIN) this.#groupRows = this.#boundGroup(this.#groupRows * 2);
   }
 
-  async #further(group: Group, from: number): Promise<void> {
+  async #searchMore(group: Group, from: number): Promise<void> {
     group.k = Math.min(group.k * THRESHOLD_PAGE_GROWTH, THRESHOLD_PAGE_MAX);
     const rowIndexes: number[] = [];
     let heldCount = 0;
@@ -207,7 +206,7 @@ class JoinSearches {
     for (const [i, index] of rowIndexes.entries()) this.#addHits(group, index, hits[i]!);
   }
 
-  /** A join under way waits when the queue is full: its reply has begun and cannot be refused any more. */
+  /** Waits if the queue is full, except for the first group: a reply that has begun cannot be refused any more. */
   async #submit(queries: readonly EngineSearch['query'][]): Promise<ScheduledHits> {
     const mayFail = !this.#hasBegun;
     this.#hasBegun = true;
@@ -218,7 +217,7 @@ class JoinSearches {
       } catch (error) {
         const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
         if (mayFail || !isOverloaded) throw error;
-        // The next attempt reports an abort.
+        // An abort is reported by the next attempt.
         await wait(RETRY_MS, undefined, { signal: this.#signal }).catch(() => {});
       }
     }
@@ -249,10 +248,9 @@ class JoinSearches {
     return !this.#plan.mayLackDirection || this.#valuesOf(row).some((value) => value !== 0);
   }
 
-  /** The views show only rows that have the vector. */
   #valuesOf({ view: { block }, row }: JoinRow): Float32Array {
     const { dimension, values } = block;
-    // A copy: those of a mapped file must not be read after the check for damage.
+    // Copied, because values of a mapped file must not be read after the check for damage.
     return values.slice(row * dimension, (row + 1) * dimension);
   }
 
@@ -262,13 +260,13 @@ class JoinSearches {
   }
 }
 
-/** The most memory that the hits of a join of so many rows take. */
+/** The maximum memory of the hits of a join of `rowCount` rows. */
 export function heldBytesMax({ topK }: SearchPlan, rowCount: number): number {
   const hitCount = Math.min(HITS_HELD_MAX, rowCount * ((topK ?? THRESHOLD_PAGE_MAX) + 1));
   return GROUPS_HELD * HIT_BYTES * hitCount;
 }
 
-/** The next rows, fewer than `countMax` at the end only. */
+/** The next `countMax` rows, or fewer at the end. */
 export function takeRows(remaining: Iterator<JoinRow>, countMax: number): JoinRow[] {
   const rows: JoinRow[] = [];
   while (rows.length < countMax) {

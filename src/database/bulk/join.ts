@@ -1,5 +1,5 @@
-// Joins every row of one collection with its nearest in another, or in the same one, from one
-// snapshot of each. Rows are searched in groups: one group ahead of the reader, and no further.
+// Joins every row of a collection with its nearest rows in another or the same collection, from one snapshot of each. Rows
+// are searched in groups, at most one group ahead of the reader.
 
 import { hasRow } from '../../common/bitmap.js';
 import { field, type SagittaError, validationError } from '../../common/errors.js';
@@ -18,42 +18,42 @@ import { JOIN_CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunk
 import { heldBytesMax, type JoinRow, type SearchPlan, searchGroups } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 
-/** Chunks of a join at once: one that is filled, one that is written, and its text. */
+/** Chunks held at once: one being filled, one being written, and its text. */
 const CHUNKS_HELD = 3;
 
 export interface JoinRequest {
-  /** The collection in which matches are searched; absent: the collection itself. */
+  /** The collection to search for matches; by default the collection itself. */
   readonly with?: string | undefined;
-  /** The named vector of the rows of the collection; absent for the unnamed one. */
+  /** The name of the vector of the joined rows; absent for the unnamed one. */
   readonly using?: string | undefined;
-  /** The named vector that is searched; absent for the unnamed one. */
+  /** The name of the vector to search; absent for the unnamed one. */
   readonly withUsing?: string | undefined;
-  /** At least one of the two. */
+  /** Required without `scoreThreshold`. */
   readonly topK?: number | undefined;
   /** Compared with the score rounded to float32. */
   readonly scoreThreshold?: number | undefined;
-  /** For the rows of the collection. */
+  /** Selects the rows to join. */
   readonly filter?: JsonObject | undefined;
-  /** For the rows that are searched. */
+  /** Selects the rows to search. */
   readonly withFilter?: JsonObject | undefined;
-  /** Chosen from the rows of the collection that pass. */
+  /** A sample of the rows that pass `filter`. */
   readonly sample?: SampleRequest | undefined;
-  /** Chosen from the rows that are searched and pass; in a join with itself the same ones, if the sample is the same. */
+  /** A sample of the rows that pass `withFilter`. In a join with itself, equal samples choose the same rows. */
   readonly withSample?: SampleRequest | undefined;
-  /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
+  /** Whether to exclude the match with the id of its row; by default only when a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
-  /** Each pair once, as a match of the row that came first; in a join with itself, without `topK`. */
+  /** Whether to return each pair once, as a match of the earlier row. Only in a join with itself and without `topK`. */
   readonly unorderedPairs?: boolean | undefined;
-  /** Absent: the metric of the searched collection. */
+  /** By default the metric of the searched collection. */
   readonly metric?: Metric | undefined;
   readonly includeMetadata?: boolean | undefined;
 }
 
-/** Decides which of the two rows of a pair has the other one as its match: the one that came first. */
+/** Assigns each pair to its earlier row. */
 class UnorderedPairs {
   readonly #joined: ReadonlyMap<Segment, SegmentView>;
   readonly #searched: ReadonlyMap<Segment, SegmentView>;
-  /** The order of arrival of the segments of the rows. */
+  /** The order of arrival of the segments. */
   readonly #orders: ReadonlyMap<Segment, number>;
 
   constructor(joined: readonly SegmentView[], searched: readonly SegmentView[]) {
@@ -64,8 +64,12 @@ class UnorderedPairs {
     this.#orders = new Map(joined.map(({ segment }, order) => [segment, order]));
   }
 
-  /** Whether the pair is also found from its match, to which it belongs. */
-  isOfMatch({ segment, row }: JoinRow, { segment: matchSegment }: SegmentView, matchRow: number) {
+  /** Whether the pair belongs to its match, because that row is earlier and also finds the pair. */
+  belongsToMatch(
+    { segment, row }: JoinRow,
+    { segment: matchSegment }: SegmentView,
+    matchRow: number,
+  ) {
     const orderOf = (one: Segment) => this.#orders.get(one) ?? Number.POSITIVE_INFINITY;
     const isEarlier =
       matchSegment === segment ? matchRow < row : orderOf(matchSegment) < orderOf(segment);
@@ -91,18 +95,18 @@ export interface Join {
   /** The snapshot of the searched collection. */
   readonly withSequence: number;
   readonly metric: Metric;
-  /** Rows that are joined. */
+  /** The number of joined rows. */
   readonly rowCount: number;
   readonly warnings: readonly Warning[];
-  /** The most memory that the hits and chunks take while the join is read. */
+  /** The maximum memory of hits and chunks while the join is read. */
   readonly workBytes: number;
-  /** To be read once. A row of zeros has no match under cosine. */
+  /** Can be read once. A row of zeros has no match under cosine. */
   chunks(): AsyncGenerator<JoinChunk>;
 }
 
 /**
- * Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`, and for the
- * collection `with` what `Collections.requireLoaded` throws.
+ * Rejects with `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`, and for the collection
+ * `with` like `Collections.requireLoaded`.
  */
 export async function runJoin(
   collection: Collection,
@@ -165,7 +169,7 @@ export async function runJoin(
   };
 }
 
-/** Chunks, which are copies, from before a check for damage. Throws `data_corrupt`. */
+/** Yields chunks, which must be copies, after checking the collections for damage. Throws `data_corrupt`. */
 export async function* intactChunks<Chunk>(
   chunks: AsyncGenerator<Chunk>,
   collections: readonly Collection[],
@@ -191,7 +195,7 @@ async function* joinChunks(
           for (const chunk of addMatches(builder, row, hits, plan)) yield chunk;
         }
         if (group.after[i] === null) break;
-        await group.searchFurther(i);
+        await group.searchMore(i);
       }
       if (builder.isFull) yield builder.take(false)!;
     }
@@ -200,7 +204,7 @@ async function* joinChunks(
   }
 }
 
-/** Adds hits to the row that was begun last; yields the chunks that are full before its end. */
+/** Adds hits to the current row; yields chunks that become full before its end. */
 function* addMatches(
   builder: JoinChunkBuilder,
   joined: JoinRow,
@@ -213,7 +217,7 @@ function* addMatches(
     const matchView = searched[hits.viewIndexes[i]!]!;
     const matchRow = hits.rows[i]!;
     if (excludedId !== null && matchView.segment.idEquals(matchRow, excludedId)) continue;
-    if (pairs?.isOfMatch(joined, matchView, matchRow)) continue;
+    if (pairs?.belongsToMatch(joined, matchView, matchRow)) continue;
     if (builder.isFull) yield builder.take(true)!;
     builder.addMatch(matchView, matchRow, hits.scores[i]!);
   }
@@ -221,23 +225,26 @@ function* addMatches(
 
 function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits): void {
   if (topK === undefined && scoreThreshold === undefined) {
-    const detail = 'A join takes top_k, score_threshold or both; found neither.';
+    const detail = 'Expected top_k, score_threshold or both; found neither.';
     throw joinError('invalid_request', 'top_k', detail);
   }
   if (topK !== undefined && topK > topKMax) {
-    const detail = `A row has at most ${topKMax} matches by top_k; found ${topK}.`;
+    const detail = `Expected at most ${topKMax}; found ${topK}.`;
     throw joinError('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
   }
 }
 
-/** A pair that would be found from both sides, with the same score, is given once. */
+/** Each pair can be returned once only if both of its rows find it with the same score. */
 function checkUnordered({ topK, using, withUsing }: JoinRequest, isWithItself: boolean): void {
   const report = (detail: string) => joinError('invalid_request', 'unordered_pairs', detail);
-  if (!isWithItself) throw report('It is for a join of a collection with itself.');
-  if (using !== withUsing) throw report('It requires using and with_using to be the same.');
+  if (!isWithItself) {
+    throw report('Expected a join of a collection with itself; found another collection.');
+  }
+  if (using !== withUsing)
+    throw report('Expected equal using and with_using; found different ones.');
   if (topK === undefined) return;
   throw report(
-    'It is for joins by score_threshold alone: a vector may be among the nearest of another one, but not the other way round. Leave top_k out.',
+    'Expected score_threshold alone; found top_k. A vector may be among the nearest of another one, but not the other way round.',
   );
 }
 

@@ -1,5 +1,5 @@
-// Samples: of the rows that pass a filter those whose ids have the smallest hashes, so that the same ids
-// give the same sample on every server, and a write changes at most the rows that it is about.
+// Samples are the rows whose ids have the smallest hashes. Therefore the same ids give the same sample on every server,
+// and a write changes the sample by at most its own rows.
 
 import { type Bitmap, createBitmap, type RowSet, rowsIn, setBit } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -8,9 +8,9 @@ import { type HashKey, hashBytes } from '../../segment/id-hash.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 
 export interface SampleRequest {
-  /** The rows to choose; all if there are fewer. */
+  /** The number of rows to choose; all if there are fewer. */
   readonly count: number;
-  /** Another seed, of 32 bits, gives another sample. */
+  /** A 32-bit seed. Different seeds give different samples. */
   readonly seed: number;
 }
 
@@ -22,7 +22,7 @@ interface SampleInput extends SampleRequest {
   readonly segments: readonly SampledSegment[];
 }
 
-/** The views with only the rows of the sample, or all without one. Rejects with `overloaded`. */
+/** The views restricted to the sample; all rows without a sample. Rejects with `overloaded`. */
 export async function sampleViews<View extends SegmentView>(
   views: readonly View[],
   sample: SampleRequest | undefined,
@@ -38,7 +38,7 @@ export async function sampleViews<View extends SegmentView>(
   return views.map((view, i) => ({ ...view, ...sampled[i]! }));
 }
 
-/** The sampled rows of each segment. 16 bytes of memory for each row while it runs. */
+/** Returns the sampled rows of each segment. Takes 16 bytes per row while it runs. */
 export const sampleRowsTask: Task<
   SampleInput,
   readonly { readonly rows: Bitmap; readonly visibleCount: number }[]
@@ -55,7 +55,7 @@ export const sampleRowsTask: Task<
       let at = 0;
       for (const row of rowsIn(segment)) {
         const hash = hashes[i]![at++]!;
-        // Equal hashes are rare; the rows that arrived first are chosen.
+        // Of rows with equal hashes, which are rare, the first to arrive are chosen.
         if (hash > last || (hash === last && lastCount-- <= 0)) continue;
         setBit(rows, row);
         visibleCount++;
@@ -65,7 +65,7 @@ export const sampleRowsTask: Task<
   },
 };
 
-/** Hashes of 53 bits, in the order of the rows. */
+/** 53-bit hashes, in the order of the rows. */
 function hashRows(segment: SampledSegment, seed: number): Float64Array {
   const { offsets, bytes } = segment.ids;
   const keys: readonly HashKey[] = [

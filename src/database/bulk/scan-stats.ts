@@ -1,16 +1,18 @@
-// The number and the progress of scans and joins under way, for metrics.
+// The number and the progress of running scans and joins, for metrics.
 
 export class ScanStats {
   scanCount = 0;
   joinCount = 0;
-  /** Rows of the scans and joins under way that have not been read yet. */
+  /** Rows that running scans have not read yet. */
   scanRowsLeft = 0;
+  /** Rows that running joins have not read yet. */
   joinRowsLeft = 0;
-  /** Since the start of the process. */
+  /** Rows scanned since the start of the process. */
   scannedRowCount = 0;
+  /** Rows joined since the start of the process. */
   joinedRowCount = 0;
 
-  /** Yields the chunks of a scan and counts the rows of each when the next one is asked for. */
+  /** Yields the chunks of a scan, and counts the rows of each when the next chunk is requested. */
   *countScan<Chunk extends { readonly count: number }>(
     chunks: Iterable<Chunk>,
     rowCount: number,
@@ -31,7 +33,7 @@ export class ScanStats {
     }
   }
 
-  /** Counts a join: the caller reports its rows and its end. */
+  /** Counts a join, of which the caller reports the rows and the end. */
   startJoin(rowCount: number): { joined(count: number): void; ended(): void } {
     let rowsLeft = rowCount;
     this.joinCount++;

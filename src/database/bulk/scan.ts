@@ -1,7 +1,6 @@
-// All rows of a collection, or those that pass a filter, as columns: one snapshot in order of
-// arrival, read in chunks of some megabytes, as fast as the reader takes them. Where a run of rows is
-// visible without a gap and in memory, a chunk is a view of the segment; otherwise it is a copy of the
-// visible rows. Views remain valid and unchanged even if the segment is compacted or deleted.
+// Scans all rows of a collection, or those that pass a filter, as columns: one snapshot in order of arrival, in chunks of
+// some megabytes, as fast as the reader takes them. A chunk is a view of a segment if its rows are contiguous and not in a
+// mapped file; otherwise it is a copy. Views remain valid and unchanged even if the segment is compacted or deleted.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
@@ -34,50 +33,47 @@ import {
 } from './typed-columns.js';
 import { findTypedFields, type TypedField } from './typed-fields.js';
 
-/**
- * Large enough that the work per chunk does not count, small enough that a reader who stops holds
- * little memory.
- */
+/** Large enough to make the work per chunk negligible, small enough that a stalled reader holds little memory. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Bounds chunks of rows that are almost empty. */
+/** Bounds chunks of very small rows. */
 const CHUNK_ROWS_MAX = 16_384;
 
 export interface ScanRequest {
   readonly filter?: JsonObject | undefined;
-  /** Chosen from the rows that pass the filter; absent for all of them. */
+  /** A sample of the rows that pass the filter; absent for all of them. */
   readonly sample?: SampleRequest | undefined;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
-  /** Whether metadata is given as typed columns instead of text; absent: no. */
+  /** Whether metadata is returned as typed columns instead of text; by default false. */
   readonly hasTypedMetadata?: boolean | undefined;
-  /** Bytes of all columns of a chunk; absent: 4 MiB. A longer row is a chunk of its own. */
+  /** The maximum bytes of all columns of a chunk, by default 4 MiB. A longer row is a chunk of its own. */
   readonly chunkBytesMax?: number | undefined;
 }
 
 export interface Scan {
   readonly sequence: number;
-  /** The vectors of the collection; those of a chunk are in this order. */
+  /** The vectors of the collection, in the order of the vectors of each chunk. */
   readonly fields: readonly Named<ColumnSpec>[];
-  /** The typed columns of metadata, in the order of every chunk; empty unless asked for. */
+  /** The typed columns of metadata, in the order of the columns of each chunk; empty unless requested. */
   readonly typedFields: readonly TypedField[];
   readonly rowCount: number;
   readonly warnings: readonly Warning[] | undefined;
   /** The approximate size of all rows, with vectors and metadata. */
   readonly byteCount: number;
-  /** In order of arrival, none of them empty. */
+  /** Non-empty chunks in order of arrival. */
   chunks(): Iterable<RowChunk>;
-  /** The same with the typed columns, which are made ahead in the pool. */
+  /** Chunks with typed columns, which are created ahead in the pool. */
   typedChunks(): AsyncIterable<TypedChunk>;
 }
 
-/** Rows as columns; null for a column that was not asked for or does not exist. Read-only: memory may be shared. */
+/** Rows as columns, which are read-only because memory may be shared; null for a column that was not requested. */
 export interface RowChunk {
   readonly count: number;
   readonly ids: Utf8Column;
-  /** All vectors of the collection, or none if they were not asked for. Rows may lack any but the unnamed one. */
+  /** All vectors of the collection, or none if not requested. A row may lack any except the unnamed one. */
   readonly vectors: readonly Named[];
-  /** One JSON object a row, as sent. */
+  /** One JSON object per row, as sent. */
   readonly metadata: Utf8Column | null;
 }
 
@@ -85,13 +81,13 @@ export interface TypedChunk extends RowChunk {
   readonly typed: TypedColumns;
 }
 
-/** A chunk and what its typed columns are made from. */
+/** A chunk with the input of its typed columns. */
 interface ChunkToType extends RowChunk {
   readonly input: TypedInput;
 }
 
 interface ChunkOptions {
-  /** Where the vectors to read were when the scan began, by name. */
+  /** The columns of the vectors at the start of the scan, by name. */
   readonly columns: ReadonlyMap<string, string>;
   /** The vectors to read. */
   readonly fields: Scan['fields'];
@@ -112,10 +108,10 @@ interface RowRange {
 interface Run {
   readonly ranges: readonly RowRange[];
   readonly count: number;
-  readonly mayBeView: boolean;
+  readonly canShareMemory: boolean;
 }
 
-/** Throws `invalid_filter` and `limit_exceeded`; rejects with the signal's reason. */
+/** Rejects with `invalid_filter`, `limit_exceeded` and the signal's reason. */
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
@@ -154,7 +150,7 @@ export async function runScan(
           yield chunk;
         }
       } catch (error) {
-        // The JSON of a damaged file may be no JSON.
+        // The error may come from invalid JSON in a damaged file.
         requireIntact(collection, views);
         throw error;
       }
@@ -188,7 +184,7 @@ function allVectors({ definition, rows }: Collection): VectorOptions {
   return { columns: rows.columns, fields };
 }
 
-/** Chunks that were read before the check for damage. Throws `data_corrupt`. */
+/** Yields chunks after checking the segments for damage. Throws `data_corrupt`. */
 function* intactChunks(
   collection: Collection,
   views: readonly SegmentView[],
@@ -231,10 +227,10 @@ function rowsOf(ranges: readonly RowRange[]): Int32Array {
   return rows;
 }
 
-/** The chunks whose columns are being made or wait to be sent; more threads are left to other requests. */
+/** Chunks whose typed columns are created ahead of the reader; other threads are left to other requests. */
 const CHUNKS_AHEAD_MAX = 4;
 
-/** Fewer are made on the calling thread, in less time than a message to a worker takes. */
+/** Up to this many cells are created on the calling thread, in less time than a message to a worker takes. */
 const INLINE_CELLS_MAX = 2_048;
 
 async function* withTypedColumns(
@@ -242,7 +238,7 @@ async function* withTypedColumns(
   pool: WorkerPool,
 ): AsyncGenerator<TypedChunk> {
   const waiting: Promise<TypedChunk>[] = [];
-  // Only the first chunk may be refused: the reader has begun with the others.
+  // Only the first chunk may be refused, because the reply has begun once it was sent.
   let mayBeRefused = true;
   for (const { input, ...chunk } of chunks) {
     const making =
@@ -315,7 +311,7 @@ function nextClearBit(words: Uint32Array, from: number): number {
   return index * 32 + (31 - Math.clz32(word & -word));
 }
 
-/** The end of the longest range from `from`, at most to `to`, whose columns have at most `bytesMax`. */
+/** The end of the longest range from `from`, at most to `to`, whose columns take at most `bytesMax` bytes. */
 function lastFitting(
   view: SegmentView,
   from: number,
@@ -349,7 +345,7 @@ function bytesOf(
   return byteCount + (to - from) * typedFields.length * CELL_BYTES;
 }
 
-/** The bytes of a cell of a typed column, besides its text. */
+/** The bytes of a cell of a typed column, excluding its text. */
 const CELL_BYTES = 8;
 
 function chunkOf(
@@ -360,8 +356,8 @@ function chunkOf(
   const run: Run = {
     ranges,
     count: ranges.reduce((sum, { from, to }) => sum + to - from, 0),
-    // A view of a mapped file could be read after it was damaged.
-    mayBeView: ranges.length === 1 && !segment.isMapped,
+    // A view of a mapped file could be read after the check for damage.
+    canShareMemory: ranges.length === 1 && !segment.isMapped,
   };
   return {
     count: run.count,
@@ -376,9 +372,9 @@ function chunkOf(
 function vectorsOf(
   column: VectorColumn | undefined,
   spec: ColumnSpec,
-  { ranges, mayBeView }: Run,
+  { ranges, canShareMemory }: Run,
 ): VectorColumn {
-  if (column !== undefined && mayBeView) {
+  if (column !== undefined && canShareMemory) {
     const { from, to } = ranges[0]!;
     return rowsOfColumn(column, from, to);
   }
@@ -386,8 +382,8 @@ function vectorsOf(
   return gatherRows(spec, parts, OWN_MEMORY);
 }
 
-function textOf(column: Utf8Column, { ranges, mayBeView }: Run): Utf8Column {
-  if (mayBeView) {
+function textOf(column: Utf8Column, { ranges, canShareMemory }: Run): Utf8Column {
+  if (canShareMemory) {
     const { from, to } = ranges[0]!;
     return { offsets: column.offsets.subarray(from, to + 1), bytes: column.bytes };
   }

@@ -1,5 +1,5 @@
-// Metadata of the rows of a chunk as typed columns, from the columns that segments have for filters, and
-// from the JSON where these lack a path. Values of several types are JSON text as it was sent.
+// Metadata of the rows of a chunk as typed columns, from the columns of the segment, or from its JSON for paths without a
+// column. Paths with values of several types become JSON text as sent.
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import {
@@ -17,15 +17,15 @@ import type { Task } from '../../platform/pool.js';
 import { buildColumns, type PathSource } from '../aggregate/path-columns.js';
 import type { TypedField } from './typed-fields.js';
 
-/** In the order of the fields. */
+/** One column per field, in the order of the fields. */
 export type TypedColumns = readonly (LeafColumn | ListColumn)[];
 
-/** Rows of a segment, and what their columns are made from. */
+/** Rows of a segment, and the sources of their typed columns. */
 export interface TypedInput {
   readonly fields: readonly TypedField[];
-  /** The column of each field; null where it is read from the JSON. */
+  /** The column of each field; null if the field is read from the JSON. */
   readonly columns: readonly (MetadataColumn | null)[];
-  /** Null when no field is read from it. */
+  /** Null if no field is read from it. */
   readonly json: Utf8Column | null;
   /** Ascending. */
   readonly rows: Int32Array;
@@ -49,12 +49,12 @@ export const makeTypedColumnsTask: Task<TypedInput, TypedColumns> = {
   transfer: (columns) => [...new Set(columns.flatMap(buffersOf))],
 };
 
-/** The work for these rows, in cells of a scalar column. */
+/** The work for the rows, in cells of a scalar column. */
 export function countTypedCells({ fields, json, rows }: TypedInput): number {
   return rows.length * (fields.length + (json === null ? 0 : CELLS_PER_DOCUMENT));
 }
 
-/** The work for a row whose JSON is walked over. */
+/** The work of parsing the JSON of a row, in cells. */
 const CELLS_PER_DOCUMENT = 512;
 
 export function makeTypedColumns({ fields, columns, json, rows }: TypedInput): TypedColumns {
@@ -62,28 +62,28 @@ export function makeTypedColumns({ fields, columns, json, rows }: TypedInput): T
   const textPaths = unread.filter(({ type }) => type === 'json').map(({ path }) => path);
   const paths = unread.filter(({ type }) => type !== 'json').map(({ path }) => path);
   const texts = textPaths.length === 0 ? NO_TEXTS : readTexts(json!, rows, textPaths);
-  const built = paths.length === 0 ? NO_COLUMNS : buildColumns(json!, paths, placesOf(rows));
-  // A column that is built of the JSON has only these rows.
-  const places = paths.length === 0 ? rows : rows.map((_, i) => i);
+  const built = paths.length === 0 ? NO_COLUMNS : buildColumns(json!, paths, numbered(rows));
+  // Columns built from the JSON contain only these rows.
+  const builtRows = paths.length === 0 ? rows : rows.map((_, i) => i);
   return fields.map((field, i) => {
     if (field.type === 'json') return ofTexts(texts.get(field.path) ?? new Array(rows.length));
     const column = columns[i]!;
     if (column !== null) return ofColumn(field, column, rows);
-    return ofColumn(field, built.get(field.path)!, places);
+    return ofColumn(field, built.get(field.path)!, builtRows);
   });
 }
 
-function* placesOf(rows: Int32Array): Generator<readonly [row: number, place: number]> {
+function* numbered(rows: Int32Array): Generator<readonly [row: number, columnRow: number]> {
   for (let i = 0; i < rows.length; i++) yield [rows[i]!, i];
 }
 
-/** A value as it was sent; undefined where there is none. */
+/** A value as sent; undefined for none. */
 type CellText = string | undefined;
 
 const NO_TEXTS: ReadonlyMap<string, CellText[]> = new Map();
 const NO_COLUMNS: ReadonlyMap<string, MetadataColumn> = new Map();
 
-/** By path, the value of each row. */
+/** The values of the rows, by path. */
 function readTexts(
   json: Utf8Column,
   rows: Int32Array,
@@ -99,10 +99,7 @@ function readTexts(
   return texts;
 }
 
-/**
- * Calls `visit` for the paths of a row in the order of `flattenMetadata`: of several visits of a path the
- * last one counts.
- */
+/** Calls `visit` for the paths of a row in the order of `flattenMetadata`. The last visit of a path wins. */
 function visitTexts(
   json: Utf8Column,
   row: number,
@@ -116,7 +113,7 @@ function visitMembers(
   visit: (path: string, text: string) => void,
   prefix: string,
 ): void {
-  // Of equal names the last one counts, as for JSON.parse.
+  // The last of equal names wins, as in JSON.parse.
   const members = new Map(readMembers(object).map(({ name, text }) => [name, text]));
   const names = [...members.keys()];
   if (names.some((name) => name.includes('.'))) names.sort((a, b) => a.length - b.length);
@@ -158,7 +155,7 @@ function leafOfColumn(
   const { kinds } = column;
   const presence = createBitmap(rows.length);
   for (let i = 0; i < rows.length; i++) {
-    // Beyond the last row with a value there are no kinds.
+    // Columns end with their last row that has a value.
     if ((kinds[rows[i]!] ?? KIND.missing) > KIND.null) setBit(presence, i);
   }
   if (type === 'text') return { leaf: stringsOf(column, rows), presence };
@@ -176,7 +173,7 @@ function leafOfColumn(
   return { leaf, presence };
 }
 
-/** Empty where the value is no string. */
+/** The strings of the rows; empty for other values. */
 function stringsOf({ kinds, codes, dictionary }: MetadataColumn, rows: Int32Array): Utf8Column {
   const offsets = new Int32Array(rows.length + 1);
   for (let i = 0; i < rows.length; i++) {
@@ -203,13 +200,13 @@ function ofTexts(texts: readonly CellText[]): LeafColumn {
 
 function buffersOf(column: LeafColumn | ListColumn): ArrayBuffer[] {
   const views = 'leaf' in column ? arraysOf(column) : [column.starts, ...arraysOf(column.items)];
-  // Short texts are in a buffer that Node shares among many.
+  // Node keeps short texts in shared buffers, which cannot be transferred.
   return views.flatMap(({ buffer, byteLength }) =>
     buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [],
   );
 }
 
-/** Bitmaps are in shared memory. */
+/** The arrays to transfer; bitmaps are in shared memory. */
 function arraysOf({ leaf }: LeafColumn): readonly ArrayBufferView[] {
   if ('words' in leaf) return [];
   return 'offsets' in leaf ? [leaf.offsets, leaf.bytes] : [leaf];

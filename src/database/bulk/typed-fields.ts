@@ -1,5 +1,5 @@
-// The types of the metadata paths of a snapshot: one column for each path whose values have one type, and
-// JSON text for the others. Numbers are int64 where all of them are integers that fit.
+// Finds the types of the metadata paths of a snapshot. A path whose values have one type gets a column of this type,
+// other paths get JSON text. Numbers are int64 if all of them are integers that fit.
 
 import { parameter, validationError } from '../../common/errors.js';
 import type { JsonNumber } from '../../common/types.js';
@@ -22,20 +22,20 @@ import { visitNumbers } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
 import type { SegmentView } from '../collection/snapshot.js';
 
-/** As many columns as data frames are made for; a chunk has at least one row of all of them. */
+/** About as many columns as data frames are made for. A chunk contains at least one row with all columns. */
 const FIELDS_MAX = 1_024;
 
-/** The paths whose types are found together: results of all segments are in memory at once. */
+/** Paths typed together. The results of all segments for them are in memory at once. */
 const PATHS_PER_STEP = 256;
 
 export interface TypedField {
   readonly path: string;
-  /** The type of the values, or of their elements. */
+  /** The type of the values, or of the elements of lists. */
   readonly type: 'int64' | 'float64' | 'boolean' | 'text' | 'json';
   readonly isList: boolean;
 }
 
-/** In the order of the paths. Throws `limit_exceeded` and `overloaded`; rejects with the signal's reason. */
+/** The fields in the order of their paths. Rejects with `limit_exceeded`, `overloaded` and the signal's reason. */
 export async function findTypedFields(
   pool: WorkerPool,
   views: readonly SegmentView[],
@@ -62,7 +62,7 @@ export async function findTypedFields(
 }
 
 function tooManyFields() {
-  const detail = `The metadata has more than ${FIELDS_MAX} paths, and there are at most ${FIELDS_MAX} typed columns. Leave out vectors with a filter, or export the metadata as text.`;
+  const detail = `Expected metadata with at most ${FIELDS_MAX} paths for typed columns; found more. Select fewer vectors with a filter, or export metadata as text.`;
   return validationError([
     {
       location: parameter('metadata'),
@@ -74,7 +74,7 @@ function tooManyFields() {
 }
 
 interface PathTypes extends KindCounts {
-  /** Whether all numbers are integers of 64 bits. */
+  /** Whether all numbers are 64-bit integers. */
   readonly isInt64: boolean;
 }
 
@@ -100,7 +100,7 @@ function fitsInt64(value: JsonNumber): boolean {
   return value >= -(2n ** 63n) && value < 2n ** 63n;
 }
 
-/** Null for a path that has only objects, whose members have columns, or no value at all. */
+/** Null for a path without values, and for a path with only objects, whose members have their own columns. */
 function fieldOf(path: string, parts: readonly PathTypes[]): TypedField | null {
   const isInt64 = parts.every((part) => part.isInt64);
   const kinds = sumKinds(parts.map((part) => part.kinds));
@@ -111,7 +111,7 @@ function fieldOf(path: string, parts: readonly PathTypes[]): TypedField | null {
   if (first === 'object') return null;
   if (first !== 'array') return scalarField(path, first, isInt64);
   const { null: _, ...elements } = typesOf(sumKinds(parts.map((part) => part.elementKinds)));
-  // Lists that are all empty, or have nulls only, tell nothing of their elements.
+  // Lists that are empty or contain only nulls do not show the type of their elements.
   const [element = 'string', otherElement] = namesOf(elements);
   if (otherElement !== undefined || element === 'array' || element === 'object') {
     return fieldOfType(path, 'json');

@@ -1,29 +1,28 @@
-// Aliases: further names of collections. An alias points to an incarnation, so that it follows a
-// collection that is renamed. The catalogue decides which names are free, and changes aliases under
-// its lock.
+// Aliases are additional names of collections. An alias points to an incarnation, so that it survives a rename of the
+// collection. The catalogue decides which names are free, and changes aliases under its lock.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { changesUnder, keys } from '../layout/keys.js';
 import { decodeJson, encodeJson, FORMAT_VERSION } from '../layout/manifest.js';
 
-/** An alias as it is stored. */
+/** The stored form of an alias. */
 export interface AliasEntry {
   readonly formatVersion: number;
   readonly name: string;
-  /** Of the collection that it points to. */
+  /** The incarnation of the target collection. */
   readonly incarnation: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
-/** What an alias is to point to; null for no alias of that name. */
+/** The new target of an alias; null removes the alias. */
 export interface AliasTarget {
   readonly name: string;
   readonly incarnation: string | null;
 }
 
-/** As many as there may be collections: each has a live and a next name. */
+/** Enough for two aliases, such as a current and a next name, for each of 10,000 collections. */
 const ALIASES_MAX = 20_000;
 
 export class Aliases {
@@ -54,8 +53,8 @@ export class Aliases {
   }
 
   /**
-   * The entries after a change. Throws `limit_exceeded`. Nothing changes until `follow` is called, when
-   * `aliasOperations` of these entries are on disk.
+   * The entries after a change, with null for removed aliases. Throws `limit_exceeded`. Nothing changes until `follow` is
+   * called with the `aliasOperations` of these entries, after their commit.
    */
   plan(targets: readonly AliasTarget[], nowMs: number): Map<string, AliasEntry | null> {
     const planned = new Map<string, AliasEntry | null>();
@@ -76,13 +75,13 @@ export class Aliases {
     if (count > ALIASES_MAX) {
       throw new SagittaError(
         'limit_exceeded',
-        `There would be ${count} aliases; the limit is ${ALIASES_MAX}. Remove aliases that are not used.`,
+        `Expected at most ${ALIASES_MAX} aliases; found ${count}. Remove aliases that are not used.`,
       );
     }
     return planned;
   }
 
-  /** Applies what this node or another one has committed, and this one has stored. Throws `data_corrupt`. */
+  /** Applies operations that this or another node committed and this node stored. Throws `data_corrupt`. */
   follow(operations: readonly StoreOperation[]): void {
     for (const { key, value } of changesUnder(keys.aliases, operations)) {
       const name = key[1]!;

@@ -1,6 +1,5 @@
-// The catalogue on disk: which collections exist and what they are called. Creating, changing and deleting collections and
-// aliases happens one at a time, also what another node has committed; everything else is the business of each
-// collection. What there is in memory is in collections.ts.
+// The catalogue on disk: which collections and aliases exist. Changes of the catalogue happen one at a time, including
+// those that other nodes committed. collections.ts is the catalogue in memory.
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -35,15 +34,17 @@ import { type AliasEntry, aliasOperations } from './aliases.js';
 import { type CollectionEntry, type Collections, dataRemovalOf, ELSEWHERE } from './collections.js';
 import { NotHeldError } from './not-held-error.js';
 
-/** Aliases that an error names; the list of aliases has all. */
+/** The number of aliases that an error names; the list of aliases contains all. */
 const ALIASES_NAMED_MAX = 3;
 
-/** Operations that are committed in one transaction with a change of a collection. */
+/** Creates operations that are committed in the same transaction as a change of a collection. */
 export type CommitWithEntry = (entry: CollectionEntry) => readonly StoreOperation[];
 
-/** The name by which a request has found a collection, and what it has found: undefined when there was none. */
+/** A collection that a request looked up. */
 interface CollectionAddress {
+  /** The name that the request used. */
   readonly id: string;
+  /** Undefined if no such collection existed. */
   readonly incarnation: string | undefined;
 }
 
@@ -52,7 +53,7 @@ type CatalogueOptions = Pick<LoadOptions, 'store' | 'logs' | 'limits' | 'clock' 
 export class Catalogue {
   readonly #collections: Collections;
   readonly #options: CatalogueOptions;
-  /** The ids of clones that are being made. */
+  /** The ids of clones in progress. */
   readonly #reservedIds = new Set<string>();
   readonly #lock = new Lock();
 
@@ -111,7 +112,7 @@ export class Catalogue {
     });
   }
 
-  /** Throws `collection_exists` when a collection or an alias has the id, or a clone is about to. */
+  /** Throws `collection_exists` if a collection, an alias or a clone in progress has the id. */
   #requireFree(id: string): void {
     if (this.#collections.aliases.find(id) !== undefined) {
       throw new SagittaError('collection_exists', `"${id}" is the name of an alias.`);
@@ -120,7 +121,7 @@ export class Catalogue {
       throw new SagittaError('collection_exists', `Collection "${id}" already exists.`);
     }
     if (this.#reservedIds.has(id)) {
-      throw new SagittaError('collection_exists', `Collection "${id}" is being made by a clone.`);
+      throw new SagittaError('collection_exists', `A clone with the id "${id}" is in progress.`);
     }
   }
 
@@ -129,22 +130,22 @@ export class Catalogue {
     const { collectionsMax } = this.#options.limits;
     const count = this.#collections.count + this.#reservedIds.size;
     if (count < collectionsMax) return;
-    const detail = `There are ${count} collections, the limit is ${collectionsMax}.`;
+    const detail = `Expected at most ${collectionsMax} collections; found ${count + 1}.`;
     const bound = { expected: collectionsMax, actual: count + 1 };
     throw validationError([{ location: field(), code: 'limit_exceeded', detail, ...bound }]);
   }
 
   /**
-   * Makes a collection with the vectors that another one has now. Other changes of the catalogue do not
-   * wait for it. Throws as `requireReady`, `collection_not_found`, `collection_exists` and `limit_exceeded`.
+   * Creates a collection with the current vectors of another one. Other changes of the catalogue do not wait for it.
+   * Rejects like `requireReady` and with `collection_not_found`, `collection_exists` and `limit_exceeded`.
    */
   async clone(
     source: CollectionAddress,
     input: CloneInput,
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
-    // Without an await when there is nothing to wait for: the id is reserved in the order of the calls.
-    for (const waiting of [this.#whenLoaded(source), this.#collections.whenTidied()]) {
+    // No await when nothing is to be waited for, so that ids are reserved in the order of the calls.
+    for (const waiting of [this.#whenLoaded(source), this.#collections.whenCleaned()]) {
       if (waiting !== undefined) await waiting;
     }
     const id = input.id ?? randomUUID();
@@ -160,10 +161,10 @@ export class Catalogue {
     });
     try {
       await this.#options.logs.whenCurrent(copiedFrom);
-      // Of one that has moved away meanwhile, the log may have been closed too early for that.
+      // If the collection moved away, its log may have been closed before it was current.
       this.#collections.requireHeld(this.#collections.requireEntry(source.id, copiedFrom));
       const copied = await maintenance.copyTo(incarnation);
-      const definition = this.#cloned(copied, { ...input, id, incarnation });
+      const definition = this.#cloneDefinition(copied, { ...input, id, incarnation });
       return await this.#withLog(definition, { isCopied: true }, async (placing) => {
         const entry = { definition, state: await this.#collections.read(definition) };
         await this.#lock.run(async () => {
@@ -180,7 +181,7 @@ export class Catalogue {
     }
   }
 
-  #cloned(
+  #cloneDefinition(
     source: CollectionDefinition,
     input: CloneInput & Pick<CollectionDefinition, 'id' | 'incarnation'>,
   ): CollectionDefinition {
@@ -213,10 +214,9 @@ export class Catalogue {
   }
 
   /**
-   * Makes, moves and removes aliases, all or none. `authorize` is called with every collection that an
-   * alias points to before or after the change, and with the caller's name for it. Throws
-   * `collection_not_found`, `collection_exists` for the id of a collection, `limit_exceeded`, and what
-   * `authorize` throws.
+   * Creates, moves and removes aliases, all or none. `authorize` is called with every collection that an alias points to
+   * before or after the change, and with the name that the caller used for it. Rejects with `collection_not_found`,
+   * `collection_exists` for the id of a collection, `limit_exceeded`, and with what `authorize` throws.
    */
   setAliases(
     changes: readonly AliasChange[],
@@ -251,8 +251,9 @@ export class Catalogue {
   }
 
   /**
-   * Throws `collection_not_found`, `invalid_metadata` when a vector does not fit a new schema, `limit_exceeded`, and
-   * `invalid_request` for an endpoint whose vectors the collection cannot have, and for vectors to add or to drop.
+   * Rejects with `collection_not_found`, with `invalid_metadata` for a vector that does not fit a new schema, with
+   * `limit_exceeded`, and with `invalid_request` for an embedding endpoint without unnamed vectors and for invalid changes
+   * of vectors.
    */
   async update(address: CollectionAddress, change: CollectionChange): Promise<CollectionEntry> {
     return this.#change(address, async () => {
@@ -290,7 +291,7 @@ export class Catalogue {
     });
   }
 
-  /** With the state of now: the collection may have been loaded since its entry was read. */
+  /** Replaces the definition, and keeps the current state, which may have changed since the entry was read. */
   #putDefinition(definition: CollectionDefinition): CollectionEntry {
     const entry = this.#collections.findIncarnation(definition.incarnation);
     assert(entry !== undefined, 'the collection is removed under the lock only');
@@ -301,7 +302,7 @@ export class Catalogue {
   }
 
   /**
-   * Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`, and
+   * Deletes a collection, even one that cannot be served. Rejects with `collection_not_found`, with `starting`, and with
    * `collection_aliased` while an alias points to it.
    */
   async delete(address: CollectionAddress): Promise<{ vectorCount: number }> {
@@ -314,10 +315,10 @@ export class Catalogue {
       if (aliases.length > 0) throw aliased(id, aliases);
       let vectorCount = 0;
       if (state.kind === 'ready') {
-        // Writes under way end first, so that every acknowledged write was made; later ones are refused.
+        // Submitted writes are finished first, so that every acknowledged write takes effect; later writes are refused.
         const { logs } = this.#options;
         if (logs.holds(incarnation)) await logs.acquire(incarnation);
-        // It may have been loaded anew meanwhile.
+        // The collection may have been loaded again since.
         entry = this.#collections.requireEntry(id, incarnation);
         const { collection, maintenance } = entry.state.kind === 'ready' ? entry.state : state;
         await maintenance.close();
@@ -327,7 +328,7 @@ export class Catalogue {
       try {
         await this.#log.commit(this.#removalOf(entry.definition));
       } catch (error) {
-        // Its writer and its maintenance are closed.
+        // The writer and the maintenance of the collection are closed.
         await this.#collections.reload(entry);
         throw error;
       }
@@ -337,14 +338,14 @@ export class Catalogue {
     });
   }
 
-  /** Changes a collection under the lock, for which others wait, when the start has loaded it. Throws as `#whenLoaded`. */
+  /** Changes a collection under the lock, once the start has loaded it. Rejects like `#whenLoaded`. */
   async #change<Result>(address: CollectionAddress, make: () => Promise<Result>): Promise<Result> {
     const waiting = this.#whenLoaded(address);
     if (waiting !== undefined) await waiting;
     return this.#lock.run(make);
   }
 
-  /** Throws `collection_not_found`, and as `Collections.whenLoaded`. */
+  /** Throws `collection_not_found`; rejects like `Collections.whenLoaded`. */
   #whenLoaded({ id, incarnation }: CollectionAddress): Promise<void> | undefined {
     return this.#collections.whenLoaded(this.#collections.requireEntry(id, incarnation));
   }
@@ -353,12 +354,15 @@ export class Catalogue {
     return [...removalOf(definition), ...this.#options.logs.removal(definition.incarnation)];
   }
 
-  /** Before the catalogue names a collection that other nodes hold: whoever opens the store then knows it. */
+  /** Must precede the commit that names a collection of other nodes, so that every start knows that its rows are absent. */
   #markAbsent(incarnation: string): Promise<void> {
     return this.#options.store.commit([absenceOf(incarnation)]);
   }
 
-  /** The log is removed again when `make` fails. It gets what is to be committed with the definition. */
+  /**
+   * Creates the log of a collection, and removes it again if `make` fails. `make` receives the operations to commit with
+   * the definition.
+   */
   async #withLog<Made>(
     { incarnation, replicationFactor = null }: CollectionDefinition,
     { isCopied }: { readonly isCopied: boolean },
@@ -368,10 +372,10 @@ export class Catalogue {
     try {
       return await make(await logs.create(incarnation, { isCopied, replicationFactor }));
     } catch (error) {
-      // The catalogue may name the collection then, which this process finds out when it follows.
+      // The catalogue may name the collection after all, which this process learns by following the log.
       if (error instanceof MaybeCommittedError) throw error;
       await logs.drop(incarnation).catch((err: unknown) => {
-        logger.warn({ err, incarnation }, 'the log of a collection that was not made is left');
+        logger.warn({ err, incarnation }, 'the log of a collection that was not created remains');
       });
       throw error;
     }
@@ -386,16 +390,13 @@ export class Catalogue {
     try {
       await this.#log.commit([putOf(definition), ...placing, ...alsoCommit(entry)]);
     } catch (error) {
-      // Where the collection is there nevertheless, it is loaded when the commit is read.
+      // If the commit took effect after all, the collection is loaded when the commit is read.
       if (state.kind === 'ready') await state.maintenance.close();
       throw error;
     }
   }
 
-  /**
-   * Stores and applies what another node has committed to the log of the catalogue: collections that were made,
-   * changed, renamed and deleted, and aliases. Throws `data_corrupt`.
-   */
+  /** Stores and applies a commit of another node to the log of the catalogue. Rejects with `data_corrupt`. */
   follow(operations: readonly StoreOperation[]): Promise<void> {
     return this.#lock.run(async () => {
       const after = new Map<string, CollectionDefinition>();
@@ -405,7 +406,7 @@ export class Catalogue {
         if (value === null) {
           const entry = this.#collections.get(id);
           if (entry !== undefined) removed.push(entry);
-          // What an earlier one of the operations has put there.
+          // An earlier operation of the commit may have put a collection there.
           for (const [incarnation, definition] of after) {
             if (definition.id === id) after.delete(incarnation);
           }
@@ -414,11 +415,11 @@ export class Catalogue {
         const definition = decodeDefinition(value, id);
         after.set(definition.incarnation, definition);
       }
-      // One that was renamed is removed under one id and stored under another.
+      // A renamed collection is removed under one id and put under another.
       const gone = removed.filter(({ definition }) => !after.has(definition.incarnation));
       for (const { definition, state } of gone) {
         if (state.kind !== 'ready') continue;
-        // A write under way waits for a log that is gone.
+        // Ends writes in progress, which would wait for a log that no longer exists.
         this.#options.logs.end(definition.incarnation);
         await state.maintenance.close();
         await state.collection.closeWriter(deleted(definition.id));
@@ -436,7 +437,7 @@ export class Catalogue {
     });
   }
 
-  /** All at once: one may have the id that another one of them had. */
+  /** Redefines collections together, because one may take the id of another. */
   #redefine(definitions: readonly CollectionDefinition[]): void {
     const redefined = definitions.flatMap((definition) => {
       const known = this.#collections.findIncarnation(definition.incarnation);
@@ -448,7 +449,7 @@ export class Catalogue {
     }
   }
 
-  /** Of a collection that another node has made. */
+  /** Adds a collection that another node created. */
   async #followNew(definition: CollectionDefinition): Promise<void> {
     const { incarnation } = definition;
     if (this.#collections.findIncarnation(incarnation) !== undefined) return;
@@ -460,8 +461,8 @@ export class Catalogue {
     this.#collections.put({ definition, state: await this.#collections.read(definition) });
   }
 
-  /** Loads a collection whose rows this node is to have from now on. Its log brings them in. */
-  takeIn(incarnation: string): Promise<void> {
+  /** Starts to hold a collection: loads it empty, and its log brings in the rows. */
+  startHolding(incarnation: string): Promise<void> {
     return this.#lock.run(async () => {
       const entry = this.#collections.findIncarnation(incarnation);
       if (entry?.state.kind !== 'elsewhere') return;
@@ -471,8 +472,8 @@ export class Catalogue {
     });
   }
 
-  /** For a collection that other nodes hold from now on: the caller then removes what the store has of it. */
-  letGo(incarnation: string): Promise<void> {
+  /** Stops holding a collection. The caller then removes its data from the store. */
+  stopHolding(incarnation: string): Promise<void> {
     return this.#lock.run(async () => {
       const entry = this.#collections.findIncarnation(incarnation);
       if (entry === undefined || entry.state.kind === 'elsewhere') return;
@@ -481,18 +482,18 @@ export class Catalogue {
     });
   }
 
-  /** Removes what a clone that failed has stored; what is left after another failure, the next start removes. */
+  /** Removes the data of a failed clone. If that fails as well, the next start removes it. */
   async #removeData(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>): Promise<void> {
     try {
       await this.#options.store.commit(this.#removalOf(definition));
       await this.#collections.removeBlobs(definition.incarnation);
     } catch (error) {
       const { logger } = this.#options;
-      logger.warn({ err: error, collection: definition.id }, 'a clone that failed left data');
+      logger.warn({ err: error, collection: definition.id }, 'a failed clone left data');
     }
   }
 
-  /** Finishes the writes under way, then checkpoints collections with a long log. */
+  /** Finishes submitted writes, then checkpoints collections with a long log. */
   async close(): Promise<void> {
     const stopping = new SagittaError('stopping', 'The service is stopping.', {
       retryAfterSeconds: 5,
@@ -512,7 +513,7 @@ function putOf(definition: CollectionDefinition): StoreOperation {
   return { kind: 'put', key, value: encodeJson(definition) };
 }
 
-/** What removes a collection from the store. */
+/** The operations that remove a collection from the store. */
 function removalOf({
   id,
   incarnation,
@@ -541,11 +542,11 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
   );
 }
 
-/** Throws `invalid_request` for an embedding endpoint, whose vectors are the unnamed ones, without these. */
+/** Throws `invalid_request` for an embedding endpoint, which creates unnamed vectors, if the collection has none. */
 function requireUnnamed({ vectors }: CollectionDefinition, { embedding }: CollectionChange): void {
   if (embedding == null || Object.hasOwn(vectors, UNNAMED)) return;
   const detail =
-    'Texts become unnamed vectors, which the collection does not have: it was created without dimension.';
+    'Expected a collection with a dimension, since texts become unnamed vectors; this one was created without.';
   throw validationError([{ location: field('embedding'), code: 'invalid_request', detail }]);
 }
 
@@ -565,7 +566,7 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
   );
 }
 
-/** The same text for the same vectors, in whatever order they are named. */
+/** A text that is equal for equal vectors in any order. */
 function describeVectors(vectors: FieldShapes): string {
   const { [UNNAMED]: unnamed, ...named } = vectors;
   const described = Object.entries(named).map(([name, shape]) => {

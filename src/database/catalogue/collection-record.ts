@@ -1,5 +1,4 @@
-// The records of collections, segments and aliases as clients see them, made from the catalogue's
-// entries, and the pages of their lists.
+// The records of collections, segments and aliases that clients see, and the pages of their lists.
 
 import { field, validationError } from '../../common/errors.js';
 import type { FieldShape, FieldShapes, VectorShape } from '../../common/types.js';
@@ -21,11 +20,11 @@ import type { AliasEntry } from './aliases.js';
 import {
   type CollectionEntry,
   type Collections,
-  describeProgress,
+  describeLoad,
   reasonForClients,
 } from './collections.js';
 
-/** Digits of the largest segment number: with leading zeros, text order is number order. */
+/** Digits of the largest segment number. Leading zeros make text order equal to numeric order. */
 const NUMBER_DIGITS = 16;
 
 type CollectionState = CollectionEntry['state'];
@@ -63,7 +62,7 @@ export function toRecord(
       ? {}
       : { replicationFactor: definition.replicationFactor }),
     ...(placement === null ? {} : placementMembers(placement)),
-    // Of a new collection everything is known: it is empty.
+    // A new collection on another node is known to be empty.
     status: state.kind === 'elsewhere' && state.isNew ? 'ready' : state.kind,
     ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state, placement) }),
     vectorCount: collection?.rows.liveCount ?? 0,
@@ -76,7 +75,7 @@ export function toRecord(
   };
 }
 
-/** What a collection takes of the memory; nothing unless it is ready. */
+/** The memory of a collection; 0 unless it is ready. */
 function memoryOfState(state: CollectionState, services: MemoryServices): MemoryUse {
   const memory = { hostBytes: 0, mappedBytes: 0, deviceBytes: 0 };
   if (state.kind !== 'ready') return memory;
@@ -95,7 +94,7 @@ function memoryOfState(state: CollectionState, services: MemoryServices): Memory
 export interface CollectionSums extends MemoryUse {
   readonly collections: number;
   readonly failed: number;
-  /** Of those that are ready. */
+  /** Vectors of the collections that are ready. */
   readonly vectors: number;
 }
 
@@ -176,12 +175,12 @@ function sumOf(fileBytes: ReadonlyMap<number, number>): number {
   return bytes;
 }
 
-/** The files of its segments, and the log that no checkpoint has trimmed. */
+/** Bytes of the segment files and of the log that no checkpoint has trimmed. */
 export function diskBytesOf({ fileBytes, logBytes }: Maintenance): number {
   return sumOf(fileBytes) + logBytes;
 }
 
-/** Named dense vectors and multi-vectors are shown together. */
+/** Records show named dense vectors and multi-vectors together. */
 function describeVectors({ [UNNAMED]: unnamed, ...named }: FieldShapes): ShownVectors {
   const vectors: Record<string, VectorShape & { multi?: boolean }> = {};
   const sparseVectors: Record<string, Record<string, never>> = {};
@@ -220,7 +219,7 @@ function reasonOf(
   return `It is held by ${placement?.nodes.join(', ') ?? 'other nodes'}.`;
 }
 
-/** A collection that this process is to serve, and does not. */
+/** A collection that this process should serve but does not. */
 export interface UnservedCollection {
   readonly id: string;
   readonly status: 'loading' | 'failed';
@@ -231,10 +230,10 @@ export function describeUnserved(
   state: Extract<CollectionState, { kind: 'loading' | 'failed' }>,
 ): Omit<UnservedCollection, 'id'> {
   if (state.kind === 'failed') return { status: 'failed', reason: reasonForClients(state.error) };
-  return { status: 'loading', reason: describeProgress(state.progress) };
+  return { status: 'loading', reason: describeLoad(state.progress) };
 }
 
-/** Undefined for an alias of a collection that is being deleted. */
+/** Undefined for an alias whose collection was deleted. */
 export function toAliasRecord(
   { name, incarnation, createdAtMs, updatedAtMs }: AliasEntry,
   collections: Collections,
@@ -250,7 +249,7 @@ export function toAliasRecord(
   );
 }
 
-/** One page of the entries, which are in the order of their names. Throws `cursor_invalid`. */
+/** One page of entries that are sorted by name. Throws `cursor_invalid`. */
 export function pageOf<Entry>(
   entries: readonly Entry[],
   nameOf: (entry: Entry) => string,
@@ -267,7 +266,7 @@ export function pageOf<Entry>(
   };
 }
 
-/** The cursor is the last name of the page. It needs no seal: it tells the client nothing new. */
+/** The cursor is the last name of the page, which needs no seal because the client knows it. */
 function encodeNameCursor(name: string): string {
   return Buffer.from(name).toString('base64url');
 }

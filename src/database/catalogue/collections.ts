@@ -1,5 +1,5 @@
-// Which collections there are and what they are called, in memory, and what is loaded of each: all of it, or why not. The
-// catalogue (catalogue.ts) changes which there are.
+// The catalogue in memory: which collections and aliases exist, and for each collection whether it is loaded or why not.
+// catalogue.ts changes it.
 
 import { endsWithin } from '../../common/ends-within.js';
 import { collectionNotFound, SagittaError } from '../../common/errors.js';
@@ -15,9 +15,9 @@ import { Aliases } from './aliases.js';
 import { LoadQueue } from './load-queue.js';
 import { NotHeldError } from './not-held-error.js';
 
-/** The share of its time that a request may wait for its collection; the rest is left for its answer. */
+/** The share of its time limit that a request may wait for its collection; the rest is left for its answer. */
 const WAITING_SHARE_MAX = 0.9;
-/** Loads that take longer are logged one by one, in milliseconds; of the others there may be thousands. */
+/** Loads that take longer are logged as info; there may be thousands of shorter ones. */
 const LONG_LOAD_MS = 1_000;
 
 interface Ready {
@@ -32,7 +32,7 @@ export interface CollectionEntry {
     | { readonly kind: 'loading'; readonly progress: LoadProgress }
     | Ready
     | { readonly kind: 'failed'; readonly error: SagittaError }
-    /** Other nodes of the cluster hold it. `isNew`: it has no rows yet. */
+    /** Only other nodes of the cluster hold it. `isNew` means that it has no rows yet. */
     | { readonly kind: 'elsewhere'; readonly isNew: boolean };
 }
 
@@ -49,22 +49,22 @@ export class Collections {
   readonly aliases: Aliases;
   readonly #options: LoadOptions;
   readonly #entries = new Map<string, CollectionEntry>();
-  /** Ids by incarnation, since a collection may get another id. */
+  /** Ids by incarnation, because collections can be renamed. */
   readonly #idOf = new Map<string, string>();
-  /** The ids, sorted; null after one was added or removed. */
+  /** The sorted ids; null after an id was added or removed. */
   #sortedIds: readonly string[] | null = null;
   /** The entries in the order of their ids; null after a change. */
   #sortedEntries: readonly CollectionEntry[] | null = null;
-  /** Collections that were unloaded, so that others may have taken the places of their files. */
+  /** Counts unloaded collections, whose files may be replaced by others with the same names. */
   #unloadCount = 0;
-  /** Those that the start loads. */
-  readonly #starting: LoadQueue;
-  /** The blobs of each incarnation that is loaded by the start, once they have been listed. */
+  /** The collections that the start loads. */
+  readonly #startQueue: LoadQueue;
+  /** The blobs of each incarnation that the start loads, once they have been listed. */
   #blobsAtStart: ReadonlyMap<string, readonly string[]> | null = null;
-  /** Resolves when what earlier processes have left is removed; undefined when it is. */
-  #tidied: Promise<void> | undefined;
+  /** Resolves when the leftovers of earlier processes are removed; undefined if they are. */
+  #cleaned: Promise<void> | undefined;
 
-  /** Throws `data_corrupt`. Nothing is loaded yet. */
+  /** Loads nothing yet. Throws `data_corrupt`. */
   constructor(options: LoadOptions) {
     this.#options = options;
     const { store, logs, stopping } = options;
@@ -79,19 +79,19 @@ export class Collections {
       state.kind === 'loading' ? definition.incarnation : [],
     );
     const load = (incarnation: string) => this.load(incarnation);
-    this.#starting = new LoadQueue(incarnations, { load, stopping });
+    this.#startQueue = new LoadQueue(incarnations, { load, stopping });
   }
 
-  /** Collections that the start has not loaded yet. One that is loaded anew later is not counted. */
+  /** Collections that the start has not loaded yet. Collections that are loaded again later are not counted. */
   get startingCount(): number {
-    return this.#starting.count;
+    return this.#startQueue.count;
   }
 
   get count(): number {
     return this.#entries.size;
   }
 
-  /** Sums over the collections that are loaded. */
+  /** Sums over all loaded collections. */
   storageUse(): StorageUse {
     const sums = { segmentCount: 0, rowCount: 0, fileBytes: 0, logBytes: 0 };
     for (const { state } of this.#entries.values()) {
@@ -113,16 +113,16 @@ export class Collections {
   }
 
   /**
-   * Loads every collection, until the service stops; first those that requests wait for. A failure is logged, and its
-   * collection becomes unavailable.
+   * Loads all collections, those that requests wait for first, until the service stops. A collection that cannot be loaded
+   * becomes unavailable, which is logged.
    */
   async loadAll(): Promise<void> {
     const startedAt = performance.now();
-    const { count } = this.#starting;
-    this.#tidied = this.#removeLeftovers();
-    await this.#tidied;
-    this.#tidied = undefined;
-    await this.#starting.run();
+    const { count } = this.#startQueue;
+    this.#cleaned = this.#removeLeftovers();
+    await this.#cleaned;
+    this.#cleaned = undefined;
+    await this.#startQueue.run();
     this.#blobsAtStart = null;
     if (this.#options.stopping.aborted || count === 0) return;
     this.#options.logger.info(
@@ -132,18 +132,18 @@ export class Collections {
     collectGarbageSoon();
   }
 
-  /** Resolves when blobs may be made for collections that the catalogue does not know yet; undefined when they may. */
-  whenTidied(): Promise<void> | undefined {
-    return this.#tidied;
+  /** Resolves when blobs of collections that are not in the catalogue yet may be written; undefined if they may be now. */
+  whenCleaned(): Promise<void> | undefined {
+    return this.#cleaned;
   }
 
   /**
-   * Waits for a collection that the start is to load, which then goes before others; undefined when there is nothing to
-   * wait for. Throws `starting` when it takes too long, and `stopping`.
+   * Makes the load of a collection urgent and waits for it; undefined if it is loaded. Rejects with `starting` if it takes
+   * too long, and with `stopping`.
    */
   whenLoaded(entry: CollectionEntry): Promise<void> | undefined {
     if (entry.state.kind !== 'loading') return undefined;
-    const ended = this.#starting.whenEnded(entry.definition.incarnation);
+    const ended = this.#startQueue.whenEnded(entry.definition.incarnation);
     return ended && this.#waitForLoad(ended, entry);
   }
 
@@ -155,7 +155,7 @@ export class Collections {
     stopping.throwIfAborted();
   }
 
-  /** Reads what the store has of a collection. Does nothing for one that is gone. A failure is logged. */
+  /** Loads a collection from the store, unless it was deleted. A failure is logged. */
   async load(incarnation: string): Promise<void> {
     const entry = this.findIncarnation(incarnation);
     if (entry === undefined) return;
@@ -163,7 +163,7 @@ export class Collections {
     try {
       const progress = entry.state.kind === 'loading' ? entry.state.progress : undefined;
       const loaded = await this.read(entry.definition, progress);
-      // It may have been renamed meanwhile, or deleted.
+      // The collection may have been renamed or deleted during the load.
       const definition = this.findIncarnation(incarnation)?.definition;
       if (definition === undefined) {
         await loaded.maintenance.close();
@@ -171,7 +171,7 @@ export class Collections {
       }
       loaded.collection.redefine(definition);
       this.put({ definition, state: loaded });
-      // Damage that was found while it was loaded.
+      // Damage may have been found during the load.
       loaded.collection.requireIntact();
       this.#logLoaded(loaded.collection, performance.now() - startedAt);
     } catch (error) {
@@ -194,11 +194,11 @@ export class Collections {
     );
   }
 
-  /** The collection as the store has it, which becomes unavailable when it turns out to be damaged. Throws `data_corrupt`. */
+  /** Reads a collection from the store. It becomes unavailable if damage is found later. Rejects with `data_corrupt`. */
   async read(definition: CollectionDefinition, progress?: LoadProgress): Promise<Ready> {
     const { incarnation } = definition;
     const onDamaged = (error: SagittaError) => {
-      // One that is still being loaded fails when it is loaded; one that was deleted is gone.
+      // A collection that is still being loaded fails at the end of its load.
       if (this.findIncarnation(incarnation)?.state.kind === 'ready') this.#fail(incarnation, error);
     };
     const generation = this.#unloadCount;
@@ -207,7 +207,7 @@ export class Collections {
     return { kind: 'ready', ...(await loadCollection(definition, options, progress)) };
   }
 
-  /** Makes a collection unavailable. Does nothing for one that is gone. */
+  /** Makes a collection unavailable, unless it was deleted. */
   #fail(incarnation: string, error: SagittaError): void {
     const entry = this.findIncarnation(incarnation);
     if (entry === undefined) return;
@@ -223,12 +223,12 @@ export class Collections {
     this.#unloadSegments(state);
   }
 
-  /** The collection with this id; aliases are not looked up. */
+  /** The collection with this id, which is not an alias. */
   get(id: string): CollectionEntry | undefined {
     return this.#entries.get(id);
   }
 
-  /** The collection with this id, or the one that the alias of this name points to. */
+  /** The collection with this id or alias. */
   find(name: string): CollectionEntry | undefined {
     const alias = this.aliases.find(name);
     return alias === undefined ? this.#entries.get(name) : this.findIncarnation(alias.incarnation);
@@ -241,8 +241,8 @@ export class Collections {
   }
 
   /**
-   * The collection that was found under the id before, by its incarnation; undefined when there was
-   * none. Throws `collection_not_found` when it is gone or another one has taken its place.
+   * The collection that a request looked up earlier, by its incarnation, which is undefined if none existed. Throws
+   * `collection_not_found` if it was deleted or replaced.
    */
   requireEntry(id: string, incarnation: string | undefined): CollectionEntry {
     const entry = incarnation === undefined ? undefined : this.findIncarnation(incarnation);
@@ -250,13 +250,13 @@ export class Collections {
     if (!this.#entries.has(id)) throw collectionNotFound(id);
     throw new SagittaError(
       'collection_not_found',
-      'The collection was created or replaced while the request was read; send it again.',
+      'The collection was created or replaced while the request was read; send the request again.',
     );
   }
 
   /**
-   * Throws as `requireReady`, and NotHeldError for a collection that this process brings in, or is about to drop: it
-   * has some of the rows, or a log that may be closed at any moment.
+   * Throws like `requireReady`, and NotHeldError for a collection that this node is loading from others or about to drop:
+   * it has only some of the rows, or a log that may be closed at any moment.
    */
   requireHeld(entry: CollectionEntry): Collection {
     const { id, incarnation } = entry.definition;
@@ -265,8 +265,8 @@ export class Collections {
   }
 
   /**
-   * Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed, and
-   * NotHeldError for one that other nodes hold.
+   * Throws `starting` while the collection is being loaded, `collection_unavailable` if that failed, and NotHeldError if
+   * only other nodes hold it.
    */
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
@@ -278,21 +278,21 @@ export class Collections {
     );
   }
 
-  /** Throws as `requireReady`, and `collection_not_found`. */
+  /** Throws like `requireReady`, and `collection_not_found`. */
   requireIncarnation(incarnation: string): Collection {
     const entry = this.findIncarnation(incarnation);
     if (entry === undefined) throw collectionNotFound(incarnation);
     return this.requireReady(entry);
   }
 
-  /** The collection with this id or alias now. Throws as `requireReady`, and `collection_not_found`. */
+  /** The collection with this id or alias. Throws like `requireReady`, and `collection_not_found`. */
   require(name: string): Collection {
     const entry = this.find(name);
     if (entry === undefined) throw collectionNotFound(name);
     return this.requireReady(entry);
   }
 
-  /** The same, when the start has loaded it. Also throws as `whenLoaded`. */
+  /** The collection with this id or alias, once it is loaded. Rejects like `require` and `whenLoaded`. */
   async requireLoaded(name: string): Promise<Collection> {
     const entry = this.find(name);
     if (entry === undefined) throw collectionNotFound(name);
@@ -306,7 +306,7 @@ export class Collections {
     return state?.kind === 'ready' && state.collection === collection;
   }
 
-  /** In the place of what there is of its incarnation. */
+  /** Adds an entry, or replaces that of its incarnation. */
   put(entry: CollectionEntry): void {
     const { id, incarnation } = entry.definition;
     if (this.#idOf.get(incarnation) !== id) this.#removeId(incarnation);
@@ -316,7 +316,7 @@ export class Collections {
     this.#sortedEntries = null;
   }
 
-  /** Of an entry that was removed from the store: what is in memory and in files. */
+  /** Removes an entry from memory and deletes its files, after it was removed from the store. */
   async forget({ definition: { incarnation }, state }: CollectionEntry): Promise<void> {
     this.#removeId(incarnation);
     this.#idOf.delete(incarnation);
@@ -326,7 +326,7 @@ export class Collections {
     collectGarbageSoon();
   }
 
-  /** Another collection may have its id by now. */
+  /** Removes the id of an incarnation, unless another collection has it now. */
   #removeId(incarnation: string): void {
     const id = this.#idOf.get(incarnation);
     if (id === undefined) return;
@@ -335,14 +335,14 @@ export class Collections {
     this.#sortedIds = null;
   }
 
-  /** Ends the use of what the store has of a collection: its requests get `starting` until it is loaded again. */
+  /** Unloads a collection so that its data in the store can be replaced. Requests get `starting` until it is loaded again. */
   async unload(incarnation: string): Promise<void> {
     const entry = this.findIncarnation(incarnation);
     if (entry === undefined) return;
-    await this.unloadTo(loading(), entry, loadedAnew(entry.definition.id));
+    await this.unloadTo(loading(), entry, loadedAgain(entry.definition.id));
   }
 
-  /** The same with another state of the collection afterwards, and the error for the requests under way. */
+  /** Unloads a collection and sets its next state; writes in progress reject with `error`. */
   async unloadTo(
     next: CollectionEntry['state'],
     { definition, state }: CollectionEntry,
@@ -357,7 +357,7 @@ export class Collections {
     collectGarbageSoon();
   }
 
-  /** Reads a collection that stays, and whose writer was closed, from the store again. */
+  /** Loads a collection again after its writer was closed. */
   async reload({ definition, state }: CollectionEntry): Promise<void> {
     if (state.kind !== 'ready') return;
     this.#unloadSegments(state);
@@ -369,8 +369,8 @@ export class Collections {
   }
 
   /**
-   * Removes data of collections that were deleted by a process that died before their files were gone. Requests are
-   * served meanwhile, so that further collections may be there by then.
+   * Removes data of deleted collections that earlier processes did not finish removing. Requests are served during this,
+   * so that new collections may be created.
    */
   async #removeLeftovers(): Promise<void> {
     const { store } = this.#options;
@@ -379,7 +379,7 @@ export class Collections {
     for (const { definition, state } of this.#entries.values()) {
       (state.kind === 'loading' ? held : absent).add(definition.incarnation);
     }
-    // All of them before the first request: nothing else is written under these incarnations later.
+    // Listed before the first request, so that no data of a new collection is among them.
     const left = [...store.list(keys.manifests)]
       .map(({ key }) => key[1]!)
       .filter((incarnation) => !held.has(incarnation));
@@ -398,14 +398,13 @@ export class Collections {
     this.#blobsAtStart = blobs;
   }
 
-  /** Those of one collection. */
   async removeBlobs(incarnation: string): Promise<void> {
     const { store } = this.#options;
     for (const name of await store.listBlobs(blobsOf(incarnation))) await store.removeBlob(name);
   }
 }
 
-/** In the order of their UTF-8 bytes, which is that of the store. */
+/** Sorts by UTF-8 bytes, like the store. */
 function sortedByBytes(texts: Iterable<string>): string[] {
   return [...texts]
     .map((text) => ({ text, bytes: Buffer.from(text) }))
@@ -418,13 +417,13 @@ function stateOfAbsent({ id }: CollectionDefinition, logs: CommitLogs): Collecti
 }
 
 function notLoaded(id: string, state: CollectionEntry['state']): SagittaError {
-  const found = state.kind === 'loading' ? ` ${describeProgress(state.progress)}` : '';
+  const found = state.kind === 'loading' ? ` ${describeLoad(state.progress)}` : '';
   const detail = `Collection "${id}" is not ready.${found} Retry after 1 s.`;
   return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
 }
 
-/** How far the load of a collection has come, as a sentence. */
-export function describeProgress({ segmentCount, loadedSegmentCount }: LoadProgress): string {
+/** The progress of a load, as a sentence. */
+export function describeLoad({ segmentCount, loadedSegmentCount }: LoadProgress): string {
   return segmentCount === 0
     ? 'It is waiting to be loaded, or its log is being read.'
     : `It is being loaded: ${loadedSegmentCount} of ${segmentCount} segments read; the log follows.`;
@@ -439,7 +438,7 @@ function failureOf(error: unknown): SagittaError {
   return new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
 }
 
-/** What removes the rows of a collection from the store. */
+/** The operations that remove the rows of a collection from the store. */
 export function dataRemovalOf(incarnation: string): readonly StoreOperation[] {
   const { prefixes, log } = storedParts(incarnation);
   return [
@@ -448,7 +447,7 @@ export function dataRemovalOf(incarnation: string): readonly StoreOperation[] {
   ];
 }
 
-function loadedAnew(id: string): SagittaError {
+function loadedAgain(id: string): SagittaError {
   return new SagittaError(
     'starting',
     `Collection "${id}" is being loaded from a checkpoint of the cluster. Retry after 1 s.`,
@@ -456,15 +455,15 @@ function loadedAnew(id: string): SagittaError {
   );
 }
 
-/** For a service that is alone. */
+/** The error of a collection whose rows are absent although the service is not part of a cluster. */
 function absent(id: string): SagittaError {
   return new SagittaError(
     'collection_unavailable',
-    `Its rows are not in this data directory: the node of a cluster that it is from, or was copied from, did not hold the collection "${id}". Restore a backup of a node that did, or delete the collection.`,
+    `The rows of collection "${id}" are not in this data directory, because the node of a cluster that the directory comes from did not hold them. Restore a backup of a node that did, or delete the collection.`,
   );
 }
 
-/** Why a collection is unavailable. Paths of the host are not shown: the log has them. */
+/** Why a collection is unavailable. Paths of the host are not shown; the log contains them. */
 export function reasonForClients(error: SagittaError): string {
   const namesPath = /(^|[\s"'(])([A-Za-z]:\\|\/)/.test(error.message);
   return namesPath

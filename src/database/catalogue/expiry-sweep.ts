@@ -1,6 +1,5 @@
-// Deletes vectors that have expired, as writes in the log of their collection: a snapshot taken before
-// keeps them, and whoever reads the log deletes the same ones. A vector is visible until then, which is
-// about a second after its expiry.
+// Deletes expired vectors by writes to the log of their collection. Earlier snapshots keep them, and other nodes that
+// apply the log delete the same vectors. A vector stays visible until then, about a second after its expiry.
 
 import type { Clock } from '../../common/clock.js';
 import type { Logger } from '../../common/logger.js';
@@ -9,11 +8,11 @@ import type { Collection } from '../collection/collection.js';
 import { deleteExpired } from '../collection/writes.js';
 import type { Collections } from './collections.js';
 
-/** How often collections are looked at: expired vectors stay visible for about as long. */
+/** The interval of the sweeps; expired vectors stay visible for up to this long. */
 const SWEEP_INTERVAL_MS = 1_000;
-/** Vectors deleted in one write, which is applied to memory at once. */
+/** Vectors deleted by one write, which is applied to memory without a pause. */
 const SWEEP_ROWS_MAX = 10_000;
-/** Time until the next attempt after a failure, such as a full disk. */
+/** Delay before the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
 interface SweepOptions {
@@ -39,9 +38,9 @@ export class ExpirySweep {
     }, SWEEP_INTERVAL_MS).unref();
   }
 
-  /** Deletes everything that has expired by now, after a run that is under way. */
+  /** Deletes all vectors that have expired by now, after the current run. */
   run(): Promise<void> {
-    // The one under way may have passed collections whose vectors have expired since.
+    // The current run may have passed collections whose vectors have expired since.
     const run = (this.#running ?? Promise.resolve())
       .then(() => this.#sweepAll())
       .finally(() => {
@@ -51,7 +50,7 @@ export class ExpirySweep {
     return run;
   }
 
-  /** Waits for the runs that were asked for. */
+  /** Waits for all requested runs. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
@@ -66,7 +65,7 @@ export class ExpirySweep {
         await this.#sweep(state.collection);
       } catch (error) {
         const collection = state.collection.definition.id;
-        // A collection that was deleted meanwhile is no failure.
+        // The deletion of the collection during the sweep is not a failure.
         if (!collections.isServing(state.collection)) continue;
         this.#notBeforeMs = clock.now() + RETRY_MS;
         observer.count('sagitta_maintenance_failures_total', 1);
@@ -78,7 +77,7 @@ export class ExpirySweep {
   async #sweep(collection: Collection): Promise<void> {
     const { clock, observer } = this.#options;
     const options = { clock, countMax: SWEEP_ROWS_MAX };
-    // Of several nodes, the one that writes deletes.
+    // Only the node that writes the collection deletes its vectors.
     while (collection.isWritable && collection.expiries.isDue(clock.now())) {
       const { deletedCount } = await collection.write(deleteExpired(collection, options));
       observer.count('sagitta_vectors_expired_total', deletedCount);

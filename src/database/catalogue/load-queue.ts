@@ -1,13 +1,13 @@
-// The order in which a start loads collections: those that requests wait for first, then the others. Loads leave
-// the event loop to requests every few milliseconds.
+// The order in which the start loads collections: collections that requests wait for come first. Loads yield to the event
+// loop every few milliseconds.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Loads at a time that no request waits for: files of one are read while another one is decoded. */
+/** Concurrent loads that no request waits for, so that files of one are read while another is decoded. */
 const LOADS_MAX = 2;
-/** Further loads for requests, which do not wait until a large collection is loaded that nobody has asked for. */
+/** Additional concurrent loads for requests, which must not wait for a large collection that no request needs. */
 const URGENT_LOADS_MAX = 4;
-/** Time between two turns of the event loop, in milliseconds. */
+/** Time between two yields to the event loop. */
 const TURN_MS = 5;
 
 interface Load {
@@ -17,18 +17,18 @@ interface Load {
 }
 
 export class LoadQueue {
-  /** Loads that have not ended, by incarnation, in the order in which they are made unless requests wait for them. */
+  /** Loads that have not ended, by incarnation, in their order without requests. */
   readonly #loads = new Map<string, Load>();
   /** Loads that have not begun. */
   readonly #waiting = new Set<string>();
-  /** Those of them that requests wait for, in the order of the requests. */
+  /** Waiting loads that requests wait for, in the order of the requests. */
   readonly #urgent = new Set<string>();
   readonly #load: (incarnation: string) => Promise<void>;
   readonly #stopping: AbortSignal;
   readonly #urgentWork = new Set<Promise<void>>();
   #turnAtMs = 0;
 
-  /** `load` never rejects. After `stopping` no load begins. */
+  /** `load` must not reject. No load begins after `stopping`. */
   constructor(
     incarnations: Iterable<string>,
     {
@@ -44,15 +44,12 @@ export class LoadQueue {
     }
   }
 
-  /** Collections that are not loaded yet. */
+  /** The number of collections that are not loaded yet. */
   get count(): number {
     return this.#loads.size;
   }
 
-  /**
-   * Begins with the collections that nobody has asked for. Resolves when nothing is left or being loaded, and after
-   * `stopping` when nothing is being loaded.
-   */
+  /** Loads all collections. Resolves when all are loaded, or after `stopping` when no load is in progress. */
   async run(): Promise<void> {
     await Promise.all(Array.from({ length: LOADS_MAX }, () => this.#work(this.#waiting)));
     while (this.#urgentWork.size > 0) await Promise.all(this.#urgentWork);
@@ -60,8 +57,8 @@ export class LoadQueue {
   }
 
   /**
-   * Resolves when the collection is loaded, or no longer will be; undefined for one that this queue does not have, or has
-   * loaded. It goes before those that no request waits for.
+   * Moves a collection before those that no request waits for. Resolves when it is loaded or no longer will be; undefined
+   * for a collection that is loaded or not in the queue.
    */
   whenEnded(incarnation: string): Promise<void> | undefined {
     const load = this.#loads.get(incarnation);
@@ -80,7 +77,7 @@ export class LoadQueue {
     this.#urgentWork.add(work);
   }
 
-  /** Loads what the set has, and what is urgent before that. */
+  /** Loads the collections of the set, and urgent collections before them. */
   async #work(set: ReadonlySet<string>): Promise<void> {
     while (!this.#stopping.aborted) {
       const [incarnation] = this.#urgent.size > 0 ? this.#urgent : set;

@@ -1,5 +1,5 @@
-// The error of an operation that needs rows of collections that only other nodes of the cluster hold. The server then
-// sends the request to a node that holds them.
+// The error of an operation on rows that only other nodes of the cluster hold. The server then forwards the request to
+// such a node.
 
 import { SagittaError } from '../../common/errors.js';
 

@@ -1,39 +1,38 @@
-// The principal components of a covariance: its eigenvectors of the greatest eigenvalues, by subspace
-// iteration with Rayleigh-Ritz steps (Saad, Numerical Methods for Large Eigenvalue Problems, chapter 5).
-// Start, order of sums and signs are fixed, and the arithmetic is float64: the result has the same bits
-// on every machine.
+// The principal components of a covariance matrix: the eigenvectors of the greatest eigenvalues, by subspace iteration
+// with Rayleigh-Ritz steps (Saad, Numerical Methods for Large Eigenvalue Problems, chapter 5). The start, the order of
+// sums and the signs are fixed and the arithmetic is float64, so that the result has the same bits on every machine.
 
 import type { Task } from '../../platform/pool.js';
 
 interface ComponentsInput {
-  /** Row-major [columnCount, columnCount], of which the part on and right of the diagonal is read; shared. */
+  /** Row-major [columnCount, columnCount], shared; only the part on and right of the diagonal is read. */
   readonly covariance: Float64Array;
   readonly columnCount: number;
   readonly count: number;
 }
 
 export interface Components {
-  /** [count, columnCount], of unit length; zeros for those beyond the rank. */
+  /** [count, columnCount] vectors of unit length; zeros beyond the rank. */
   readonly vectors: readonly Float64Array[];
-  /** [count]: the share of each in the variance. */
+  /** [count] shares of the variance. */
   readonly varianceRatios: readonly number[];
 }
 
-/** More vectors than are wanted let the wanted ones converge by the ratio to a much smaller eigenvalue. */
+/** Additional vectors make the wanted ones converge at the ratio to a much smaller eigenvalue. */
 const SPARE_VECTORS = 16;
 
-/** A fraction of the greatest eigenvalue that float32 coordinates do not show. */
+/** Residuals up to this fraction of the greatest eigenvalue do not show in float32 coordinates. */
 const RESIDUAL_MAX = 1e-8;
 
 /**
- * Without a gap between eigenvalues no direction is better than another, and iterations could go on for
- * ever: these many products take two to three seconds.
+ * Bounds the iterations to two to three seconds. Without a gap between eigenvalues no direction is better than another,
+ * and iterations would not end.
  */
 const PRODUCTS_MAX = 3e9;
 const ITERATIONS_MIN = 20;
 const ITERATIONS_MAX = 100;
 
-/** Smaller eigenvalues, relative to the greatest, are those of rounding. */
+/** Eigenvalues below this fraction of the greatest come from rounding. */
 const RANK_EPSILON = 1e-12;
 
 export const findComponentsTask: Task<ComponentsInput, Components> = {
@@ -45,18 +44,18 @@ export const findComponentsTask: Task<ComponentsInput, Components> = {
     const { vectors, values } = iterate(covariance, columnCount, count);
     const isWithinRank = (i: number) =>
       i < vectors.length && values[i]! > RANK_EPSILON * values[0]!;
-    const places = Array.from({ length: count }, (_, i) => i);
+    const indexes = Array.from({ length: count }, (_, i) => i);
     return {
-      vectors: places.map((i) =>
+      vectors: indexes.map((i) =>
         isWithinRank(i) ? withSign(vectors[i]!) : new Float64Array(columnCount),
       ),
-      varianceRatios: places.map((i) => (isWithinRank(i) ? Math.min(1, values[i]! / trace) : 0)),
+      varianceRatios: indexes.map((i) => (isWithinRank(i) ? Math.min(1, values[i]! / trace) : 0)),
     };
   },
 };
 
 interface EigenPairs {
-  /** Best first. */
+  /** By descending eigenvalue. */
   readonly vectors: readonly Float64Array[];
   readonly values: readonly number[];
 }
@@ -84,7 +83,7 @@ function iterate(covariance: Float64Array, columnCount: number, count: number): 
   }
 }
 
-/** Numbers from -1 to 1 by a fixed hash of their place. */
+/** Fixed pseudorandom numbers from -1 to 1. */
 function startVectors(width: number, columnCount: number): Float64Array[] {
   let state = 0x9e3779b9;
   const next = () => {
@@ -94,7 +93,7 @@ function startVectors(width: number, columnCount: number): Float64Array[] {
   return Array.from({ length: width }, () => Float64Array.from({ length: columnCount }, next));
 }
 
-/** By modified Gram-Schmidt, done twice; a vector that depends on those before it becomes zeros. */
+/** Orthonormalizes in place by modified Gram-Schmidt, twice. A vector that depends on previous ones becomes zeros. */
 function orthonormalize(vectors: readonly Float64Array[]): Float64Array[] {
   const made: Float64Array[] = [];
   for (const vector of vectors) {
@@ -145,7 +144,7 @@ function multiply(matrix: Float64Array, vectors: readonly Float64Array[]): Float
   return products;
 }
 
-/** `vectors` times each column of the rotation. */
+/** Multiplies the vectors with each column of the rotation. */
 function combine(
   vectors: readonly Float64Array[],
   rotation: readonly Float64Array[],
@@ -157,7 +156,7 @@ function combine(
   });
 }
 
-/** Sweeps of a matrix of at most 128 rows until nothing is left beside the diagonal; six are usual. */
+/** Bounds the sweeps until a matrix of at most 128 rows is diagonal; six are usual. */
 const SWEEPS_MAX = 30;
 
 /** Eigenvectors and eigenvalues of a small symmetric matrix, greatest first, by Jacobi rotations. */
@@ -187,7 +186,7 @@ function diagonalize(matrix: readonly Float64Array[]): {
   };
 }
 
-/** Makes the element p, q zero. Returns false where it is already negligible. */
+/** Makes the element (p, q) zero. Returns false if it is already negligible. */
 function rotate(
   matrix: readonly Float64Array[],
   vectors: readonly Float64Array[],
@@ -227,7 +226,7 @@ function residual(product: Float64Array, vector: Float64Array, value: number): n
   return Math.sqrt(sum);
 }
 
-/** An eigenvector has no sign of its own: its greatest element is to be positive, of equal ones the first. */
+/** Fixes the sign of an eigenvector: the element with the greatest magnitude, of equal ones the first, is positive. */
 function withSign(vector: Float64Array): Float64Array {
   let greatest = 0;
   for (const value of vector) if (Math.abs(value) > Math.abs(greatest)) greatest = value;

@@ -1,36 +1,36 @@
-// The covariance of rows, in float64, by tasks of the pool of about a tenth of a second. Threads fill
-// different rows of one matrix, and every sum has one order, so that the result does not depend on them.
+// The covariance of rows in float64, computed by pool tasks of about a tenth of a second. Threads fill different rows of one
+// matrix and every sum has a fixed order, so that the result does not depend on the number of threads.
 
 import { sharedFloat32, sharedFloat64 } from '../../common/shared-array.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { countRows, type RowValues, visitRows } from './row-values.js';
 
-/** Rows whose products are added up at a time: their values stay in the cache of a core. */
+/** Rows whose products are summed at a time, so that their values stay in the cache of a core. */
 const BLOCK_ROWS = 128;
 
 /** Columns are padded with zeros to whole tiles. */
 const TILE_COLUMNS = 4;
 
-/** About a tenth of a second; the tasks of others run in between. */
+/** About a tenth of a second; other tasks run in between. */
 const TASK_PRODUCTS_MAX = 2e8;
 
-/** Rows less their mean, divided by the greatest value, so that no product overflows. */
+/** Rows minus their mean, divided by the greatest magnitude so that no product overflows. */
 export interface CenteredRows {
   /** [dimension] */
   readonly mean: Float64Array;
   /** The dimension, padded to tiles. */
   readonly columnCount: number;
-  /** [blockCount, columnCount, BLOCK_ROWS] float32, shared; zeros beyond the last row. */
+  /** [blockCount, columnCount, BLOCK_ROWS] float32, shared; zeros after the last row. */
   readonly blocks: Float32Array;
 }
 
-/** Bytes of the arrays that a covariance needs at once. */
+/** Bytes of the arrays of a covariance. */
 export function covarianceBytes(rowCount: number, dimension: number): number {
   const columnCount = paddedColumns(dimension);
   return Math.ceil(rowCount / BLOCK_ROWS) * BLOCK_ROWS * columnCount * 4 + columnCount ** 2 * 8;
 }
 
-/** Row-major [columnCount, columnCount], shared, up to a factor. Rejects with the signal's reason. */
+/** The covariance up to a factor, row-major [columnCount, columnCount], shared. Rejects with the signal's reason. */
 export async function computeCovariance(
   pool: WorkerPool,
   { blocks, columnCount }: CenteredRows,
@@ -55,12 +55,12 @@ export const centerRowsTask: Task<RowValues, CenteredRows> = {
     const rowCount = countRows(rows);
     const columnCount = paddedColumns(dimension);
     const mean = new Float64Array(dimension);
-    visitRows(rows, (_place, values, start, factor) => {
+    visitRows(rows, (_index, values, start, factor) => {
       for (let i = 0; i < dimension; i++) mean[i]! += values[start + i]! * factor;
     });
     for (let i = 0; i < dimension; i++) mean[i]! /= Math.max(1, rowCount);
     let greatest = 0;
-    visitRows(rows, (_place, values, start, factor) => {
+    visitRows(rows, (_index, values, start, factor) => {
       for (let i = 0; i < dimension; i++) {
         greatest = Math.max(greatest, Math.abs(values[start + i]! * factor - mean[i]!));
       }
@@ -68,8 +68,8 @@ export const centerRowsTask: Task<RowValues, CenteredRows> = {
     const scale = greatest === 0 ? 0 : 1 / greatest;
     const blockValues = columnCount * BLOCK_ROWS;
     const blocks = sharedFloat32(Math.ceil(rowCount / BLOCK_ROWS) * blockValues);
-    visitRows(rows, (place, values, start, factor) => {
-      const at = Math.floor(place / BLOCK_ROWS) * blockValues + (place % BLOCK_ROWS);
+    visitRows(rows, (index, values, start, factor) => {
+      const at = Math.floor(index / BLOCK_ROWS) * blockValues + (index % BLOCK_ROWS);
       for (let i = 0; i < dimension; i++) {
         blocks[at + i * BLOCK_ROWS] = (values[start + i]! * factor - mean[i]!) * scale;
       }
@@ -106,7 +106,7 @@ function cutStrips(columnCount: number, rowCount: number): Strip[] {
   return strips;
 }
 
-/** Writes the strip on and right of the diagonal. */
+/** Computes the part of the strip on and right of the diagonal. */
 export const addProductsTask: Task<StripInput, void> = {
   name: 'projection.addProducts',
   run({ from, to, blocks, columnCount, covariance }) {
@@ -127,7 +127,7 @@ export const addProductsTask: Task<StripInput, void> = {
   },
 };
 
-/** Adds the products of four columns with two others: as many sums as a core has registers for. */
+/** Adds the products of four columns with two others, which are as many sums as fit in the registers of a core. */
 function addTile(
   columns: Float64Array,
   left: number,

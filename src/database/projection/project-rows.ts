@@ -4,7 +4,7 @@ import type { Task } from '../../platform/pool.js';
 import { toFloat32 } from '../search/hits.js';
 import { countRows, type RowValues, visitRows } from './row-values.js';
 
-/** The components of a projection, and where its origin is. */
+/** The components of a projection and its origin. */
 export interface Axes {
   /** [dimension] */
   readonly mean: Float64Array;
@@ -16,7 +16,7 @@ interface ProjectInput extends Axes {
   readonly rows: RowValues;
 }
 
-/** Row-major [rowCount, count] float32, all finite. */
+/** Returns coordinates, row-major [rowCount, count] float32, all finite. */
 export const projectRowsTask: Task<ProjectInput, Float32Array> = {
   name: 'projection.projectRows',
   run({ rows, mean, vectors }) {
@@ -28,12 +28,12 @@ export const projectRowsTask: Task<ProjectInput, Float32Array> = {
       return sum;
     });
     const coordinates = new Float32Array(countRows(rows) * count);
-    visitRows(rows, (place, values, start, factor) => {
+    visitRows(rows, (index, values, start, factor) => {
       for (let axis = 0; axis < count; axis++) {
         const vector = vectors[axis]!;
         let sum = 0;
         for (let i = 0; i < dimension; i++) sum += values[start + i]! * vector[i]!;
-        coordinates[place * count + axis] = toFloat32(sum * factor - origins[axis]!);
+        coordinates[index * count + axis] = toFloat32(sum * factor - origins[axis]!);
       }
     });
     return coordinates;

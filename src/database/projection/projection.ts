@@ -1,5 +1,5 @@
-// Projects a sample of a collection onto its principal components, and finds the nearest rows of each
-// within the sample: what a picture of a collection is drawn from. One snapshot, rows in order of arrival.
+// Projects a sample of a collection onto its principal components and finds the nearest neighbours of each row within
+// the sample, for pictures of the collection. Reads one snapshot, in order of arrival.
 
 import { rowsIn } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
@@ -28,14 +28,14 @@ import { type Axes, projectRowsTask } from './project-rows.js';
 import { type RowValues, rowValues } from './row-values.js';
 
 export interface ProjectionRequest {
-  /** The named vector to project; absent for the unnamed one. */
+  /** The name of the vector to project; absent for the unnamed one. */
   readonly using?: string | undefined;
   readonly filter?: JsonObject | undefined;
-  /** Chosen from the rows that pass the filter and have the vector. */
+  /** A sample of the rows that pass the filter and have the vector. */
   readonly sample: SampleRequest;
-  /** Coordinates of each row. */
+  /** The number of coordinates per row. */
   readonly dimensions: number;
-  /** Nearest rows of each; 0 for none. */
+  /** The number of neighbours per row. */
   readonly neighborCount: number;
 }
 
@@ -45,20 +45,20 @@ export interface Projection {
   readonly warnings: readonly Warning[] | undefined;
   /** The metric of the distances between neighbours. */
   readonly neighborMetric: 'cosine' | 'euclidean';
-  /** Memory that the components need at once. */
+  /** The memory needed to compute the components. */
   readonly workBytes: number;
-  /** To be called once. Rejects with `overloaded` and with the signal's reason. */
+  /** Can be called once. Rejects with `overloaded` and with the signal's reason. */
   project(): Promise<ProjectedRows>;
 }
 
 export interface ProjectedRows {
-  /** The share of each component in the variance; 0 for those beyond the rank. */
+  /** The share of the variance that each component explains; 0 beyond the rank. */
   readonly varianceRatios: readonly number[];
-  /** To be read once. */
+  /** Can be read once. */
   chunks(): AsyncGenerator<ProjectionChunk>;
 }
 
-/** Some rows, in order of arrival. */
+/** Rows in order of arrival. */
 export interface ProjectionChunk {
   readonly count: number;
   readonly ids: Utf8Column;
@@ -70,18 +70,18 @@ export interface ProjectionChunk {
 /** Row i has the neighbours `starts[i]..starts[i + 1]`, nearest first. */
 interface Neighbors {
   readonly starts: Int32Array;
-  /** Places of rows in the order of all chunks. */
+  /** Indexes of rows in the order of all chunks. */
   readonly rows: Uint32Array;
   readonly distances: Float32Array;
 }
 
-/** Enough for components that do not change visibly with more rows. */
+/** With more rows, components do not change visibly. */
 const COVARIANCE_ROWS_MAX = 20_000;
-/** With long vectors fewer rows have to do, for the time: products of two elements, three seconds of a core. */
+/** Bounds the products of two elements to three seconds of a core, so that long vectors use fewer rows. */
 const COVARIANCE_PRODUCTS_MAX = 6e9;
 const COVARIANCE_ROWS_MIN = 2_000;
 
-/** Numbers of a chunk, which take about a millisecond to write as text. */
+/** Numbers per chunk, which take about a millisecond to write as text. */
 const CHUNK_NUMBERS = 16_384;
 
 interface Plan {
@@ -95,7 +95,7 @@ interface Plan {
   readonly dimensions: number;
 }
 
-/** Throws `invalid_request`, `invalid_filter` and `limit_exceeded`; rejects with the signal's reason. */
+/** Rejects with `invalid_request`, `invalid_filter`, `limit_exceeded` and the signal's reason. */
 export async function runProjection(
   collection: Collection,
   request: ProjectionRequest,
@@ -134,7 +134,7 @@ export async function runProjection(
   };
 }
 
-/** The dot product is no distance; the coordinates keep euclidean ones. */
+/** The dot product is not a distance; coordinates preserve euclidean distances. */
 function neighborMetricOf(metric: Metric): Projection['neighborMetric'] {
   return metric === 'cosine' ? 'cosine' : 'euclidean';
 }
@@ -164,20 +164,20 @@ function countCovarianceRows(rowCount: number, dimension: number): number {
   return Math.min(rowCount, COVARIANCE_ROWS_MAX, Math.max(COVARIANCE_ROWS_MIN, affordable));
 }
 
-/** `count` rows at equal distances in the order of arrival. */
+/** `count` rows, evenly spaced in the order of arrival. */
 function chooseEvenly(views: readonly FieldView[], rowCount: number, count: number): JoinRow[] {
   const chosen: JoinRow[] = [];
-  let place = 0;
+  let seenCount = 0;
   for (const row of rowsOf(views)) {
-    place++;
-    if (Math.floor((place * count) / rowCount) > chosen.length) chosen.push(row);
+    seenCount++;
+    if (Math.floor((seenCount * count) / rowCount) > chosen.length) chosen.push(row);
   }
   return chosen;
 }
 
 async function* projectRows(plan: Plan, axes: Axes): AsyncGenerator<ProjectionChunk> {
   const { services, signal, shape, dimensions, neighborCount } = plan;
-  // The size is fixed, so that streams have the same bytes however long the searches take.
+  // A fixed size, so that streams have the same bytes regardless of the duration of searches.
   const rowsMax = Math.ceil(CHUNK_NUMBERS / (dimensions + 2 * neighborCount));
   const chunks = neighborCount > 0 ? findNeighbors(plan, rowsMax) : takeChunks(plan, rowsMax);
   for await (const { rows, neighbors } of chunks) {
@@ -225,13 +225,13 @@ async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsO
   if (builder.rowCount > 0) yield builder.take();
 }
 
-/** For each view the place of each row among the visible rows of all views. */
-function placesOf(views: readonly FieldView[]): readonly Uint32Array[] {
-  let place = 0;
+/** For each view, the index of each row among the visible rows of all views. */
+function indexRows(views: readonly FieldView[]): readonly Uint32Array[] {
+  let next = 0;
   return views.map((view) => {
-    const places = new Uint32Array(view.rowCount);
-    for (const row of rowsIn(view)) places[row] = place++;
-    return places;
+    const indexes = new Uint32Array(view.rowCount);
+    for (const row of rowsIn(view)) indexes[row] = next++;
+    return indexes;
   });
 }
 
@@ -244,7 +244,7 @@ interface NeighborSearch {
 /** Collects rows and their neighbours until a chunk is full. */
 class NeighborsBuilder {
   readonly #search: NeighborSearch;
-  readonly #places: readonly Uint32Array[];
+  readonly #indexes: readonly Uint32Array[];
   readonly #rowsMax: number;
   #rows: JoinRow[] = [];
   #starts = new Int32Array(0);
@@ -253,7 +253,7 @@ class NeighborsBuilder {
 
   constructor(search: NeighborSearch, rowsMax: number) {
     this.#search = search;
-    this.#places = placesOf(search.searched);
+    this.#indexes = indexRows(search.searched);
     this.#rowsMax = rowsMax;
     this.#clear();
   }
@@ -262,7 +262,7 @@ class NeighborsBuilder {
     return this.#rows.length;
   }
 
-  /** @param found best first; the row itself may be among them. */
+  /** @param found hits, best first, which may include the row itself. */
   add(row: JoinRow, found: readonly SearchHits[]): void {
     const { searched, topK, metric } = this.#search;
     const start = this.#starts[this.#rows.length]!;
@@ -271,7 +271,7 @@ class NeighborsBuilder {
       for (let hit = 0; hit < rows.length && end < start + topK; hit++) {
         const { segment } = searched[viewIndexes[hit]!]!;
         if (segment === row.view.segment && rows[hit] === row.row) continue;
-        this.#neighbors[end] = this.#places[viewIndexes[hit]!]![rows[hit]!]!;
+        this.#neighbors[end] = this.#indexes[viewIndexes[hit]!]![rows[hit]!]!;
         this.#distances[end++] = toFloat32(distanceIn(metric, scores[hit]!));
       }
     }
@@ -300,7 +300,7 @@ class NeighborsBuilder {
   }
 }
 
-/** @param score as the engine gives it. */
+/** @param score the score of the engine. */
 function distanceIn(metric: Metric, score: number): number {
   return isDistance(metric) ? distanceOf(metric, score) : Math.max(0, 1 - score);
 }
@@ -313,7 +313,7 @@ function idsOf(rows: readonly JoinRow[]): Utf8Column {
 
 function checkDimension(dimension: number, dimensionMax: number): void {
   if (dimension <= dimensionMax) return;
-  const detail = `A projection takes vectors of at most ${dimensionMax} elements, since it keeps the product of every two; these have ${dimension}.`;
+  const detail = `Expected vectors of at most ${dimensionMax} elements, since a projection keeps the product of every two; found ${dimension}.`;
   const bound = { expected: dimensionMax, actual: dimension };
   throw validationError([{ location: field('using'), code: 'limit_exceeded', detail, ...bound }]);
 }

@@ -1,9 +1,8 @@
-// The rows of a projection as the tasks of the pool read them: where their values lie, and how long they
-// are taken to be.
+// The rows of a projection in the form in which pool tasks read them.
 
 import type { JoinRow } from '../bulk/join-searches.js';
 
-/** Rows of one block, in order. */
+/** Consecutive rows of one block. */
 interface BlockRows {
   /** Row-major [blockRows, dimension] float32, shared. */
   readonly values: Float32Array;
@@ -18,7 +17,7 @@ export interface RowValues {
   readonly isNormalized: boolean;
 }
 
-/** Runs of rows with the same view become one block. */
+/** Groups consecutive rows with the same view into one block. */
 export function rowValues(rows: readonly JoinRow[], shape: Omit<RowValues, 'blocks'>): RowValues {
   const blocks: BlockRows[] = [];
   let start = 0;
@@ -36,24 +35,21 @@ export function countRows({ blocks }: RowValues): number {
   return blocks.reduce((sum, { rows }) => sum + rows.length, 0);
 }
 
-/**
- * Calls `visit` for each row with its place among all rows, where its values begin, and the factor that
- * they are taken with.
- */
+/** Calls `visit` for each row with its index, the start of its values, and the factor to multiply them with. */
 export function visitRows(
   { blocks, dimension, isNormalized }: RowValues,
-  visit: (place: number, values: Float32Array, start: number, factor: number) => void,
+  visit: (index: number, values: Float32Array, start: number, factor: number) => void,
 ): void {
-  let place = 0;
+  let index = 0;
   for (const { values, rows } of blocks) {
     for (const row of rows) {
       const start = row * dimension;
-      visit(place++, values, start, isNormalized ? inverseLength(values, start, dimension) : 1);
+      visit(index++, values, start, isNormalized ? inverseLength(values, start, dimension) : 1);
     }
   }
 }
 
-/** 0 for a vector of zeros. */
+/** The inverse of the length of a vector; 0 for a vector of zeros. */
 function inverseLength(values: Float32Array, start: number, dimension: number): number {
   let sum = 0;
   for (let i = start; i < start + dimension; i++) sum += values[i]! * values[i]!;
