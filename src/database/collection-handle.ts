@@ -1,5 +1,5 @@
-// The operations on one collection: reads, writes and queries of its vectors, and changes of the
-// collection itself. This is the only list of their signatures.
+// The operations on one collection: reads, writes and queries of its vectors, and changes of the collection
+// itself. This is the only list of their signatures.
 
 import { assert } from '../common/errors.js';
 import type { EmbeddingSource, FieldShapes, JsonObject, VectorBatch } from '../common/types.js';
@@ -83,17 +83,17 @@ export interface DeleteOptions {
 }
 
 /**
- * A collection as `database.collection(id)` found it. Every member but `id` and `exists` throws
- * `collection_not_found` when there was no such collection then, or when it has been deleted or
- * replaced since. Operations that need the rows of a collection that the start has not loaded yet have it loaded next,
- * and wait for it; they throw `starting` when that takes too long. Reads and writes of vectors also throw `data_corrupt`
- * when they find its data damaged, and `collection_unavailable` from then on.
+ * A collection as `database.collection(id)` found it. Every member except `id` and `exists` throws
+ * `collection_not_found` if no such collection existed, or if it was deleted or replaced since. Operations on the rows
+ * of a collection that the start has not loaded yet make its load urgent and wait for it; they reject with `starting`
+ * if that takes too long. Reads and writes of vectors also reject with `data_corrupt` when they find damaged data, and
+ * with `collection_unavailable` after that.
  */
 export class CollectionHandle {
-  /** As the caller has named it: the collection may have another id, or get one. */
+  /** The name that the caller used, which may be an alias or a former id. */
   readonly id: string;
   readonly #services: DatabaseServices;
-  /** Tells the collection from another one under the same id; undefined when there was none. */
+  /** Distinguishes the collection from later ones with the same id; undefined if none existed. */
   readonly #incarnation: string | undefined;
 
   constructor(id: string, services: DatabaseServices) {
@@ -102,7 +102,7 @@ export class CollectionHandle {
     this.#incarnation = services.collections.find(id)?.definition.incarnation;
   }
 
-  /** Whether there was such a collection when the handle was made. */
+  /** Whether the collection existed when the handle was created. */
   get exists(): boolean {
     return this.#incarnation !== undefined;
   }
@@ -112,13 +112,13 @@ export class CollectionHandle {
     this.#services.collections.requireEntry(this.id, this.#incarnation);
   }
 
-  /** What the vectors of each name have in common. */
+  /** The shapes of the vectors by name. */
   get vectors(): FieldShapes {
     const { collections } = this.#services;
     return collections.requireEntry(this.id, this.#incarnation).definition.vectors;
   }
 
-  /** Turns texts into vectors; null for none. */
+  /** The service that turns texts into vectors; null for none. */
   get embedding(): EmbeddingSource | null {
     const { collections } = this.#services;
     return collections.requireEntry(this.id, this.#incarnation).definition.embedding;
@@ -129,13 +129,13 @@ export class CollectionHandle {
     return toRecord(entry, this.#services);
   }
 
-  /** The record as it is when the start has loaded the collection, or has failed to. */
+  /** The record once the start has loaded the collection, or has failed to. */
   async loadedRecord(): Promise<CollectionRecord> {
     await this.#whenLoaded();
     return this.record();
   }
 
-  /** In the order of their numbers. Throws `cursor_invalid`. */
+  /** A page of segments, sorted by number. Rejects with `cursor_invalid`. */
   async segments(request: {
     readonly limit?: number | undefined;
     readonly cursor?: string | undefined;
@@ -149,14 +149,14 @@ export class CollectionHandle {
     return toSegmentsPage(entry.state, { limit, cursor }, this.#services);
   }
 
-  /** Throws `invalid_metadata` when a vector does not fit a new schema. */
+  /** Rejects with `invalid_metadata` if a vector does not fit a new schema. */
   async update(change: CollectionChange): Promise<CollectionRecord> {
     const { catalogue } = this.#services;
     return toRecord(await catalogue.update(this.#address, change), this.#services);
   }
 
   /**
-   * Makes another collection with the vectors that this one has now. Writes go on meanwhile. Throws
+   * Creates another collection with the current vectors of this one, without blocking writes. Rejects with
    * `collection_exists` and `limit_exceeded`.
    */
   async clone(
@@ -168,7 +168,7 @@ export class CollectionHandle {
     return toRecord(await catalogue.clone(this.#address, input, alsoCommit), this.#services);
   }
 
-  /** Gives the collection another id. Throws `collection_exists`. */
+  /** Gives the collection another id. Rejects with `collection_exists`. */
   async rename(
     id: string,
     attachedReply?: AttachedReply<CollectionRecord> | undefined,
@@ -186,14 +186,14 @@ export class CollectionHandle {
     return (entry) => reply?.operations(toRecord(entry, this.#services)) ?? [];
   }
 
-  /** Deletes the collection with its vectors, also one that is unavailable. Throws `collection_aliased`. */
+  /** Deletes the collection with its vectors, even an unavailable one. Rejects with `collection_aliased`. */
   async drop(): Promise<{ vectorCount: number }> {
     return this.#services.catalogue.delete(this.#address);
   }
 
   /**
-   * `insert` throws `vector_exists`, `update` and `patch` throw `vector_not_found`, and a row whose `ifSequences` is
-   * another throws `precondition_failed`, with an issue for each row.
+   * Rejects with an issue per row: `insert` with `vector_exists`, `update` and `patch` with `vector_not_found`, and any
+   * mode with `precondition_failed` for a row whose `ifSequences` differs.
    */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
     const { mode, attachedReply, onCommitted } = options;
@@ -209,15 +209,15 @@ export class CollectionHandle {
   }
 
   /**
-   * For many batches, of which a failure leaves those before it. The caller closes it. Throws
-   * `idempotency_in_flight` and `idempotency_key_reused`.
+   * Opens a stream for many batches; a failed batch leaves the previous ones written. The caller closes it. Rejects
+   * with `idempotency_in_flight` and `idempotency_key_reused`.
    */
   async openWriteStream(options: WriteStreamOptions): Promise<WriteStream> {
     await this.#whenLoaded();
     return await WriteStream.open(this.#require(), options, this.#services);
   }
 
-  /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
+  /** Rejects with `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
   async patch(
     vectorId: string,
     change: VectorPatch,
@@ -236,11 +236,11 @@ export class CollectionHandle {
     return patched;
   }
 
-  /** Deletes the vectors that are selected, if any. Throws `invalid_filter`. */
+  /** Deletes the selected vectors, if any. Rejects with `invalid_filter`. */
   async delete(selection: VectorSelection, options: DeleteOptions): Promise<DeleteResult> {
     if (options.dryRun) {
       return this.#use(async (collection) => {
-        // Before the filter is evaluated: writes go on meanwhile.
+        // Read before the filter is evaluated, because writes continue during that.
         const { sequence } = collection;
         return { ...(await countSelected(collection, selection, this.#services)), sequence };
       });
@@ -259,8 +259,8 @@ export class CollectionHandle {
   }
 
   /**
-   * Changes the metadata of the vectors that are selected, all at one sequence. Throws `invalid_filter`,
-   * `invalid_metadata`, and `limit_exceeded` when it would change more than one body can have.
+   * Changes the metadata of the selected vectors, all at one sequence. Rejects with `invalid_filter`,
+   * `invalid_metadata`, and with `limit_exceeded` if the changed vectors exceed the limits of one body.
    */
   async updateMetadata(
     selection: VectorSelection,
@@ -284,7 +284,7 @@ export class CollectionHandle {
     return result;
   }
 
-  /** Throws `vector_not_found` and `precondition_failed`. */
+  /** Rejects with `vector_not_found` and `precondition_failed`. */
   async deleteVector(
     vectorId: string,
     options: {
@@ -305,7 +305,7 @@ export class CollectionHandle {
     return { sequence };
   }
 
-  /** Throws `vector_not_found`. */
+  /** Rejects with `vector_not_found`. */
   async get(vectorId: string, include: Include): Promise<VectorRecord> {
     return this.#use((collection) => {
       const { segment, row } = collection.require(vectorId);
@@ -329,17 +329,17 @@ export class CollectionHandle {
     });
   }
 
-  /** A page in the order of arrival. Throws `invalid_filter`, `limit_exceeded` and errors of the cursor. */
+  /** A page of vectors. Rejects with `invalid_filter`, `limit_exceeded` and errors of the cursor. */
   async list(request: ListRequest, options: CallOptions = {}): Promise<ListReply> {
     return this.#use((collection) => runList(collection, request, this.#services, options.signal));
   }
 
-  /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
+  /** The number of vectors that pass the filter, by default of all. Rejects with `invalid_filter`. */
   async count(filter?: JsonObject | undefined): Promise<number> {
     return (await this.countFound(filter)).count;
   }
 
-  /** The same, with the warnings about the filter. */
+  /** The count with warnings about the filter. */
   async countFound(filter?: JsonObject | undefined): Promise<{
     readonly count: number;
     readonly warnings?: readonly Warning[] | undefined;
@@ -352,39 +352,36 @@ export class CollectionHandle {
   }
 
   /**
-   * The nearest vectors of one query. Throws `vector_not_found`, `dimension_mismatch`,
-   * `invalid_vector`, `invalid_filter`, `limit_exceeded`, `overloaded` and errors of the cursor.
+   * One page of the matches of a query. Rejects with `vector_not_found`, `dimension_mismatch`, `invalid_vector`,
+   * `invalid_filter`, `limit_exceeded`, `overloaded` and errors of the cursor.
    */
   async query(request: QueryRequest, options: QueryOptions = {}): Promise<QueryReply> {
     return this.#use((collection) => runQuery(collection, request, this.#services, options));
   }
 
   /**
-   * Opens a session whose queries all read one snapshot, which includes the write `minSequence`.
-   * The caller closes the session; the signal closes it as well.
+   * Opens a session whose queries all read one snapshot that includes the write `minSequence`. The caller or the signal
+   * closes the session.
    */
   async openQuerySession(options: SessionOptions = {}): Promise<QuerySession> {
     return this.#use((collection) => openSession(collection, options, this.#services));
   }
 
-  /**
-   * Facets and stats of the vectors that pass the filter, from one snapshot. Throws `invalid_filter` and
-   * `overloaded`.
-   */
+  /** Facets and stats of the vectors that pass the filter. Rejects with `invalid_filter` and `overloaded`. */
   async aggregate(request: AggregateRequest, options: CallOptions = {}): Promise<AggregateReply> {
     return this.#use((collection) =>
       runAggregate(collection, request, this.#services, options.signal),
     );
   }
 
-  /** The metadata paths of the vectors that pass the filter. Throws `invalid_filter` and `overloaded`. */
+  /** The metadata paths of the vectors that pass the filter. Rejects with `invalid_filter` and `overloaded`. */
   async schema(request: SchemaRequest, options: CallOptions = {}): Promise<FoundSchema> {
     return this.#use((collection) =>
       runSchema(collection, request, this.#services, options.signal),
     );
   }
 
-  /** How many of the given ids are among the exact nearest, where an equal score is as good. */
+  /** The share of the given ids that are among the exact nearest vectors; equal scores count. */
   async recall(request: RecallRequest, options: CallOptions = {}): Promise<RecallReply> {
     return this.#use((collection) =>
       runRecall(collection, request, this.#services, options.signal),
@@ -398,23 +395,17 @@ export class CollectionHandle {
     );
   }
 
-  /** All rows as columns, from one snapshot. Throws `invalid_filter`. */
+  /** All rows as columns, from one snapshot. Rejects with `invalid_filter`. */
   async scan(request: ScanRequest, options: CallOptions = {}): Promise<Scan> {
     return this.#use((collection) => runScan(collection, request, this.#services, options.signal));
   }
 
-  /**
-   * Every row with its matches in a collection, from one snapshot of each. Throws `invalid_filter`,
-   * `dimension_mismatch`, `limit_exceeded`.
-   */
+  /** See `runJoin`. */
   async join(request: JoinRequest, options: CallOptions = {}): Promise<Join> {
     return this.#use((collection) => runJoin(collection, request, this.#services, options.signal));
   }
 
-  /**
-   * The principal components of a sample, from one snapshot. Throws `invalid_filter`, `limit_exceeded` and
-   * `overloaded`.
-   */
+  /** See `runProjection`. */
   async project(request: ProjectionRequest, options: CallOptions = {}): Promise<Projection> {
     return this.#use((collection) =>
       runProjection(collection, request, this.#services, options.signal),
@@ -422,13 +413,13 @@ export class CollectionHandle {
   }
 
   /**
-   * Runs an operation when the files of the collection are verified. Throws `data_corrupt` in place of its
-   * result or error when a file turns out to be damaged.
+   * Runs an operation once the files of the collection are verified. Rejects with `data_corrupt` instead of its result
+   * or error if a file is found to be damaged.
    */
   async #use<Result>(
     operation: (collection: Collection) => Result | Promise<Result>,
   ): Promise<Result> {
-    // Without an await when there is nothing to wait for: operations begin in the order of the calls.
+    // No await when the collection is loaded, so that operations begin in the order of the calls.
     const loading = this.#whenLoaded();
     if (loading !== undefined) await loading;
     const collection = this.#require();
@@ -438,7 +429,7 @@ export class CollectionHandle {
       return await operation(collection);
     } finally {
       collection.requireIntact();
-      // A compaction may have replaced those that the operation read.
+      // A compaction may have replaced the segments that the operation read.
       if (collection.rows.segments !== segments) collection.requireIntact(segments);
     }
   }
@@ -448,7 +439,7 @@ export class CollectionHandle {
     return collections.requireReady(collections.requireEntry(this.id, this.#incarnation));
   }
 
-  /** Undefined when there is nothing to wait for. */
+  /** Undefined if the collection is loaded. */
   #whenLoaded(): Promise<void> | undefined {
     const { collections } = this.#services;
     return collections.whenLoaded(collections.requireEntry(this.id, this.#incarnation));
@@ -461,7 +452,7 @@ function operationsOf<Result>(
   return reply && ((result) => reply.operations(result));
 }
 
-/** How many vectors a selection has, with the warnings about its filter. Throws `invalid_filter`. */
+/** Counts the vectors of a selection, with warnings about its filter. Rejects with `invalid_filter`. */
 async function countSelected(
   collection: Collection,
   selection: VectorSelection,
@@ -482,8 +473,8 @@ async function countSelected(
 }
 
 /**
- * A write whose result, also the one that is stored with it, has the warnings about the filter in the state that it
- * changes: afterwards the paths of deleted rows may be unknown.
+ * Adds warnings about the filter to the result of a write, and to the stored reply. They refer to the state before the
+ * write, because the paths of deleted rows may be unknown afterwards.
  */
 function withWarnings<Result extends { readonly warnings?: readonly Warning[] | undefined }>(
   collection: Collection,

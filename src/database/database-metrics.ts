@@ -1,5 +1,5 @@
-// The metrics of a database: counters and histograms that it reports, and readings that are taken when
-// metrics are scraped.
+// The metrics of a database: counters and histograms that it reports, and values that are read when metrics are
+// scraped.
 
 import {
   type CounterName,
@@ -12,7 +12,7 @@ import type { DatabaseObserver } from './api/observer.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Database } from './database.js';
 
-/** Registers everything that a database reports. */
+/** Registers the counters and histograms of a database. */
 export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
   const reported = Object.entries<MetricEntry>(DATABASE_METRICS).filter(
     ([, { isRead }]) => !isRead,
@@ -31,12 +31,15 @@ export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
   };
 }
 
-/** Gauges of storage, the filter cache and the queue. Those of collections are in `server/telemetry/database-gauges.ts`. */
+/**
+ * Registers values of storage, the filter cache and the queue; `server/telemetry/database-gauges.ts` has those of
+ * collections.
+ */
 export function addStorageGauges(metrics: Metrics, database: Database): void {
   metrics.addReading('sagitta_engine_queue_queries', () => database.queuedQueryCount);
   addScanGauges(metrics, database.scanStats);
   let use: ReturnType<Database['storageUse']> | undefined;
-  // A scrape reads all gauges in one iteration of the event loop, so that one sum serves them.
+  // A scrape reads all values in one iteration of the event loop, so that one sum serves them all.
   const read = (name: keyof ReturnType<Database['storageUse']>) => () => {
     if (use === undefined) {
       use = database.storageUse();
@@ -57,7 +60,6 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
   metrics.addReading('sagitta_filter_cache_misses_total', readCache('missCount'));
 }
 
-/** Exports and joins. */
 function addScanGauges(metrics: Metrics, stats: ScanStats): void {
   const read = (name: keyof ScanStats & `${string}${'Count' | 'Left'}`) => () => stats[name];
   metrics.addReading('sagitta_exports_in_progress', read('scanCount'));

@@ -1,5 +1,5 @@
-// The database: the service without HTTP. It opens at once and loads its collections in the
-// background, first those that operations wait for. A collection whose data is damaged is unavailable; the others are not affected.
+// The service without HTTP. It opens at once and loads its collections in the background, those that operations
+// wait for first. A collection with damaged data is unavailable; other collections are not affected.
 
 import { randomBytes } from 'node:crypto';
 import { BufferPool } from '../common/buffer-pool.js';
@@ -74,26 +74,26 @@ import {
 } from './search/peers.js';
 import { SearchScheduler } from './search/search-scheduler.js';
 
-/** Records that are written to disk at the same time, each at most a body; usually far less. */
+/** Buffers kept for log records that are written to disk at the same time. */
 const RECORD_BUFFERS_KEPT_MAX = 4;
 const RECORD_BYTES_KEPT_MAX = 64_000_000;
 
 export interface DatabaseOptions {
   readonly store: Store;
-  /** Where commits become durable; by default in the store. */
+  /** The logs that make commits durable; by default those of the store. */
   readonly logs?: CommitLogs;
   readonly engine: Engine;
-  /** Why this engine: shown in every collection's record. */
+  /** Why this engine was chosen, for the records of collections. */
   readonly engineReason: string;
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Absent: nothing is reported. */
+  /** Receives metrics; absent for none. */
   readonly observer?: DatabaseObserver;
-  /** Nodes that search together with this one; absent for a service that is alone. */
+  /** The nodes that share searches with this one; absent without a cluster. */
   readonly peers?: Peers;
-  /** The key of cursors, 32 bytes, by what the store has: others can read the log of a cluster, and its stores. */
+  /** Derives the 32-byte key of cursors from the stored secret, which others may read in the log of a cluster. */
   readonly cursorKey?: (stored: Uint8Array) => Uint8Array;
 }
 
@@ -101,12 +101,12 @@ export class Database {
   readonly #services: DatabaseServices;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditLog;
-  /** Gives memory of deleted collections and compacted segments back to the system. */
+  /** Returns memory of deleted collections and compacted segments to the system. */
   readonly memory: MemoryRelease;
   readonly #sweep: ExpirySweep;
   readonly #verifications: VerificationQueue;
   readonly #stopping = new AbortController();
-  /** Resolves when every collection is loaded or has failed, and when the database is closed before. */
+  /** Resolves when every collection is loaded or has failed, or when the database is closed before that. */
   readonly loaded: Promise<void>;
 
   private constructor(options: DatabaseOptions, cursorKey: Uint8Array) {
@@ -169,7 +169,7 @@ export class Database {
     this.#sweep.start();
   }
 
-  /** The collections in a store on which no database is open. Their factors are null for all nodes. */
+  /** The collections in a store that no database has open. `replicationFactor` is null for all nodes. */
   static collectionsIn(
     store: Store,
   ): { id: string; incarnation: string; replicationFactor: number | null }[] {
@@ -183,20 +183,19 @@ export class Database {
     return Database.collectionsIn(store).map(({ incarnation }) => incarnation);
   }
 
-  /** Where a store has what was committed to which log. */
   static readonly storeLayout = storeLayout;
 
-  /** What seals cursors; null in a new store. */
+  /** The secret that seals cursors; null in a new store. */
   static secretIn(store: Store): Uint8Array | null {
     return store.get(keys.cursorSecret) ?? null;
   }
 
-  /** What a new store gets before a database is opened on it. */
+  /** The operations that prepare a new store for a database. */
   static foundation(): StoreOperation[] {
     return [{ kind: 'put', key: keys.cursorSecret, value: randomBytes(32) }];
   }
 
-  /** Throws `data_corrupt` when the catalogue or an API key cannot be read. Collections load after it returns. */
+  /** Rejects with `data_corrupt` if the catalogue or an API key cannot be read. Collections are loaded afterwards. */
   static async open(options: DatabaseOptions): Promise<Database> {
     const { store, logs = logsOfStore(store) } = options;
     if (Database.secretIn(store) === null) await logs.catalogue.commit(Database.foundation());
@@ -204,12 +203,15 @@ export class Database {
     return new Database(options, options.cursorKey?.(secret) ?? secret);
   }
 
-  /** Whether it takes nothing new, since it is being closed. */
+  /** Whether the database is being closed. */
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
   }
 
-  /** Collections that are not loaded since the start; operations on one of them have it loaded next, and wait for it. */
+  /**
+   * Collections that the start has not loaded yet. An operation on one of them makes its
+   * load urgent and waits for it.
+   */
   get loadingCount(): number {
     return this.#services.collections.startingCount;
   }
@@ -220,17 +222,17 @@ export class Database {
     return { bytesUsed, hitCount, missCount };
   }
 
-  /** Searches that wait for the engine, for metrics. */
+  /** Searches waiting for the engine, for metrics. */
   get queuedQueryCount(): number {
     return this.#services.scheduler.waitingCount;
   }
 
-  /** Scans and joins under way, for metrics. */
+  /** Running scans and joins, for metrics. */
   get scanStats(): ScanStats {
     return this.#services.scanStats;
   }
 
-  /** Sums over all collections, for metrics; vectors and memory of those that are loaded. */
+  /** Sums over all collections, for metrics; vectors and memory only of loaded ones. */
   collectionSums(): CollectionSums {
     return sumCollections(this.#services.collections.entries, this.#services);
   }
@@ -243,7 +245,7 @@ export class Database {
   async createCollection(
     input: CollectionInput,
     options: {
-      /** Gives the collection that exists when its dimension and metric are the same. */
+      /** Whether to return an existing collection with the same vectors and text settings instead of failing. */
       readonly ifNotExists?: boolean;
       /** Stored in the transaction that creates the collection. */
       readonly attachedReply?: AttachedReply<CollectionRecord> | undefined;
@@ -261,18 +263,18 @@ export class Database {
     return { record: this.#toRecord(loaded), created };
   }
 
-  /** The id of the collection that an alias points to; other names are returned as they are. */
+  /** The id of the collection that an alias points to; other names are returned unchanged. */
   resolve(name: string): string {
     return this.#services.collections.find(name)?.definition.id ?? name;
   }
 
-  /** The collection that a list or query began with; undefined when it is gone. Throws `cursor_invalid`. */
+  /** The id of the collection that a cursor belongs to; undefined if it was deleted. Throws `cursor_invalid`. */
   collectionOfCursor(token: string): string | undefined {
     const { collections, sealer } = this.#services;
     return collections.findIncarnation(openToken(token, sealer).incarnation)?.definition.id;
   }
 
-  /** See Catalogue.setAliases. The records are those of the aliases that are left, in the order of the changes. */
+  /** See Catalogue.setAliases. Returns the aliases that were set, in the order of the changes. */
   async setAliases(
     changes: readonly AliasChange[],
     options: Parameters<Catalogue['setAliases']>[1],
@@ -281,13 +283,13 @@ export class Database {
     return this.#toAliasRecords(entries);
   }
 
-  /** Undefined when there is no such alias. */
+  /** Undefined if no such alias exists. */
   alias(name: string): AliasRecord | undefined {
     const entry = this.#services.collections.aliases.find(name);
     return entry && toAliasRecord(entry, this.#services.collections);
   }
 
-  /** In the order of their names. Throws `cursor_invalid`. */
+  /** A page of aliases, sorted by name. Throws `cursor_invalid`. */
   listAliases(request: CollectionsRequest): AliasesPage {
     const { isVisible, cursor, limit = this.#services.limits.pageLimitDefault } = request;
     const visible = this.#toAliasRecords(this.#services.collections.aliases.entries)
@@ -303,7 +305,7 @@ export class Database {
       .filter((record) => record !== undefined);
   }
 
-  /** Looks the collection up once, by id or alias, for all operations of a request. Throws nothing. */
+  /** Looks up a collection by id or alias, once for all operations of a request. Never throws. */
   collection(id: string): CollectionHandle {
     return new CollectionHandle(id, this.#services);
   }
@@ -322,7 +324,7 @@ export class Database {
     };
   }
 
-  /** The first collections that are not served here although they are to be, in the order of their ids. */
+  /** The first collections, sorted by id, that this process should serve but does not. */
   unservedCollections({
     isVisible,
     countMax,
@@ -340,10 +342,9 @@ export class Database {
   }
 
   /**
-   * Runs `perform` once per key. A reply that it attaches to a write is stored in the transaction of
-   * the write; one that it does not attach (to a refusal, or to a write without effect) is stored
-   * alone. Replies are kept as JSON and given back as they were. When `perform` rejects, nothing is
-   * stored. Throws `idempotency_in_flight` and `idempotency_key_reused`.
+   * Runs `perform` once per key. A reply that is attached to a write is stored in the transaction of the write; a reply
+   * that is not attached, such as a refusal, is stored alone. Replies are stored as JSON and replayed unchanged. If
+   * `perform` rejects, nothing is stored. Rejects with `idempotency_in_flight` and `idempotency_key_reused`.
    */
   runIdempotent<Reply extends object>(
     request: IdempotencyRequest,
@@ -354,8 +355,8 @@ export class Database {
   }
 
   /**
-   * Stores and applies what another node has committed to the log of the catalogue. In the order of the
-   * calls. Throws `data_corrupt`.
+   * Stores and applies commits of other nodes to the log of the catalogue, in the order of the calls. Rejects with
+   * `data_corrupt`.
    */
   async followCatalogue(operations: readonly StoreOperation[]): Promise<void> {
     await this.#services.catalogue.follow(operations);
@@ -363,8 +364,8 @@ export class Database {
   }
 
   /**
-   * The same for the log of a collection, which is applied while it is being stored. Throws `collection_not_found` for one that the catalogue does not
-   * have, and what `Collections.requireReady` throws.
+   * Stores and applies commits of other nodes to the log of a collection; a commit is applied while it is being stored.
+   * Rejects with `collection_not_found`, and with what `Collections.requireReady` throws.
    */
   async followCollection(
     incarnation: string,
@@ -375,14 +376,14 @@ export class Database {
   }
 
   /**
-   * Ends the use of what the store has of a collection, before that is replaced or removed. Until `loadCollection` is
-   * called, requests get `starting`.
+   * Unloads a collection before its data in the store is replaced or removed. Requests get `starting` until
+   * `loadCollection` is called.
    */
   unloadCollection(incarnation: string): Promise<void> {
     return this.#services.collections.unload(incarnation);
   }
 
-  /** Loads a collection from the store. One that the catalogue no longer has is left alone. */
+  /** Loads a collection from the store, unless the catalogue no longer contains it. */
   loadCollection(incarnation: string): Promise<void> {
     return this.#services.collections.load(incarnation);
   }
@@ -397,21 +398,24 @@ export class Database {
     return this.#services.catalogue.stopHolding(incarnation);
   }
 
-  /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchForPeer` throw. */
-  searchForPeer(part: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]> {
-    return this.#ofPart(part, (collection) =>
-      searchForPeer(collection, part, this.#services, signal),
+  /**
+   * Searches a range of rows for another node. Rejects with what
+   * `Collections.requireReady` and `searchForPeer` throw.
+   */
+  searchForPeer(request: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]> {
+    return this.#answerPeer(request, (collection) =>
+      searchForPeer(collection, request, this.#services, signal),
     );
   }
 
-  /** The same for the rows before rank keys. */
-  countForPeer(part: PeerCountRequest, signal: AbortSignal): Promise<Float64Array> {
-    return this.#ofPart(part, (collection) =>
-      countForPeer(collection, part, this.#services, signal),
+  /** Counts the rows of a range before rank keys for another node; rejects like `searchForPeer`. */
+  countForPeer(request: PeerCountRequest, signal: AbortSignal): Promise<Float64Array> {
+    return this.#answerPeer(request, (collection) =>
+      countForPeer(collection, request, this.#services, signal),
     );
   }
 
-  async #ofPart<Found>(
+  async #answerPeer<Found>(
     { incarnation }: { readonly incarnation: string },
     find: (collection: Collection) => Promise<Found>,
   ): Promise<Found> {
@@ -422,7 +426,7 @@ export class Database {
     return found;
   }
 
-  /** What the data of a collection is stored under; undefined when there is none of that id or alias. */
+  /** The incarnation of the collection with this id or alias; undefined if none exists. */
   incarnationOf(name: string): string | undefined {
     return this.#services.collections.find(name)?.definition.incarnation;
   }
@@ -432,19 +436,19 @@ export class Database {
     return this.#services.collections.entries.map(({ definition }) => definition.incarnation);
   }
 
-  /** The same of those whose rows this process has. */
+  /** The incarnations of the collections whose rows this process holds. */
   get heldIncarnations(): readonly string[] {
     return this.#services.collections.entries
       .filter(({ state }) => state.kind !== 'elsewhere')
       .map(({ definition }) => definition.incarnation);
   }
 
-  /** Whether the data of a collection is damaged here. */
+  /** Whether the data of a collection is damaged on this node. */
   isFailed(incarnation: string): boolean {
     return this.#services.collections.findIncarnation(incarnation)?.state.kind === 'failed';
   }
 
-  /** How many bytes those have on disk that are loaded, by incarnation. */
+  /** The bytes on disk of loaded collections, by incarnation. */
   get heldBytes(): ReadonlyMap<string, number> {
     const bytes = new Map<string, number>();
     for (const { definition, state } of this.#services.collections.entries) {
@@ -454,12 +458,12 @@ export class Database {
     return bytes;
   }
 
-  /** Whether this process has the rows of the collection with this id or alias, or there is none. */
+  /** False only for an existing collection, by id or alias, whose rows this process does not hold. */
   holds(name: string): boolean {
     return this.#services.collections.find(name)?.state.kind !== 'elsewhere';
   }
 
-  /** The records of collections that this process holds; null for others, also for those that it brings in. */
+  /** The records of collections that this process holds; null for others, including those that it is still loading. */
   recordsHeld(incarnations: readonly string[]): readonly (CollectionRecord | null)[] {
     const { collections, logs } = this.#services;
     return incarnations.map((incarnation) => {
@@ -469,12 +473,12 @@ export class Database {
     });
   }
 
-  /** Deletes the vectors that have expired by now; otherwise they go within about a second. */
+  /** Deletes the vectors that have expired by now, which otherwise happens within about a second. */
   deleteExpired(): Promise<void> {
     return this.#sweep.run();
   }
 
-  /** Finishes the writes and verifications under way. The caller then closes the engine, the pool and the store. */
+  /** Finishes writes and verifications in progress. The caller then closes the engine, the pool and the store. */
   async close(): Promise<void> {
     this.#stopping.abort(new SagittaError('stopping', 'The service is stopping.'));
     await this.loaded;
@@ -485,7 +489,7 @@ export class Database {
     this.memory.close();
   }
 
-  /** Undefined for a collection without text. */
+  /** The text settings of the collection of a segment; undefined without text. */
   #textOf(segmentKey: string): TextSettings | undefined {
     const incarnation = segmentKey.slice(0, segmentKey.indexOf('/'));
     return this.#services.collections.findIncarnation(incarnation)?.definition.text;

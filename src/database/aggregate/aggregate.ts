@@ -65,8 +65,8 @@ export async function runAggregate(
 type OwnViews = ReadonlyMap<string, readonly SegmentView[]>;
 
 /**
- * The rows of facets that ignore conditions on their own path. `select` returns the rows that pass a filter, or all rows
- * for null. Facets without such conditions are left out.
+ * The rows of facets that ignore conditions on their own path. `select` returns the rows that pass a filter, or all
+ * rows for null. Facets without such conditions are left out.
  */
 export async function viewsOfFacets(
   facets: readonly FacetRequest[] = [],

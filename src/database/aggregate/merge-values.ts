@@ -41,7 +41,10 @@ export function mergeValues(parts: readonly ValueCounts[], limit: number): Merge
   };
 }
 
-/** A lower bound of the number of distinct values; strings of scalars and of array elements may be equal or different. */
+/**
+ * A lower bound of the number of distinct values; strings of scalars and of array
+ * elements may be equal or different.
+ */
 export function leastDistinctCount(counts: ValueCounts): number {
   const { strings, numbers, integerCounts, falseCount, trueCount } = counts;
   const stringCounts = strings.map(({ counts }) =>

@@ -4,8 +4,8 @@ import type { Json, JsonObject } from '../../common/types.js';
 
 /**
  * The filter without the conditions on this path that all rows must satisfy; null if no condition remains, and the same
- * filter if it has no such condition. `$or` and `$not` are removed only if all of their conditions are on the path, because
- * a choice between values of the path is one condition on it.
+ * filter if it has no such condition. `$or` and `$not` are removed only if all of their conditions are on the path,
+ * because a choice between values of the path is one condition on it.
  */
 export function withoutPath(filter: JsonObject, path: string): JsonObject | null {
   const kept: [string, Json][] = [];

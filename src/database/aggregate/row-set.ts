@@ -1,4 +1,5 @@
-// How the numbers of rows are read: an array stands for its elements, and null, objects and nested arrays are not values.
+// How the numbers of rows are read: an array stands for its elements, and null, objects and nested
+// arrays are not values.
 
 import { hasBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';

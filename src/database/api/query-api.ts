@@ -169,7 +169,10 @@ export interface Match {
   readonly sparseVectors?: SparseVectors;
 }
 
-/** The successive phases of a query, or of queries that were answered together. A page at an offset sums several searches. */
+/**
+ * The successive phases of a query, or of queries that were answered together. A page at an offset sums several
+ * searches.
+ */
 export interface QueryTimings {
   /** When the first phase began, by `performance.now()`. */
   readonly startedAtMs: number;
@@ -222,7 +225,10 @@ export interface PreparedQueries {
   readonly count: number;
   /** An estimate of the memory that the matches take. */
   readonly matchBytes: number;
-  /** One reply per query, in order, all with the same timings. Throws `collection_not_found` for a deleted collection. */
+  /**
+   * One reply per query, in order, all with the same timings. Throws
+   * `collection_not_found` for a deleted collection.
+   */
   answer(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly QueryReply[]>;
 }
 

@@ -1,5 +1,5 @@
-// Collects the matches of a join as columns in chunks of half a megabyte. A row with many matches may continue in the next
-// chunk.
+// Collects the matches of a join as columns in chunks of half a megabyte. A row with many matches
+// may continue in the next chunk.
 
 import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';

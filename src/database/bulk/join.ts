@@ -1,5 +1,5 @@
-// Joins every row of a collection with its nearest rows in another or the same collection, from one snapshot of each. Rows
-// are searched in groups, at most one group ahead of the reader.
+// Joins every row of a collection with its nearest rows in another or the same collection, from one
+// snapshot of each. Rows are searched in groups, at most one group ahead of the reader.
 
 import { hasRow } from '../../common/bitmap.js';
 import { field, type SagittaError, validationError } from '../../common/errors.js';

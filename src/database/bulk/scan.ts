@@ -1,6 +1,7 @@
-// Scans all rows of a collection, or those that pass a filter, as columns: one snapshot in order of arrival, in chunks of
-// some megabytes, as fast as the reader takes them. A chunk is a view of a segment if its rows are contiguous and not in a
-// mapped file; otherwise it is a copy. Views remain valid and unchanged even if the segment is compacted or deleted.
+// Scans all rows of a collection, or those that pass a filter, as columns: one snapshot in order
+// of arrival, in chunks of some megabytes, as fast as the reader takes them. A chunk is a view of
+// a segment if its rows are contiguous and not in a mapped file; otherwise it is a copy. Views
+// remain valid and unchanged even if the segment is compacted or deleted.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';

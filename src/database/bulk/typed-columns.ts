@@ -1,5 +1,5 @@
-// Metadata of the rows of a chunk as typed columns, from the columns of the segment, or from its JSON for paths without a
-// column. Paths with values of several types become JSON text as sent.
+// Metadata of the rows of a chunk as typed columns, from the columns of the segment, or from its JSON
+// for paths without a column. Paths with values of several types become JSON text as sent.
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import {

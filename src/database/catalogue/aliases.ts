@@ -53,8 +53,8 @@ export class Aliases {
   }
 
   /**
-   * The entries after a change, with null for removed aliases. Throws `limit_exceeded`. Nothing changes until `follow` is
-   * called with the `aliasOperations` of these entries, after their commit.
+   * The entries after a change, with null for removed aliases. Throws `limit_exceeded`. Nothing changes until `follow`
+   * is called with the `aliasOperations` of these entries, after their commit.
    */
   plan(targets: readonly AliasTarget[], nowMs: number): Map<string, AliasEntry | null> {
     const planned = new Map<string, AliasEntry | null>();

@@ -214,8 +214,8 @@ export class Catalogue {
   }
 
   /**
-   * Creates, moves and removes aliases, all or none. `authorize` is called with every collection that an alias points to
-   * before or after the change, and with the name that the caller used for it. Rejects with `collection_not_found`,
+   * Creates, moves and removes aliases, all or none. `authorize` is called with every collection that an alias points
+   * to before or after the change, and with the name that the caller used for it. Rejects with `collection_not_found`,
    * `collection_exists` for the id of a collection, `limit_exceeded`, and with what `authorize` throws.
    */
   setAliases(
@@ -252,8 +252,8 @@ export class Catalogue {
 
   /**
    * Rejects with `collection_not_found`, with `invalid_metadata` for a vector that does not fit a new schema, with
-   * `limit_exceeded`, and with `invalid_request` for an embedding endpoint without unnamed vectors and for invalid changes
-   * of vectors.
+   * `limit_exceeded`, and with `invalid_request` for an embedding endpoint without unnamed vectors and for invalid
+   * changes of vectors.
    */
   async update(address: CollectionAddress, change: CollectionChange): Promise<CollectionEntry> {
     return this.#change(address, async () => {
@@ -302,8 +302,8 @@ export class Catalogue {
   }
 
   /**
-   * Deletes a collection, even one that cannot be served. Rejects with `collection_not_found`, with `starting`, and with
-   * `collection_aliased` while an alias points to it.
+   * Deletes a collection, even one that cannot be served. Rejects with `collection_not_found`, with `starting`, and
+   * with `collection_aliased` while an alias points to it.
    */
   async delete(address: CollectionAddress): Promise<{ vectorCount: number }> {
     return this.#change(address, async () => {
@@ -354,14 +354,17 @@ export class Catalogue {
     return [...removalOf(definition), ...this.#options.logs.removal(definition.incarnation)];
   }
 
-  /** Must precede the commit that names a collection of other nodes, so that every start knows that its rows are absent. */
+  /**
+   * Must precede the commit that names a collection of other nodes, so that every start
+   * knows that its rows are absent.
+   */
   #markAbsent(incarnation: string): Promise<void> {
     return this.#options.store.commit([absenceOf(incarnation)]);
   }
 
   /**
-   * Creates the log of a collection, and removes it again if `make` fails. `make` receives the operations to commit with
-   * the definition.
+   * Creates the log of a collection, and removes it again if `make` fails. `make` receives the operations to commit
+   * with the definition.
    */
   async #withLog<Made>(
     { incarnation, replicationFactor = null }: CollectionDefinition,

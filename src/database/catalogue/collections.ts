@@ -1,5 +1,5 @@
-// The catalogue in memory: which collections and aliases exist, and for each collection whether it is loaded or why not.
-// catalogue.ts changes it.
+// The catalogue in memory: which collections and aliases exist, and for each collection whether it
+// is loaded or why not. catalogue.ts changes it.
 
 import { endsWithin } from '../../common/ends-within.js';
 import { collectionNotFound, SagittaError } from '../../common/errors.js';
@@ -113,8 +113,8 @@ export class Collections {
   }
 
   /**
-   * Loads all collections, those that requests wait for first, until the service stops. A collection that cannot be loaded
-   * becomes unavailable, which is logged.
+   * Loads all collections, those that requests wait for first, until the service stops. A collection that cannot be
+   * loaded becomes unavailable, which is logged.
    */
   async loadAll(): Promise<void> {
     const startedAt = performance.now();
@@ -132,14 +132,17 @@ export class Collections {
     collectGarbageSoon();
   }
 
-  /** Resolves when blobs of collections that are not in the catalogue yet may be written; undefined if they may be now. */
+  /**
+   * Resolves when blobs of collections that are not in the catalogue yet may be written;
+   * undefined if they may be now.
+   */
   whenCleaned(): Promise<void> | undefined {
     return this.#cleaned;
   }
 
   /**
-   * Makes the load of a collection urgent and waits for it; undefined if it is loaded. Rejects with `starting` if it takes
-   * too long, and with `stopping`.
+   * Makes the load of a collection urgent and waits for it; undefined if it is loaded. Rejects with `starting` if it
+   * takes too long, and with `stopping`.
    */
   whenLoaded(entry: CollectionEntry): Promise<void> | undefined {
     if (entry.state.kind !== 'loading') return undefined;
@@ -194,7 +197,10 @@ export class Collections {
     );
   }
 
-  /** Reads a collection from the store. It becomes unavailable if damage is found later. Rejects with `data_corrupt`. */
+  /**
+   * Reads a collection from the store. It becomes unavailable if damage is found later.
+   * Rejects with `data_corrupt`.
+   */
   async read(definition: CollectionDefinition, progress?: LoadProgress): Promise<Ready> {
     const { incarnation } = definition;
     const onDamaged = (error: SagittaError) => {
@@ -255,8 +261,8 @@ export class Collections {
   }
 
   /**
-   * Throws like `requireReady`, and NotHeldError for a collection that this node is loading from others or about to drop:
-   * it has only some of the rows, or a log that may be closed at any moment.
+   * Throws like `requireReady`, and NotHeldError for a collection that this node is loading from others or about to
+   * drop: it has only some of the rows, or a log that may be closed at any moment.
    */
   requireHeld(entry: CollectionEntry): Collection {
     const { id, incarnation } = entry.definition;
@@ -265,8 +271,8 @@ export class Collections {
   }
 
   /**
-   * Throws `starting` while the collection is being loaded, `collection_unavailable` if that failed, and NotHeldError if
-   * only other nodes hold it.
+   * Throws `starting` while the collection is being loaded, `collection_unavailable` if that failed, and NotHeldError
+   * if only other nodes hold it.
    */
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
@@ -335,7 +341,10 @@ export class Collections {
     this.#sortedIds = null;
   }
 
-  /** Unloads a collection so that its data in the store can be replaced. Requests get `starting` until it is loaded again. */
+  /**
+   * Unloads a collection so that its data in the store can be replaced. Requests get `starting` until it is loaded
+   * again.
+   */
   async unload(incarnation: string): Promise<void> {
     const entry = this.findIncarnation(incarnation);
     if (entry === undefined) return;
@@ -369,8 +378,8 @@ export class Collections {
   }
 
   /**
-   * Removes data of deleted collections that earlier processes did not finish removing. Requests are served during this,
-   * so that new collections may be created.
+   * Removes data of deleted collections that earlier processes did not finish removing. Requests are served during
+   * this, so that new collections may be created.
    */
   async #removeLeftovers(): Promise<void> {
     const { store } = this.#options;

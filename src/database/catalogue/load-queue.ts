@@ -1,5 +1,5 @@
-// The order in which the start loads collections: collections that requests wait for come first. Loads yield to the event
-// loop every few milliseconds.
+// The order in which the start loads collections: collections that requests wait for come first. Loads
+// yield to the event loop every few milliseconds.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
@@ -57,8 +57,8 @@ export class LoadQueue {
   }
 
   /**
-   * Moves a collection before those that no request waits for. Resolves when it is loaded or no longer will be; undefined
-   * for a collection that is loaded or not in the queue.
+   * Moves a collection before those that no request waits for. Resolves when it is loaded or no longer will be;
+   * undefined for a collection that is loaded or not in the queue.
    */
   whenEnded(incarnation: string): Promise<void> | undefined {
     const load = this.#loads.get(incarnation);

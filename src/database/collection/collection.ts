@@ -175,7 +175,10 @@ export class Collection {
     return () => this.#pins.delete(pin);
   }
 
-  /** Resolves when the checksums of all files are verified; undefined if they already are. Rejects with `data_corrupt`. */
+  /**
+   * Resolves when the checksums of all files are verified; undefined if they already are.
+   * Rejects with `data_corrupt`.
+   */
   whenVerified(): Promise<void> | undefined {
     return this.#options.guard.whenVerified()?.then(() => this.requireIntact());
   }

@@ -1,6 +1,6 @@
-// Copies the stored data of a collection to another incarnation: manifest, deletions, expiries, segment files,
-// and the log up to a sequence. Nothing reads the copy until the catalogue names its incarnation, so that it can be made
-// in several commits; the next start removes an interrupted copy.
+// Copies the stored data of a collection to another incarnation: manifest, deletions, expiries,
+// segment files, and the log up to a sequence. Nothing reads the copy until the catalogue names its
+// incarnation, so that it can be made in several commits; the next start removes an interrupted copy.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../layout/keys.js';

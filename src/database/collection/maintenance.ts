@@ -135,9 +135,9 @@ export class Maintenance {
   }
 
   /**
-   * Copies the current state of the collection to an incarnation that nothing names yet. Segment files are shared if the
-   * file system supports it. Resolves with the definition at the time of the copy. Throws `collection_unavailable` if
-   * the collection is closed.
+   * Copies the current state of the collection to an incarnation that nothing names yet. Segment files are shared if
+   * the file system supports it. Resolves with the definition at the time of the copy. Throws `collection_unavailable`
+   * if the collection is closed.
    */
   copyTo(incarnation: string): Promise<CollectionDefinition> {
     return this.#lock.run(async () => {
@@ -427,7 +427,10 @@ function checkpointOf(collection: Collection): {
   return { checkpointSequence: firstActiveSequence - 1, partialRowCount };
 }
 
-/** Neighbouring segments to rewrite as one, because they are small, have many removable rows or have dropped vectors. */
+/**
+ * Neighbouring segments to rewrite as one, because they are small, have many removable
+ * rows or have dropped vectors.
+ */
 function chooseRun(
   segments: readonly Segment[],
   horizonSequence: number,

@@ -42,8 +42,8 @@ export interface LoadProgress {
 }
 
 /**
- * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later: `onDamaged` is called with
- * the error if a checksum is wrong or a file cannot be read.
+ * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later: `onDamaged` is called
+ * with the error if a checksum is wrong or a file cannot be read.
  */
 export async function loadCollection(
   definition: CollectionDefinition,

@@ -107,8 +107,8 @@ export class Rows {
   }
 
   /**
-   * Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. The vectors of the batch
-   * are named by their columns; dropped vectors are skipped.
+   * Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. The vectors of the
+   * batch are named by their columns; dropped vectors are skipped.
    */
   applyWrite(written: VectorBatch, sequence: number, from = 0): void {
     const batch = this.withoutDropped(written);

@@ -20,8 +20,8 @@ interface PathNames {
 const OTHER_FIELDS = new Set(['score', 'id', '$id']);
 
 /**
- * Undefined if no path is unknown, if the collection has no vectors, and if a segment keeps some paths in JSON only, since
- * finding a path would then require reading all metadata.
+ * Undefined if no path is unknown, if the collection has no vectors, and if a segment keeps some paths in JSON only,
+ * since finding a path would then require reading all metadata.
  */
 export function findUnknownPaths(
   collection: Collection,

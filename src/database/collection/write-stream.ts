@@ -38,8 +38,8 @@ const NO_PROGRESS: StreamProgress = {
 };
 
 /**
- * Writes batches to a collection in order until one of them fails. Its writes fail once the collection that it was opened
- * for is deleted or replaced.
+ * Writes batches to a collection in order until one of them fails. Its writes fail once the collection that it was
+ * opened for is deleted or replaced.
  */
 export class WriteStream {
   readonly #collection: Collection;
@@ -93,10 +93,10 @@ export class WriteStream {
   }
 
   /**
-   * Writes a batch after the previous ones; resolves when it is durable and visible. The caller may write the next batch
-   * before that. With a key, `digest` identifies the batch, and a batch that is already durable is skipped. Throws what
-   * `CollectionHandle.write` throws, and then the same error for every later batch. Throws `idempotency_key_reused` if
-   * this is not the stream that the key was used for.
+   * Writes a batch after the previous ones; resolves when it is durable and visible. The caller may write the next
+   * batch before that. With a key, `digest` identifies the batch, and a batch that is already durable is skipped.
+   * Throws what `CollectionHandle.write` throws, and then the same error for every later batch. Throws
+   * `idempotency_key_reused` if this is not the stream that the key was used for.
    */
   async write(
     batch: VectorBatch,

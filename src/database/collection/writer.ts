@@ -1,8 +1,8 @@
-// The single writer of a collection. Writes that wait while a commit is written to disk form the next commit (group
-// commit), without a timer and without delay when idle. Each write is prepared against the state after the previous
-// writes, committed, and then applied to memory, so that everything a reader sees is on disk or in a shared log. A write
-// that is refused because of previous writes rejects after their commit. Commits of other nodes take the same path, but
-// are only stored.
+// The single writer of a collection. Writes that wait while a commit is written to disk form the next
+// commit (group commit), without a timer and without delay when idle. Each write is prepared against
+// the state after the previous writes, committed, and then applied to memory, so that everything a
+// reader sees is on disk or in a shared log. A write that is refused because of previous writes
+// rejects after their commit. Commits of other nodes take the same path, but are only stored.
 
 import { overloadedError } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
@@ -48,7 +48,10 @@ export interface Write<Result> {
    * the next commit. A write that reads all is alone in its commit.
    */
   readonly reads?: readonly string[] | 'all';
-  /** An error rejects the write, which then has no effect. Adds the ids of the write to `pending`, unless it reads all. */
+  /**
+   * An error rejects the write, which then has no effect. Adds the ids of the write to
+   * `pending`, unless it reads all.
+   */
   prepare(
     sequence: number,
     pending: PendingIds,

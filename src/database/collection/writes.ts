@@ -77,8 +77,8 @@ export function writeVectors(
 export type WriteRecord = Extract<LogRecord, { kind: 'write' }>;
 
 /**
- * The record of a batch, in which vectors are named by their columns. Throws `invalid_request` if a vector was dropped, or
- * replaced by one of another shape, since the batch was checked.
+ * The record of a batch, in which vectors are named by their columns. Throws `invalid_request` if a vector was dropped,
+ * or replaced by one of another shape, since the batch was checked.
  */
 export function recordOf(collection: Collection, batch: VectorBatch, timeMs: number): WriteRecord {
   const { definition, rows } = collection;

@@ -1,5 +1,5 @@
-// The keys of the store and what is stored under each. Data of a collection is stored by incarnation, not by id, so that
-// a new collection with an old id shares nothing with its predecessor.
+// The keys of the store and what is stored under each. Data of a collection is stored by incarnation,
+// not by id, so that a new collection with an old id shares nothing with its predecessor.
 
 import type { StoreKey, StoreOperation } from '../../storage/store.js';
 

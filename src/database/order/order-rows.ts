@@ -1,5 +1,5 @@
-// Sorts rows of segments by metadata paths and ids in the worker pool. Numbers come before strings before booleans before
-// rows without any of these, in either direction; ties keep the order of arrival.
+// Sorts rows of segments by metadata paths and ids in the worker pool. Numbers come before strings
+// before booleans before rows without any of these, in either direction; ties keep the order of arrival.
 
 import { nextSetBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
@@ -81,8 +81,8 @@ class KeyValues {
   /** [rowCount] values of CLASS. */
   readonly #classes: Uint32Array;
   /**
-   * [rowCount] each, the high and the low half of the values; zeros for rows without a value. The low half of a string is
-   * the index of its text, and then its rank.
+   * [rowCount] each, the high and the low half of the values; zeros for rows without a value. The low half of a string
+   * is the index of its text, and then its rank.
    */
   readonly #high: Uint32Array;
   readonly #low: Uint32Array;

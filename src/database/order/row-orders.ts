@@ -1,5 +1,5 @@
-// A cache of the orders of sorted lists: a snapshot is sorted once, and a page at any offset then costs only its rows. An
-// evicted order is computed again from the same snapshot.
+// A cache of the orders of sorted lists: a snapshot is sorted once, and a page at any offset then
+// costs only its rows. An evicted order is computed again from the same snapshot.
 
 import { createHash } from 'node:crypto';
 import { field, validationError } from '../../common/errors.js';

@@ -1,5 +1,5 @@
-// Ranks texts in the order of their UTF-8 bytes, which is the order of code points. Texts are compared by eight bytes at a
-// time, as numbers; only texts with equal bytes are compared by the next eight.
+// Ranks texts in the order of their UTF-8 bytes, which is the order of code points. Texts are compared
+// by eight bytes at a time, as numbers; only texts with equal bytes are compared by the next eight.
 
 import type { Utf8Column } from '../../common/types.js';
 import { StableOrder } from './stable-order.js';

@@ -1,5 +1,5 @@
-// The covariance of rows in float64, computed by pool tasks of about a tenth of a second. Threads fill different rows of one
-// matrix and every sum has a fixed order, so that the result does not depend on the number of threads.
+// The covariance of rows in float64, computed by pool tasks of about a tenth of a second. Threads fill different
+// rows of one matrix and every sum has a fixed order, so that the result does not depend on the number of threads.
 
 import { sharedFloat32, sharedFloat64 } from '../../common/shared-array.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';

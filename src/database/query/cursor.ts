@@ -1,7 +1,7 @@
-// Cursors are sealed, self-contained tokens. A token contains everything that the next page depends on, so that the
-// server keeps no state per client and any process with the same secret can continue. It is sealed with AES-256-GCM, so
-// that clients can neither read nor change it. The nonce is a keyed digest of the content, so that equal pages have equal
-// cursors and different content never shares a nonce.
+// Cursors are sealed, self-contained tokens. A token contains everything that the next page depends on,
+// so that the server keeps no state per client and any process with the same secret can continue. It is
+// sealed with AES-256-GCM, so that clients can neither read nor change it. The nonce is a keyed digest
+// of the content, so that equal pages have equal cursors and different content never shares a nonce.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';

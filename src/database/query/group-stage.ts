@@ -81,7 +81,10 @@ export class GroupStage<Match> {
     return count;
   }
 
-  /** Once all groups are known, only groups that are not full matter; before that, all values except those of full groups. */
+  /**
+   * Once all groups are known, only groups that are not full matter; before that, all values except those of full
+   * groups.
+   */
   get wanted(): WantedValues {
     const isKnown = this.#groups.size === this.#foundMax;
     const values: FacetValue[] = [];

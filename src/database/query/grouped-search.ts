@@ -11,7 +11,10 @@ import type { GroupedPlan } from './query-plan.js';
 
 /** A search for this many matches costs no more than one for fewer. */
 const SEARCH_MATCHES_MIN = 32;
-/** Matches to search per match needed. A search for 300 takes 1.4 times as long as one for 10; a second search costs more. */
+/**
+ * Matches to search per match needed. A search for 300 takes 1.4 times as long as one for 10; a second search costs
+ * more.
+ */
 const UNEVENNESS = 3;
 
 export class GroupedSearch extends PageSearch<GroupedPlan> {

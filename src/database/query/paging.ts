@@ -46,8 +46,8 @@ export function findLimitIssues(
 }
 
 /**
- * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection, and `cursor_mismatch` if another
- * kind of request issued it.
+ * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection, and `cursor_mismatch` if
+ * another kind of request issued it.
  */
 export function openCursor<Kind extends Cursor['kind']>(
   token: string,

@@ -1,5 +1,5 @@
-// The options of a query, except its ranking: a table of how each is read from a first page and from a cursor. A new option
-// is a member of `PlannedOptions`, a line of the table, and the code that uses it.
+// The options of a query, except its ranking: a table of how each is read from a first page and from a
+// cursor. A new option is a member of `PlannedOptions`, a line of the table, and the code that uses it.
 
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';

@@ -1,5 +1,5 @@
-// Answers many queries from one snapshot. All queries of a request are planned before any is searched. They are searched
-// in groups that fill the batches of the engine, bounded by the memory of their matches.
+// Answers many queries from one snapshot. All queries of a request are planned before any is searched.
+// They are searched in groups that fill the batches of the engine, bounded by the memory of their matches.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import {

@@ -1,6 +1,6 @@
-// The score of a row in a fusion: the sum of one term per ranking, in the order of the rankings, in float64. A row that a
-// ranking does not contain gets no term from it. Rankings are complete: they contain all rows that pass the filters
-// and can be ranked, not only the first rows.
+// The score of a row in a fusion: the sum of one term per ranking, in the order of the rankings, in float64. A row
+// that a ranking does not contain gets no term from it. Rankings are complete: they contain all rows that pass the
+// filters and can be ranked, not only the first rows.
 //
 //   rrf        weight / (constant + rank), where the best row has rank 1
 //   weighted   weight · the score as replies show it, unrounded; with `max` divided by the absolute value of

@@ -1,4 +1,5 @@
-// Searches by inverted indexes of texts and sparse vectors, which rank the matching rows of a snapshot without the engine.
+// Searches by inverted indexes of texts and sparse vectors, which rank the matching rows of a snapshot
+// without the engine.
 
 import { type Bitmap, createFullBitmap } from '../../common/bitmap.js';
 import type { RankKey } from '../../common/rank-key.js';

@@ -36,7 +36,10 @@ const MEMBERS = Object.keys(KIND_OF_MEMBER) as readonly Member[];
 /** The members that a part of a fusion may have. */
 const PART_MEMBERS = MEMBERS.filter((name) => name !== 'fusion');
 
-/** All members that describe rankings. A request with a cursor may repeat none, unless the ranking has a test for it. */
+/**
+ * All members that describe rankings. A request with a cursor may repeat none, unless
+ * the ranking has a test for it.
+ */
 export const RANKING_MEMBERS = Object.fromEntries(
   [...MEMBERS, 'prefetch', 'using', 'metric'].map((member) => [member, () => false]),
 );

@@ -1,5 +1,5 @@
-// The rows of a snapshot that a ranking ranks: those that pass filters, possibly restricted to chosen rows. Queries with
-// the same filter and vector share their views, by which engines and caches recognize them.
+// The rows of a snapshot that a ranking ranks: those that pass filters, possibly restricted to chosen rows.
+// Queries with the same filter and vector share their views, by which engines and caches recognize them.
 
 import type { JsonObject } from '../../common/types.js';
 import { allOf, type FilterNode } from '../../filter/filter-node.js';
@@ -56,7 +56,10 @@ export class SearchedSnapshot {
     return passing;
   }
 
-  /** The views restricted to rows with the dense vector or multi-vector of this name, without views that become empty. */
+  /**
+   * The views restricted to rows with the dense vector or multi-vector of this name,
+   * without views that become empty.
+   */
   viewsWith(passing: Views, name: string): readonly FieldView[] {
     let known = this.#viewsByName.get(passing);
     if (known === undefined) {

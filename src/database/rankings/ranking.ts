@@ -28,7 +28,10 @@ export interface RankingKind {
    * `vector_not_found` at the id.
    */
   plan(request: TargetRequest, context: RankingContext, path: FieldPath): Ranking;
-  /** Restores a ranking. Throws `cursor_expired` if its vector was dropped, and what `plan` throws if limits have changed. */
+  /**
+   * Restores a ranking. Throws `cursor_expired` if its vector was dropped, and what `plan` throws if limits have
+   * changed.
+   */
   unseal(sealed: SealedRanking, context: RankingContext, path: FieldPath): Ranking;
 }
 

@@ -1,5 +1,5 @@
-// Rankings that score every row by its vectors. They rank the rows that have the vector, and the nodes of a cluster share
-// their searches.
+// Rankings that score every row by its vectors. They rank the rows that have the vector, and the nodes
+// of a cluster share their searches.
 
 import { field, validationError } from '../../common/errors.js';
 import { bucketOf, countsBefore, type RankKey, sortRankKeys } from '../../common/rank-key.js';

@@ -85,8 +85,8 @@ export interface Peer {
 
 export interface Peers {
   /**
-   * The reachable nodes that hold a collection, with null for this node, in an order that is the same on all nodes; empty
-   * without a cluster.
+   * The reachable nodes that hold a collection, with null for this node, in an order that is the same on all nodes;
+   * empty without a cluster.
    */
   holding(incarnation: string): readonly (Peer | null)[];
   /** Searches of fewer values are not worth the requests; infinity without a cluster. */

@@ -1,7 +1,7 @@
-// Spreads a search over the nodes of a cluster that hold the collection. Each node holds all rows and searches those that were
-// written between two sequences, since the rows of every segment are in the order of their writes on every node. The node
-// that received the request merges the hits by unrounded score and id, which gives the answer that it would find alone, and
-// itself searches the ranges of nodes that do not answer in time.
+// Spreads a search over the nodes of a cluster that hold the collection. Each node holds all rows and searches
+// those that were written between two sequences, since the rows of every segment are in the order of their
+// writes on every node. The node that received the request merges the hits by unrounded score and id, which
+// gives the answer that it would find alone, and itself searches the ranges of nodes that do not answer in time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
