@@ -1,5 +1,5 @@
-// Codes are made when rows arrive and stay with them: every block that an engine searches has the codes
-// of exactly its rows, after growth, sealing, compaction and a restart.
+// Rows are encoded when they arrive: every block that an engine searches has the codes of exactly
+// its rows, after growth, sealing, compaction and a restart.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -18,7 +18,7 @@ import { batchOf, createTestClock, openDatabase, type TestVector } from './harne
 const DIMENSION = 3;
 const ROW_BYTES = 4;
 
-/** Each array of codes has one of the three values of a row, so that a test can check it. */
+/** An encoder whose arrays of codes each contain one of the three values of a row, which a test can check. */
 function encode({ values, dimension, from, to, codes }: UnencodedRows): void {
   for (const [index, name] of CODE_NAMES.entries()) {
     const view = viewOf(codes[name]);
@@ -36,7 +36,7 @@ function viewOf(array: Uint8Array | null): DataView {
 const allocateRows = (rowCount: number) =>
   new Uint8Array(new SharedArrayBuffer(rowCount * ROW_BYTES));
 
-/** The segments whose codes were made at once: compacted ones, and loaded ones without usable codes. */
+/** The segments that were encoded as a whole: compacted segments, and loaded segments without usable codes. */
 let encodedSegmentCount = 0;
 
 const createEncoder = (encoding: string): RowEncoder => ({
@@ -58,7 +58,7 @@ const createEncoder = (encoding: string): RowEncoder => ({
   },
 });
 
-/** The reference engine, which does not use codes, with a check of those of every block. */
+/** The reference engine, which does not use codes, with a check of the codes of every block. */
 function createWatchingEngine(encoding: string) {
   const reference = createReferenceEngine({ pool: createInlinePool() });
   const watching = {
@@ -129,7 +129,7 @@ describe('the codes of rows', () => {
     const before = await search();
     assert.ok(before > 4, `${before} segments`);
 
-    // Most rows end; after the retention the others are compacted into one segment.
+    // Most rows end; after the retention the remaining rows are compacted into one segment.
     await database.collection('c').write(batchOf(vectors(0, 250)), { mode: 'upsert' });
     clock.nowMs += 60_000;
     await database.collection('c').write(batchOf(vectors(1000, 1064)), { mode: 'upsert' });

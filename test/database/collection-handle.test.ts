@@ -1,4 +1,4 @@
-// A handle stands for the collection that it found, and for no other one under the same id.
+// A handle refers to the collection that it found, and to no other one with the same id.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

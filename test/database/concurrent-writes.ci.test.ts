@@ -1,5 +1,5 @@
-// Large writes are copied and encoded in other threads while they are committed. Writers and readers run at
-// the same time; afterwards every answer is compared with brute force over the vectors of its sequence.
+// Large writes are copied and encoded in other threads during their commit. Writers and readers run concurrently, and
+// afterwards every answer is compared with brute force over the vectors of its sequence.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -16,13 +16,13 @@ import { dense } from '../vector-columns.js';
 import { columnOf, createRandom, overrideStore, testSeed } from './harness.js';
 
 const DIMENSION = 256;
-/** 1 024 rows have the most values that a write may have without other threads. */
+/** 1 024 rows have the maximum number of values that a write may have without other threads. */
 const LARGE_ROWS = 1_100;
 const ID_COUNT = 4_000;
 const K = 5;
 const ROUNDS = IS_NIGHTLY ? 12 : 4;
 
-/** What a write does to the vectors: integers, so that every product is exact. */
+/** A write of vectors of integers, so that every product is exact. */
 type Effect =
   | { readonly kind: 'write'; readonly ids: readonly number[]; readonly values: Int8Array }
   | { readonly kind: 'delete'; readonly ids: readonly number[] };
@@ -61,7 +61,7 @@ async function runWriters(random: () => number, pool: WorkerPool): Promise<void>
     const store = overrideStore(memory, {
       async commit(operations) {
         const isWrite = operations.some(({ kind }) => kind === 'append');
-        // Rows of a write that fails are staged already, and others take their place.
+        // The rows of a failed write are already staged, and other rows replace them.
         if (isWrite && ++commitCount % 4 === 0) {
           failureCount++;
           throw new Error('the disk refuses this commit');
@@ -98,7 +98,7 @@ async function runWriters(random: () => number, pool: WorkerPool): Promise<void>
   });
   const sealing = (async () => {
     for (let i = 0; isWriting; i++) {
-      // A clone seals the active segment, between the commit of a write and its application as well.
+      // A clone seals the active segment, possibly between the commit of a write and its application.
       await untilCommitted(() => database.collection('c').clone({ id: `copy${i}` }));
       await database.collection(`copy${i}`).drop();
       await nextTurn();
@@ -116,7 +116,10 @@ async function runWriters(random: () => number, pool: WorkerPool): Promise<void>
   checkAnswers(answers, effects);
 }
 
-/** The store in memory and small searches answer at once, and would keep messages of threads waiting. */
+/**
+ * Yields to the event loop: the store in memory and small searches answer at once, which
+ * would delay thread messages.
+ */
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The engine that makes codes, if its kernels are built; otherwise the reference engine. */
@@ -138,7 +141,7 @@ async function write(
     for (const count of [LARGE_ROWS + below(2_000), 1 + below(20)]) {
       let effect!: Effect;
       const { sequence } = await untilCommitted(() => {
-        // Each attempt has rows of its own: those of a failed one must not be found.
+        // Each attempt has rows of its own, since the rows of a failed attempt must not be found.
         const first = below(ID_COUNT);
         const ids = Array.from({ length: count }, (_, i) => (first + i) % ID_COUNT);
         const values = Int8Array.from({ length: count * DIMENSION }, () => below(15) - 7);
@@ -166,7 +169,7 @@ async function untilCommitted<Result>(perform: () => Promise<Result>): Promise<R
   }
 }
 
-/** Over shared memory, like the values of a large body. */
+/** Values in shared memory, like those of a large body. */
 function toBatch(ids: readonly number[], integers: Int8Array): VectorBatch {
   const values = new Float32Array(new SharedArrayBuffer(integers.length * 4));
   values.set(integers);
@@ -184,7 +187,7 @@ async function query(database: Database, random: () => number): Promise<Answer> 
   return { sequence, query: vector, ids: matches.map(({ id }) => id) };
 }
 
-/** Replays the writes in order, and answers each query when its sequence is reached. */
+/** Replays the writes in order, and answers each query at its sequence. */
 function checkAnswers(answers: readonly Answer[], effects: ReadonlyMap<number, Effect>): void {
   const live = new Map<number, Int8Array>();
   const remaining = answers.toSorted((a, b) => a.sequence - b.sequence);

@@ -1,5 +1,5 @@
-// Conditional writes that share a commit: each is checked against the state that the writes before it
-// leave, whether or not that is applied to memory yet.
+// Conditional writes that share a commit: each is checked against the state after the previous writes,
+// whether or not that is applied to memory yet.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

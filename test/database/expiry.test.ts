@@ -1,4 +1,4 @@
-// Vectors that expire: when they go, what keeps seeing them, and what their expiry survives.
+// Vectors that expire: when they are deleted, which snapshots still see them, and what their expiry survives.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -37,7 +37,7 @@ async function openWith(options: {
   return { database, clock, state };
 }
 
-/** Writes vectors by id with the time of each expiry. */
+/** Writes vectors by id with their expiries. */
 const write = (database: Database, expiries: Readonly<Record<string, number>>) =>
   database.collection('c').write(
     {

@@ -1,5 +1,5 @@
-// A database over an in-memory store on the calling thread, for tests: small segments, so that
-// sealing, checkpoints and compactions happen within a few rows, and a clock that tests move.
+// A database over an in-memory store on the calling thread, for tests. It has small segments, so that
+// sealing, checkpoints and compactions happen within a few rows, and a clock that tests advance.
 
 import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
@@ -69,7 +69,7 @@ export async function openDatabase(options: {
   return database;
 }
 
-/** The engine that makes codes, if its kernels are built; otherwise the reference engine. */
+/** The engine that encodes rows, if its kernels are built; otherwise the reference engine. */
 function createTestEngine(pool: WorkerPool): Engine {
   try {
     return createSimdEngine({ pool });
@@ -85,7 +85,7 @@ export interface TestVector {
   readonly metadata: string;
 }
 
-/** Without the unnamed vector if rows have no values; with the further vectors of the rows. */
+/** A batch with the named vectors of the rows, and with the unnamed vector unless rows have no values. */
 export function batchOf(rows: readonly TestVector[], further: readonly Named[] = []): VectorBatch {
   const dimension = rows[0]?.values.length ?? 0;
   const values = rows.map((row) => row.values);
@@ -123,13 +123,13 @@ export function overrideStore(store: Store, methods: Partial<Store>): Store {
   });
 }
 
-/** A store whose process can die: from then on nothing reaches the disk. */
+/** A store whose process can die, after which nothing reaches the disk. */
 export function createCrashingStore(state: MemoryState): { store: Store; die(): void } {
   let isDead = false;
   const alive = createMemoryStore({
     state,
     beforeCommit: async () => {
-      // One turn of the event loop, so that the process can die between a write and its reply.
+      // Waits for one turn of the event loop, so that the process can die between a write and its reply.
       await new Promise((resolve) => setImmediate(resolve));
       if (isDead) await new Promise(() => {});
     },

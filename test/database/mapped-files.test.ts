@@ -1,5 +1,5 @@
-// A collection whose rows are in mapped files answers as from memory, and never from a file that is damaged,
-// whether that happened before a start or under the running database.
+// A collection in mapped files answers as from memory, and never from a damaged file, whether the
+// damage happened before the start or while the database runs.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
@@ -69,7 +69,7 @@ function filesIn(directory: string): string[] {
   return files.map((path) => join(directory, 'segments', path));
 }
 
-/** Everything that the collection answers. */
+/** All answers of the collection. */
 async function answersOf(database: Database): Promise<unknown[]> {
   const collection = database.collection('c');
   const chunks = [];

@@ -1,4 +1,4 @@
-// The database against a model, through long histories.
+// Compares the database with a model through long histories.
 
 import { describe, it } from 'node:test';
 import { IS_NIGHTLY } from '../support/nightly.js';

@@ -1,4 +1,4 @@
-// The database against a model; more rounds in CI.
+// Compares the database with a model; CI runs more rounds.
 
 import { describe, it } from 'node:test';
 import { testSeed } from './harness.js';

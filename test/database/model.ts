@@ -1,5 +1,5 @@
-// A small model of a database, and a run of seeded random operations, with restarts, checkpoints and compactions
-// between them, in which the database must always agree with the model.
+// A small model of a database, and runs of seeded random operations with restarts, checkpoints and compactions, after
+// each of which the database must agree with the model.
 
 import assert from 'node:assert/strict';
 import { field, SagittaError } from '../../src/common/errors.js';
@@ -42,23 +42,23 @@ class Model {
   }
 }
 
-/** What the operations are carried out on. */
+/** The system that the operations are applied to. */
 export interface ModelledSystem {
   readonly clock: TestClock;
-  /** The time of that database. */
+  /** The clock of the database. */
   now(): number;
-  /** For writes; another one after a restart. */
+  /** The database to write to, which changes after a restart. */
   readonly database: Database;
-  /** A database to read from, which has everything that was acknowledged. */
+  /** A database to read from, which contains everything that was acknowledged. */
   reader(): Promise<Database>;
-  /** Stops and starts; everything that was acknowledged is there again. */
+  /** Stops and starts the system, which keeps everything that was acknowledged. */
   restart(): Promise<void>;
-  /** The same without a stop: nothing is closed, and maintenance may be under way. */
+  /** Restarts without closing anything, possibly during maintenance. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Closes the system, which has no collection yet. */
+/** Runs against a system without collections, and closes it. */
 export async function runAgainstModel(
   system: ModelledSystem,
   { seed, stepCount }: { readonly seed: number; readonly stepCount: number },
@@ -292,7 +292,7 @@ export async function runAgainstModel(
       if (random() > 0.2) return;
       const id = `clone-${sequence}`;
       const copying = system.database.collection(name).clone({ id });
-      // The clone has the rows of one moment while the collection goes on.
+      // The clone has the rows of one moment, while the collection keeps changing.
       await operations.upsert!();
       const record = await copying;
       assert.ok(record.sequence === sequence || record.sequence === sequence - 1);
@@ -452,7 +452,7 @@ function distinct(rows: readonly ModelRow[]): ModelRow[] {
   return [...new Map(rows.map((row) => [row.id, row])).values()];
 }
 
-/** Paths of a filter that no row has are named in warnings. */
+/** Warnings name the paths of a filter that no row has. */
 function assertCounts<Counts extends object>(
   { warnings: _, ...found }: Counts & { readonly warnings?: unknown },
   expected: Counts,

@@ -1,4 +1,4 @@
-// A database in memory that can be restarted and crash, to be run against the model.
+// A database in memory that can be restarted and crashed, for runs against the model.
 
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { createCrashingStore, createTestClock, openDatabase } from './harness.js';

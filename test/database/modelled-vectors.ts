@@ -1,5 +1,5 @@
-// The named, sparse and multi-vectors of the model: which there are, since they are added and dropped, those of rows,
-// and what they score. All numbers are small integers, so that scores are exact and ties are real.
+// The named, sparse and multi-vectors of the model, which can be added and dropped, and their scores. All numbers are
+// small integers, so that scores are exact and ties are real.
 
 import assert from 'node:assert/strict';
 import type { Named, SparseVector, VectorKind } from '../../src/common/vectors.js';
@@ -16,10 +16,10 @@ interface Shape {
   readonly dimension: number;
 }
 
-/** Values of a dense vector, of vectors one after another, or by index. */
+/** The values of a dense vector, of consecutive vectors, or by index. */
 type Values = readonly number[];
 
-/** By name; null for one to remove. */
+/** Vectors by name; null removes a vector. */
 export type ModelVectors = Readonly<Record<string, Values | null>>;
 
 export class ModelledVectors {
@@ -30,7 +30,7 @@ export class ModelledVectors {
     this.#below = below;
   }
 
-  /** Adds or drops one, which the caller carries out. */
+  /** Adds or drops a vector in the model, and returns the change for the database. */
   change(): { readonly change: VectorsChange; readonly dropped: string | null } {
     const name = NAMES[this.#below(NAMES.length)]!;
     const shape = this.#shapes.get(name);
@@ -49,7 +49,7 @@ export class ModelledVectors {
     return { change, dropped: null };
   }
 
-  /** Some of those that there are, with nulls where a row may remove them. */
+  /** Some of the existing vectors, with nulls if a row may remove them. */
   random({ mayRemove = false } = {}): ModelVectors {
     const vectors: Record<string, Values | null> = {};
     for (const [name, { kind, dimension }] of this.#shapes) {
@@ -63,7 +63,7 @@ export class ModelledVectors {
 
   #values(count: number): Values {
     const values = Array.from({ length: count }, () => this.#below(7) - 3);
-    // A sparse vector has an element that is not 0.
+    // A sparse vector must have an element that is not 0.
     values[0] = values[0] === 0 ? 1 : values[0]!;
     return values;
   }
@@ -80,7 +80,7 @@ export class ModelledVectors {
     return columnsOf(Object.fromEntries(this.#shapes), vectors);
   }
 
-  /** The rows that remove a vector, by its name. */
+  /** The rows that remove a vector, by the name of the vector. */
   removedBy(rows: readonly ModelVectors[]): Map<string, Uint8Array> {
     const removed = new Map<string, Uint8Array>();
     for (const name of this.#shapes.keys()) {
@@ -106,7 +106,7 @@ export class ModelledVectors {
     assert.deepEqual(found, expected);
   }
 
-  /** A query of one of them; null while there are none. */
+  /** A query by one of the vectors; null while none exists. */
   randomQuery(): {
     readonly request: QueryRequest;
     /** Null for a row that is not ranked. */

@@ -1,4 +1,4 @@
-// Multi-vectors through the database: MaxSim against brute force over plain rows, across restarts, checkpoints and
+// Compares MaxSim over multi-vectors in a database with brute force over plain rows, across restarts, checkpoints and
 // compactions.
 
 import assert from 'node:assert/strict';
@@ -62,7 +62,7 @@ async function createCollection(database: Database, isWithUnnamed: boolean): Pro
   });
 }
 
-/** The definition, in the order of the vectors of the query. */
+/** MaxSim by its definition, in the order of the vectors of the query. */
 function maxSim(metric: Metric, query: Vectors, vectors: Vectors): number {
   let sum = 0;
   for (const vector of query) {
@@ -109,7 +109,7 @@ async function compareWithModel(isWithUnnamed: boolean): Promise<void> {
   console.log(`seed ${seed}`);
   const random = createRandom(seed);
   const below = (n: number) => Math.floor(random() * n);
-  // Few values make ties; some are not exact in binary.
+  // A few values, so that scores tie; some are not exact in binary.
   const vector = () => {
     const values = Array.from({ length: DIMENSION }, () => (below(7) - 3) / 3);
     return values.every((value) => value === 0) ? [1, 0, 0] : values;
@@ -192,7 +192,7 @@ describe('multi-vectors', () => {
     const rows = Array.from({ length: 10 }, (_, i): Row => {
       return { id: `v${i}`, values: [], vectors, metadata: '{}', tag: '' };
     });
-    // Of 1 200 bytes each.
+    // Rows of 1 200 bytes each.
     const database = await openDatabase({ limits: { bodyBytesMax: 5_000 } });
     await createCollection(database, false);
     await database.collection('c').write(batchWith(rows), { mode: 'upsert' });
@@ -234,7 +234,10 @@ describe('multi-vectors', () => {
     for (const [request, message] of [
       [{ vector: multiVector[0], using: 'dot' }, /"dot" is a multi-vector/],
       [{ multiVector }, /Expected the name of a multi-vector/],
-      [{ multiVector, using: 'dot', metric: 'euclidean' }, /by cosine or dot; found euclidean/],
+      [
+        { multiVector, using: 'dot', metric: 'euclidean' },
+        /cosine or dot for a multi-vector; found euclidean/,
+      ],
       [{ multiVector, using: 'dot', scoreStats: {} }, /score_stats is for queries by vectors/],
       [{ id: 'a', using: 'cosine' }, /The vector "a" of collection "c" has no "cosine"/],
       [

@@ -1,5 +1,4 @@
-// Named vectors through the database: against brute force over plain rows, across restarts, checkpoints
-// and compactions.
+// Compares named vectors in a database with brute force over plain rows, across restarts, checkpoints and compactions.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -49,7 +48,7 @@ function inSharedMemory({ values }: { readonly values: Float32Array }): Float32A
 
 const UNNAMED = { ...dense(2), metric: 'dot' } as const;
 
-/** Without an unnamed vector rows have the named vectors only. */
+/** Without an unnamed vector, rows have only named vectors. */
 async function createCollection(
   database: Database,
   unnamed: typeof UNNAMED | null = UNNAMED,
@@ -58,7 +57,7 @@ async function createCollection(
   await database.createCollection({ id: 'c', vectors, description: null, labels: {} });
 }
 
-/** Small integers: every product and sum is exact, so that ties are real. */
+/** Small integers make every product and sum exact, so that ties are real. */
 function scoreOf(name: Name, query: readonly number[], values: readonly number[]): number {
   if (name === 'title') return values.reduce((sum, value, i) => sum + value * query[i]!, 0);
   return -values.reduce((sum, value, i) => sum + (value - query[i]!) ** 2, 0);

@@ -84,7 +84,7 @@ describe('the observer of a database', () => {
     assert.ok(startedAtMs > 0 && Object.values(phases).every((milliseconds) => milliseconds >= 0));
     assert.deepEqual(Object.keys(phases), ['filterMs', 'waitMs', 'searchMs', 'assembleMs']);
     assert.equal(reply.work.conditionCount, 2);
-    // v0, v2 … v10: the patch of v0 left the field as it was.
+    // v0, v2 … v10, since the patch of v0 did not change the field.
     assert.deepEqual([reply.work.rowsPassedFilter, reply.work.rowsScanned], [6, 6]);
     assert.equal(reply.explain, undefined);
     const explained = await database.collection('c').query({ ...request, explain: true });
@@ -117,7 +117,7 @@ describe('the observer of a database', () => {
     const others = [query(), query(), query()];
     await settle();
     assert.equal(busy.queuedQueryCount, 3);
-    // Longer than the first can have waited, on a machine of any speed.
+    // Longer than the first query can have waited, on a machine of any speed.
     const until = 2 * performance.now() - startedAtMs;
     while (performance.now() < until) await settle();
     open();
@@ -186,7 +186,7 @@ describe('the observer of a database', () => {
     await worn.collection('c').delete({ kind: 'ids', ids }, { dryRun: false });
     assert.deepEqual(worn.storageUse().rowCount, 64);
     assert.ok(worn.storageUse().logBytes > 0);
-    // Each full segment is a checkpoint, and the one after the retention compacts the segment with ended rows.
+    // Each full segment causes a checkpoint, and the one after the retention compacts the segment with ended rows.
     for (let i = 1; i <= 3; i++) {
       clock.nowMs += 5_000;
       await worn.collection('c').write(vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });

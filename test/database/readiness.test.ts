@@ -1,4 +1,4 @@
-// The record of a collection while it is being loaded, and when that has failed.
+// The record of a collection during its load, and after a failed load.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -11,7 +11,7 @@ import {
 import { batchOf, openDatabase, overrideStore } from './harness.js';
 import { openOver, rowsOf, SHAPE, turns } from './starting.js';
 
-/** Two collections, of which `c` has three files of 64 rows, and some rows in the log. */
+/** Two collections; `c` has three files of 64 rows, and some rows in the log. */
 async function createState(): Promise<MemoryState> {
   const state = createMemoryState();
   const database = await openDatabase({ state });

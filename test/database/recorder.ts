@@ -1,11 +1,11 @@
-// An observer of a database that keeps what it is told.
+// An observer that records the metrics of a database.
 
 import type { DatabaseObserver } from '../../src/database/api/observer.js';
 
 type MetricName = Parameters<DatabaseObserver['count' | 'observe']>[0];
 
 export interface Recorder extends DatabaseObserver {
-  /** What came under the name, in this order: the value, or with labels both. */
+  /** The reported values of a metric in order, with their labels if any. */
   of(name: MetricName): readonly unknown[];
   clear(): void;
 }

@@ -1,5 +1,4 @@
-// Sparse vectors through the database: against brute force over plain rows, across restarts, checkpoints
-// and compactions.
+// Compares sparse vectors in a database with brute force over plain rows, across restarts, checkpoints and compactions.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -57,7 +56,7 @@ async function createCollection(database: Database, isWithoutUnnamed = false): P
   });
 }
 
-/** Products in the order of the indices, in float64; null without a common index. */
+/** The sum of products in the order of the indices, in float64; null without a common index. */
 function scoreOf(query: Elements, elements: Elements | undefined): number | null {
   let score: number | null = null;
   for (const [index, weight] of query) {
@@ -97,7 +96,7 @@ describe('sparse vectors', () => {
     const randomElements = (countMax: number): Elements => {
       const indices = Array.from({ length: 1 + below(countMax) }, () => below(12) * 7_000_003);
       const ascending = [...new Set(indices)].sort((a, b) => a - b);
-      // Halves: sums are exact, so that ties are real, and products of both signs cancel.
+      // Halves make sums exact, so that ties are real and products of both signs cancel.
       return new Map(ascending.map((index) => [index, (below(9) - 3.5) / 2 || 0.5]));
     };
     const randomRow = (): Row => {
@@ -290,7 +289,7 @@ describe('sparse vectors', () => {
     await database.close();
   });
 
-  it('that do not exist are refused, with what exists', async () => {
+  it('that do not exist are refused with the names that exist', async () => {
     const database = await openDatabase({});
     await createCollection(database);
     const query = (request: QueryRequest) => database.collection('c').query(request);

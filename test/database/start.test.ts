@@ -1,4 +1,4 @@
-// Collections while a database is being started: which are loaded first, and what waits for one.
+// The start of a database: which collections are loaded first, and what waits for them.
 
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
@@ -10,7 +10,7 @@ import { createStateOf, openOver, rowsOf, SHAPE, startDatabase, turns } from './
 
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 
-/** A start of these collections, whose files are read at the end of the test at the latest. */
+/** Starts a database with these collections, whose files are read at the end of the test at the latest. */
 async function startWith(t: TestContext, ids: readonly string[], ...rest: object[]) {
   const started = await startDatabase(await createStateOf(ids), ...rest);
   t.after(async () => {
@@ -24,13 +24,13 @@ async function startWith(t: TestContext, ids: readonly string[], ...rest: object
 const NEAREST = { vector: Float32Array.of(1), limit: 1 };
 
 describe('a start', () => {
-  it('loads the collections that are asked for before the others', async (t) => {
+  it('loads requested collections before the others', async (t) => {
     const { database, begun, release } = await startWith(t, IDS);
     await turns();
     assert.deepEqual([begun, database.loadingCount], [['a', 'b'], 8]);
     const asked = ['h', 'e', 'g', 'f', 'd', 'h'].map((id) => database.collection(id).count());
     await turns();
-    // Beside those that nobody has asked for, four at once.
+    // Four at once, in addition to collections that no request waits for.
     assert.deepEqual(begun, ['a', 'b', 'h', 'e', 'g', 'f']);
     release('h');
     assert.deepEqual([await asked[0], await asked[5]], [70, 70]);
@@ -47,7 +47,7 @@ describe('a start', () => {
     assert.deepEqual([begun.length, database.loadingCount], [8, 0]);
   });
 
-  it('has a worker that was busy take what is asked for next', async (t) => {
+  it('loads a requested collection next when a worker becomes idle', async (t) => {
     const { database, begun, release } = await startWith(t, IDS);
     const asked = ['h', 'g', 'f', 'e', 'd'].map((id) => database.collection(id).count());
     await turns();
@@ -91,7 +91,7 @@ describe('a start', () => {
     await joined;
   });
 
-  it('refuses with `starting` what has waited for long', async (t) => {
+  it('refuses requests that have waited too long with `starting`', async (t) => {
     const { database, release } = await startWith(t, IDS, { limits: { requestMsMax: 10_000 } });
     await turns();
     t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -102,7 +102,7 @@ describe('a start', () => {
         'Collection "a" is not ready. It is being loaded: 0 of 1 segments read; the log follows. Retry after 1 s.',
       retryAfterSeconds: 1,
     });
-    // The rest of the time of a request is left for its answer.
+    // The rest of the time limit of a request is left for its answer.
     t.mock.timers.tick(8_999);
     await turns();
     t.mock.timers.tick(1);
@@ -112,7 +112,7 @@ describe('a start', () => {
     assert.equal(await later, 70);
   });
 
-  it('answers for a damaged collection what is wrong, and for the others what they have', async (t) => {
+  it('reports the damage of a damaged collection, and answers for the others', async (t) => {
     const state = await createStateOf(['bad', 'good']);
     const [name] = [...state.blobs.keys()];
     state.blobs.delete(name!);
@@ -132,13 +132,13 @@ describe('a start', () => {
     assert.deepEqual(await database.collection('bad').drop(), { vectorCount: 0 });
   });
 
-  it('ends when the database is closed, with an error for who waits', async (t) => {
+  it('ends when the database is closed, with an error for waiting requests', async (t) => {
     const { database, begun, release } = await startWith(t, IDS);
     const asked = ['h', 'g', 'f', 'e', 'd'].map((id) => database.collection(id).count());
     const refused = asked.map((waiting) => assert.rejects(waiting, { code: 'stopping' }));
     await turns();
     const closed = database.close();
-    // A load that has begun ends after the file that it reads.
+    // A load in progress ends after its current file.
     release(...IDS);
     await closed;
     await Promise.all(refused);
@@ -146,7 +146,7 @@ describe('a start', () => {
     await assert.rejects(database.collection('c').count(), { code: 'stopping' });
   });
 
-  it('lists collections as they are at the moment', async (t) => {
+  it('lists collections in their current state', async (t) => {
     const { database, release } = await startWith(t, ['a', 'b', 'c']);
     const statuses = () =>
       database.listCollections({}).collections.map(({ id, status }) => `${id} ${status}`);
@@ -209,7 +209,7 @@ describe('while a database is being started', () => {
     assert.equal(database.collection('g').record().status, 'loading');
   });
 
-  it('what a process has left is removed, and what is made meanwhile is kept', async (t) => {
+  it('leftovers of a process are removed, and new collections are kept', async (t) => {
     const state = await createStateOf(['a', 'gone']);
     const store = createMemoryStore({ state });
     const [gone] = [...store.list(['collection'])].filter(({ key }) => key[1] === 'gone');
@@ -242,7 +242,7 @@ describe('while a database is being started', () => {
   });
 });
 
-it('a change of a collection keeps the state that it gets while the change is stored', async (t) => {
+it('a change of a collection keeps a state that is set while the change is stored', async (t) => {
   const store = createMemoryStore({ state: await createStateOf(['a']) });
   let stored: Promise<void> | undefined;
   const database = await openOver(

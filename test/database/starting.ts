@@ -1,4 +1,4 @@
-// A database that is being started: collections with files, which are read when the test lets them.
+// A starting database whose segment files are read when the test releases them.
 
 import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
@@ -20,7 +20,7 @@ export const SHAPE = {
   labels: {},
 } as const;
 
-/** Rows of dimension 1 that sort by their number. */
+/** Rows of dimension 1 whose ids sort by their number. */
 export function rowsOf(count: number) {
   return Array.from({ length: count }, (_, i) => ({ id: `v${i}`, values: [i], metadata: '{}' }));
 }
@@ -38,20 +38,20 @@ export async function createStateOf(ids: readonly string[]): Promise<MemoryState
   return state;
 }
 
-/** Lets what is under way go on, as far as it does not wait for the test. */
+/** Lets everything run that does not wait for the test. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 export interface StartingDatabase {
   readonly database: Database;
-  /** The ids of the collections whose files were asked for, in this order. */
+  /** The ids of the collections whose files were requested, in order. */
   readonly begun: readonly string[];
-  /** Lets the file of a collection be read, also when it is asked for later. */
+  /** Releases the files of a collection, including those requested later. */
   release(...ids: string[]): void;
 }
 
-/** Every file that there is waits for `release`. */
+/** Every existing file waits for `release`. */
 export async function startDatabase(
   state: MemoryState,
   options: { readonly limits?: Partial<Limits>; readonly methods?: Partial<Store> } = {},
@@ -90,7 +90,7 @@ export async function startDatabase(
   };
 }
 
-/** Opens a database on the calling thread; it is being loaded then. */
+/** Opens a database on the calling thread, while its collections are still being loaded. */
 export function openOver(store: Store, limits: Partial<Limits> = {}): Promise<Database> {
   const pool = createInlinePool();
   return Database.open({

@@ -1,4 +1,4 @@
-// API keys over a store: when they are valid, what is on disk, and what is loaded after a restart.
+// API keys over a store: their validity, their form on disk, and their state after a restart.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -179,7 +179,7 @@ describe('an API key', () => {
     }
   });
 
-  it('is not created from invalid input, all issues of which are reported', async () => {
+  it('is not created from invalid input, and all issues are reported', async () => {
     const { apiKeys, clock } = createKeys();
     const creating = apiKeys.create({
       owner: 'a\u0007',

@@ -18,7 +18,7 @@ const EVENT = {
   unloggedCount: 0,
 };
 
-/** A log whose commits the test counts, and may make fail. */
+/** A log whose commits are counted, and fail on request. */
 function openLog(t: TestContext, countMax = 10) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const commits = { count: 0, isFull: false };
@@ -30,7 +30,7 @@ function openLog(t: TestContext, countMax = 10) {
   });
   const log = new AuditLog({ store, clock: createTestClock(), logger: silentLogger, countMax });
   const stored = () => [...store.list(['audit'])].map(({ key }) => Number(key[1]));
-  /** Passes time, and lets what it starts finish. */
+  /** Advances the clock and lets everything that starts finish. */
   const pass = async (milliseconds: number) => {
     t.mock.timers.tick(milliseconds);
     await new Promise((resolve) => setImmediate(resolve));
@@ -62,7 +62,7 @@ it('events that were pushed out are removed, also those that were never written'
   await log.close();
 });
 
-it('a full disk is tried again, and loses no event that is kept', async (t) => {
+it('a write to a full disk is retried, and no kept event is lost', async (t) => {
   const { log, commits, stored, pass } = openLog(t);
   commits.isFull = true;
   log.add(EVENT);

@@ -1,6 +1,5 @@
-// Backups of a service under constant writes, with checkpoints and compactions under way: each backup
-// opens, verifies, and has a prefix of the writes that were sent, with every write that was
-// acknowledged before it began.
+// Backups of a service under constant writes, checkpoints and compactions: each backup opens, verifies, and contains a
+// prefix of the submitted writes, including every write that was acknowledged before the backup began.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -27,7 +26,7 @@ const collection = (id: string) =>
     labels: {},
   }) as const;
 
-/** The vectors after each write: the model that backups are compared with. */
+/** A model of the vectors after each write. */
 interface Sent {
   readonly sequence: number;
   readonly ids: readonly string[];
@@ -35,7 +34,7 @@ interface Sent {
 }
 
 describe('backups under writes', () => {
-  it('have a prefix of the writes that were sent, with all that were acknowledged', async (t) => {
+  it('contain a prefix of the submitted writes with all acknowledged ones', async (t) => {
     const seed = testSeed();
     t.diagnostic(`seed ${seed}`);
     const random = createRandom(seed);
@@ -52,8 +51,8 @@ describe('backups under writes', () => {
     let isDone = false;
     const write = async () => {
       const sequence = sent.length + 1;
-      // A delete without effect would take no sequence. The writer keeps the order of the calls, so
-      // the ids that exist are known when a call is made.
+      // A delete without effect would take no sequence. The writer keeps the order of the calls, so that the existing
+      // ids are known at each call.
       const isDelete = present.size > 20 && random() < 0.2;
       const all = Array.from({ length: 1 + Math.floor(random() * 12) }, () => {
         return `v${Math.floor(random() * ID_COUNT)}`;
@@ -76,7 +75,7 @@ describe('backups under writes', () => {
       while (!isDone) {
         const burst = Array.from({ length: 4 }, write);
         await Promise.all(burst);
-        // The retention passes repeatedly, so that ended rows are removed by compactions.
+        // The retention passes repeatedly, so that compactions remove ended rows.
         clock.nowMs += 30_000;
       }
     };

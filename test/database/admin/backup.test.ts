@@ -1,5 +1,5 @@
-// Backups of a service: their names, their folder and races between them. Backups under writes are in
-// backup-writes.ci.test.ts.
+// Backups of a service: their names, their folder and races between them. backup-writes.ci.test.ts tests backups under
+// writes.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, rmdirSync } from 'node:fs';
@@ -23,9 +23,9 @@ const collection = (id: string) =>
   }) as const;
 
 describe('backups', () => {
-  it('that race are made or refused, and do not remove the folders of each other', async () => {
+  it('that race succeed or are refused, and do not remove the folders of each other', async () => {
     const directory = await makeDirectory();
-    // Many names, so that some calls still read them when another one has made its folder.
+    // Many names, so that some calls still read them when another call has created its folder.
     for (let i = 0; i < 2_000; i++) mkdirSync(join(directory, `made-${i}`));
     const staged = withResolvers();
     const store = {

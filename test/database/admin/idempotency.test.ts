@@ -43,7 +43,7 @@ describe('an idempotency key', () => {
     const second = await write(database, 'a');
     assert.deepEqual([first.isReplay, second.isReplay], [false, true]);
     assert.deepEqual(second.reply, first.reply);
-    // Not closed: only what was committed survives.
+    // The first database is not closed, so that only what was committed survives.
     const again = await openDatabase({ state });
     const third = await write(again, 'a');
     assert.deepEqual(third, second);
@@ -122,7 +122,7 @@ describe('an idempotency key', () => {
     const writeAll = () => Promise.all(requests.map((each) => write(database, each.key, each)));
     await writeAll();
     clock.nowMs += 24 * 60 * 60 * 1000 + 1;
-    // In one commit, each with the removal of what has expired.
+    // Both replies are in one commit, each with the removal of expired entries.
     const again = await writeAll();
     const replayed = await writeAll();
     assert.deepEqual(
@@ -132,7 +132,7 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
-  it('is refused beyond the number of keys that are remembered, until the oldest expires', async () => {
+  it('is refused beyond the maximum number of keys, until the oldest expires', async () => {
     const clock = createTestClock();
     const database = await openFilled({ clock, limits: { idempotencyKeysMax: 2 } });
     const request = (key: string) => ({ ...REQUEST, key });
@@ -150,7 +150,7 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
-  it('does not keep other requests from being done when its reply is damaged', async () => {
+  it('does not block other requests when its reply is damaged', async () => {
     const clock = createTestClock();
     const store = createMemoryStore();
     const database = await openFilled({ store, clock });

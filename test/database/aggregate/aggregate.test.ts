@@ -1,5 +1,5 @@
-// Facets and stats of random metadata against brute force over the documents, over segments of several
-// sizes, deleted rows, filters and paths without columns.
+// Compares facets and stats of random metadata with brute force over the documents, for segments of several sizes,
+// deleted rows, filters and paths without columns.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,7 +37,7 @@ function randomDocument(random: () => number): JsonObject {
   return document;
 }
 
-/** The scalars that a document has at a path. */
+/** The scalars of a document at a path. */
 function valuesAt(document: JsonObject, path: string): FacetValue[] {
   const value = resolvePath(document, path);
   const values = Array.isArray(value) ? value : [value];
@@ -95,7 +95,7 @@ function checkStats(found: Stats, documents: readonly JsonObject[]): void {
   // The nearest float64 around the numbers.
   assert.ok(buckets[0]!.from <= min && Number(min) - buckets[0]!.from <= 256);
   assert.ok(buckets.at(-1)!.to >= max && buckets.at(-1)!.to - Number(max) <= 2_048);
-  // Not strictly: the least of 0 and -0 is either.
+  // Not strict, because the least of 0 and -0 is either.
   if (typeof min === 'number') assert.ok(buckets[0]!.from === min);
   assert.deepEqual([belowCount, aboveCount], [0, 0]);
   for (const [i, { from, to, count }] of buckets.entries()) {
@@ -235,7 +235,7 @@ test('a histogram has the bounds that are set, and counts what lies beyond', asy
       belowCount: 1,
       aboveCount: 1,
     });
-    // Beyond all numbers: a single bucket, which is empty.
+    // A range beyond all numbers gives a single empty bucket.
     assert.deepEqual(await histogramOf({ bucketCount: 3, min: 10 }), {
       buckets: [{ from: 10, to: 10, count: 0 }],
       belowCount: 8,

@@ -49,7 +49,7 @@ test('the order of values does not change a sum', () => {
       .sort((a, b) => a.key - b.key)
       .map(({ value }) => value);
     assert.equal(sumOf(values), sumOf(shuffled));
-    // Two equal halves with opposite signs leave nothing.
+    // Two equal halves with opposite signs cancel.
     assert.equal(sumOf([...values, ...shuffled.map((value) => -value), 0.5]), 0.5);
   }
 });

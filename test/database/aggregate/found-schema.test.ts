@@ -1,5 +1,5 @@
-// The schema that is found in random metadata against brute force over the documents, with and without
-// columns for all paths, and in pages.
+// Compares the schema found in random metadata with brute force over the documents, with and without columns
+// for all paths, and in pages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// What is left of a filter for a facet that ignores its own conditions.
+// The filter of a facet that ignores the conditions on its own path.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -17,7 +17,7 @@ describe('a filter without the conditions on a path', () => {
     assert.equal(rest('{"$or":[{"a":1},{"$not":{"a":2}}]}'), 'null');
   });
 
-  it('keeps what compares nothing but excludes every row', () => {
+  it('keeps a condition that compares nothing but excludes every row', () => {
     assert.equal(rest('{"a":1,"$not":{}}'), '{"$not":{}}');
     assert.equal(
       rest('{"$and":[{"$not":{"$and":[{}]}},{"a":1}]}'),

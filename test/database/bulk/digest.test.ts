@@ -1,4 +1,4 @@
-// Digests of collections: the same for the same rows in whatever segments, another one for anything that differs.
+// Digests of collections are equal for equal rows in any segments, and differ for any other difference.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -94,7 +94,7 @@ describe('a digest of a collection', () => {
     assert.equal(sum(parts), await digestOf([rows]));
   });
 
-  it('can be had of an earlier sequence, and waits for a later one', async () => {
+  it('can be computed at an earlier sequence, and waits for a later one', async () => {
     const database = await databaseWith([[row('a')], [row('b')]]);
     const collection = database.collection('c');
     const before = await collection.digest({});
@@ -108,9 +108,9 @@ describe('a digest of a collection', () => {
     await database.close();
   });
 
-  it('of a sequence that does not come is refused after a while', async () => {
+  it('of a sequence that is never reached is refused after a while', async () => {
     const database = await databaseWith([[row('a')]], { limits: { requestMsMax: 50 } });
-    // The timer of the request does not keep a process alive.
+    // The timer of the request does not keep the process alive.
     const alive = setInterval(() => {}, 1_000);
     await assert.rejects(database.collection('c').digest({ sequence: 9 }), {
       code: 'deadline_exceeded',

@@ -1,5 +1,5 @@
-// Joins against brute force that shares no code with the engines, over data with ties, deletions and
-// several segments.
+// Compares joins with brute force that shares no code with the engines, over data with ties, deletions and several
+// segments.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -82,7 +82,7 @@ describe('a join', () => {
       for (const [one, other] of pairsOf(await joined(database, 'a', request))) {
         const isEarlier = orders.get(one)! < orders.get(other)!;
         const pair = isEarlier ? `${one} ${other}` : `${other} ${one}`;
-        // A pair that is found from its later row only keeps it.
+        // A pair that only its later row finds stays with that row.
         isFirst.set(pair, isFirst.get(pair) === true || isEarlier);
       }
       const expected = [...isFirst].map(([pair, isEarlier]) =>
@@ -232,7 +232,7 @@ describe('a join', () => {
       open = resolve;
     });
     const query = () => database.collection('a').query({ id: 'v0', topK: 1 });
-    // One group is in the engine and one waits: the queue is full for a third.
+    // One group is in the engine and one waits, so that the queue is full for a third.
     const others = [query()];
     await eventually('a query is in the engine', () => heldCount === 1);
     others.push(query());

@@ -1,4 +1,4 @@
-// Samples of exports and joins: which rows they have depends on the ids and the seed only.
+// The rows in samples of exports and joins depend only on the ids and the seed.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -45,7 +45,7 @@ async function sampled(
 const numberOf = (id: string) => Number(id.slice(4));
 
 describe('a sample of an export', () => {
-  it('has exactly so many of the rows that pass the filter, in insertion order', async () => {
+  it('has exactly the requested number of rows that pass the filter, in insertion order', async () => {
     const database = await openWith(ROWS);
     for (const count of [1, 2, 64, 99, 100, 101, 5_000]) {
       const found = await sampled(database, { count, seed: 7 }, { n: 1 });

@@ -1,4 +1,4 @@
-// Scans: all visible rows in order of arrival, while others write, delete and compact.
+// Scans return all visible rows in order of arrival, during writes, deletions and compactions.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -26,7 +26,7 @@ describe('a scan', () => {
     await database
       .collection('c')
       .delete({ kind: 'filter', filter: { odd: true } }, { dryRun: false });
-    // The first ids again: their rows come last now.
+    // Writes the first ids again, so that their rows come last.
     await fill(database, 0, 90, random);
     for (const filter of [undefined, { n: { $gte: 80 } }, { odd: true }, { n: -1 }]) {
       const expected = await listed(database, filter);
@@ -41,7 +41,7 @@ describe('a scan', () => {
     await database.close();
   });
 
-  it('leaves out columns that were not asked for', async () => {
+  it('leaves out columns that were not requested', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 3, createRandom(5));
     const only = (request: ScanRequest) => scanned(database, request);
@@ -148,7 +148,7 @@ describe('a scan', () => {
     }
   });
 
-  it('is counted while it is under way, and no longer', async () => {
+  it('is counted only while it runs', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 100, createRandom(5));
     const { scanStats: readings } = database;

@@ -1,5 +1,5 @@
-// A database that follows the catalogue of another one, several changes at a time: it then has the same collections,
-// whatever happened to each of them in between.
+// A database that follows the catalogue of another one, several changes at a time, has the same collections, whatever
+// happened to each of them in between.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -38,7 +38,7 @@ describe('changes of the catalogue that are followed together', () => {
       await follow();
       assert.deepEqual(idsOf(follower), expected);
       assert.deepEqual(idsOf(follower), idsOf(leader));
-      // Its id is free, or taken, as for the other one.
+      // The same ids are free or taken in both databases.
       const created = await follower.createCollection({ id: 'new', ...shape }).then(
         () => true,
         () => false,
@@ -95,7 +95,10 @@ describe('changes of the catalogue that are followed together', () => {
   });
 });
 
-/** Both have the collections `kept` and `old`; what the leader then commits, `follow` gives to the follower at once. */
+/**
+ * Both have the collections `kept` and `old`; `follow` applies all later commits of the leader to the follower
+ * together.
+ */
 async function open() {
   let committed: StoreOperation[] = [];
   const state = createMemoryState();
@@ -113,7 +116,7 @@ async function open() {
       .filter((operation) => operation.kind === 'put' || operation.kind === 'remove')
       .filter(({ key }) => key[0] === 'collection');
     committed = [];
-    // In an order of its own, what a name stands for in the end is all that there is.
+    // A reordered commit contains only the last operation for each name.
     const last = order && new Map(changes.map((change) => [change.key[1]!, change]));
     const operations = last === undefined ? changes : [...last.values()].sort(order);
     await follower.followCatalogue(operations);

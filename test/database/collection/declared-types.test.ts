@@ -22,7 +22,7 @@ const write = (database: Database, id: string, metadata: object) =>
 const MISFIT = { code: 'invalid_metadata' };
 
 describe('declared types', () => {
-  it('say for each type which values fit', () => {
+  it('define for each type which values fit', () => {
     const values: Readonly<Record<string, unknown>> = {
       text: 'x',
       date: '2026-01-31',
@@ -116,7 +116,7 @@ describe('declared types', () => {
     await database.close();
   });
 
-  it('divide the writes at the moment of their change', async () => {
+  it('apply to all writes after their change', async () => {
     const database = await openDatabase({});
     await database.createCollection({ id: 'c', ...shape });
     const results = await Promise.allSettled([

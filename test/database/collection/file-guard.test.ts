@@ -1,4 +1,4 @@
-// Readers of a collection whose files are verified, when one of them turns out to be damaged.
+// The guard of the files of a collection, when one of them is found to be damaged.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -13,7 +13,7 @@ const failingPool = {
   run: () => Promise.reject(new SagittaError('data_corrupt', 'the checksum differs')),
 } as unknown as WorkerPool;
 
-/** So large that it is verified in the pool. */
+/** Large enough to be verified in the pool. */
 const bytes = new Uint8Array(2 ** 17);
 const intact = { key: 's', isDamaged: false } as Segment;
 
@@ -36,7 +36,7 @@ describe('a guard of several files', () => {
   });
 });
 
-it('a queue of verifications that is closed waits for the file under way and begins no other', async () => {
+it('a closed queue of verifications waits for the file in progress and begins no other', async () => {
   const ends: (() => void)[] = [];
   const pool = {
     threadCount: 1,
@@ -59,7 +59,7 @@ it('a queue of verifications that is closed waits for the file under way and beg
   guard.requireIntact([intact]);
 });
 
-it('a small file is verified at once, and is damaged before anybody waits', () => {
+it('a small file is verified at once, so that its damage is known before any reader waits', () => {
   const damaged: string[] = [];
   const guard = new FileGuard({
     queue: new VerificationQueue({ threadCount: 1, run: assert.fail } as unknown as WorkerPool),

@@ -1,5 +1,4 @@
-// Maintenance on a full disk: files of a failed checkpoint are removed, and the next attempt starts
-// without another write.
+// Maintenance on a full disk removes the files of a failed checkpoint, and retries without another write.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -21,7 +20,7 @@ it('a checkpoint on a full disk leaves no file, and is made once there is space'
   const store = createMemoryStore({
     state,
     async beforeCommit(operations) {
-      // Only the manifest cannot be stored; its files are written by then.
+      // Only the manifest cannot be stored, after its files were written.
       const isCheckpoint = operations.some(({ kind }) => kind === 'trim');
       if (isFull && isCheckpoint) throw new SagittaError('storage_full', 'no room');
     },

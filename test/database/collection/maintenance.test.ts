@@ -1,4 +1,4 @@
-// Checkpoints, compaction and recovery: what is on disk after them, and the effect of damage.
+// Checkpoints, compaction and recovery: the files on disk after them, and the effect of damage.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -63,7 +63,7 @@ describe('maintenance', () => {
         await database.collection('c').write(batch, WRITE);
       }
     })();
-    // Six full segments may wait, and the one whose file is being written.
+    // Six full segments may wait, in addition to the one whose file is being written.
     await eventually('the first writes are done', () => writtenCount === 7);
     for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
     assert.equal(writtenCount, 7);
@@ -81,7 +81,7 @@ describe('maintenance', () => {
       await database.collection('c').write(batchOf(range(i, i + 20)), { mode: 'upsert' });
     }
     await database.close();
-    // 200 rows in segments of 64: three full ones, and the rest of the fourth in the log.
+    // 200 rows in segments of 64 fill three segments; the rows of the fourth are in the log.
     const manifest = manifestOf(state);
     assert.deepEqual(
       manifest.segments.map(({ rowCount }) => rowCount),
@@ -287,7 +287,7 @@ describe('vectors that were dropped', () => {
     await first.collection('c').write(titled(range(0, 100), 2), WRITE);
     await first.collection('c').update({ vectors: { title: null } });
     await first.collection('c').update({ vectors: { title: shapeOf(3) } });
-    // Written for the vector that is gone.
+    // These rows were written for the dropped vector.
     const late = first.collection('c').write(titled(range(0, 1), 2), WRITE);
     await assert.rejects(late, { code: 'invalid_request', message: /"title" .* was dropped/ });
     await first.collection('c').write(titled(range(3, 5), 3), WRITE);
@@ -332,7 +332,7 @@ describe('vectors that were dropped', () => {
     await database.close();
   });
 
-  it('end what is reading them, and nothing else', async () => {
+  it('end the reads that use them, and no others', async () => {
     const database = await openDatabase({});
     await database.createCollection({
       ...SPACE,
@@ -354,7 +354,7 @@ describe('vectors that were dropped', () => {
   });
 });
 
-/** Lets background maintenance finish: it runs on this thread, between turns of the event loop. */
+/** Lets background maintenance finish, which runs on this thread between turns of the event loop. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }

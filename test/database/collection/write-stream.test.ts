@@ -1,5 +1,5 @@
-// Streams of writes: what is durable is always a prefix of the stream, and under an idempotency key
-// another attempt continues where the one before ended.
+// Streams of writes: a prefix of the stream is durable at any time, and with an idempotency key a retry continues where
+// the previous attempt ended.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -37,7 +37,7 @@ function createCollection(database: Database) {
   });
 }
 
-/** A store whose commits of rows wait for a gate, and fail where the test says so. */
+/** A store whose commits of rows wait for a gate and fail on request. */
 function createGatedStore() {
   const gate = { isBroken: false, appendCounts: [] as number[] };
   let open = () => {};
@@ -152,7 +152,7 @@ describe('a stream of writes', () => {
       );
     await Promise.all([8_000, 6_000, 7_000].map((count, i) => stream.write(wide(i, count))));
     stream.close();
-    // Not closed: only what is in the log is loaded.
+    // The first database is not closed, so that only what is in the log is loaded.
     const again = await openDatabase({ state, limits: { segmentRowsMax: 100_000 } });
     assert.equal(again.collection('c').record().vectorCount, 21_000);
     for (const [batch, last] of [7_999, 5_999, 6_999].entries()) {
@@ -177,11 +177,11 @@ describe('a stream of writes under an idempotency key', () => {
       first.write(rows('a', 'b'), { digest: '1' }),
       first.write(rows('d'), { digest: '2' }),
     ]);
-    // Not closed: only what was committed survives.
+    // The first database is not closed, so that only what was committed survives.
     const again = await openDatabase({ state });
     const second = await open(again);
     assert.equal(second.resumed.rowCount, 3);
-    // Generated ids, for example, differ from those of the first attempt.
+    // Generated ids differ from those of the first attempt.
     await second.write(rows('x', 'y'), { digest: '1' });
     await second.write(rows('z'), { digest: '2' });
     await second.write(rows('e'), { digest: '3' });

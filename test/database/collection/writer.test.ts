@@ -7,7 +7,7 @@ import type { Store } from '../../../src/storage/store.js';
 import { withResolvers } from '../../support/waiting.js';
 
 describe('the writer of a collection', () => {
-  it('rejects further writes at once when its queue is full, and none that waits', async () => {
+  it('rejects new writes at once when its queue is full, and no waiting write', async () => {
     const { promise: disk, resolve: finish } = withResolvers();
     const applied: number[] = [];
     const writer = new Writer({
@@ -31,7 +31,7 @@ describe('the writer of a collection', () => {
       }),
     };
     const running = writer.submit(write);
-    // It is being written to disk by then and no longer waits.
+    // This write is being written to disk and no longer waits.
     await new Promise((resolve) => setImmediate(resolve));
     const waiting = [writer.submit(write), writer.submit(write)];
     await assert.rejects(
@@ -46,7 +46,7 @@ describe('the writer of a collection', () => {
   });
 
   describe('when a write is refused because of one that is being committed', () => {
-    /** The refused write is prepared behind the accepted one, whose commit the disk decides on. */
+    /** The refused write is prepared after an accepted write whose commit the test controls. */
     function submitBoth(disk: Promise<void>) {
       const events: string[] = [];
       const writer = new Writer({
@@ -81,7 +81,7 @@ describe('the writer of a collection', () => {
       return { events, writing, refusing };
     }
 
-    it('tells so when the other one is on disk and visible', async () => {
+    it('rejects it when the other write is on disk and visible', async () => {
       const { promise: disk, resolve: finish } = withResolvers();
       const { events, writing, refusing } = submitBoth(disk);
       await new Promise((resolve) => setImmediate(resolve));
@@ -92,7 +92,7 @@ describe('the writer of a collection', () => {
       assert.deepEqual(events, ['failed', 'applied', 'refused']);
     });
 
-    it('fails it as the other one if that is not written', async () => {
+    it('rejects it with the error of the other write if that fails', async () => {
       const { writing, refusing } = submitBoth(Promise.reject(new Error('the disk is full')));
       await assert.rejects(writing, { message: 'the disk is full' });
       await assert.rejects(refusing, { message: 'the disk is full' });

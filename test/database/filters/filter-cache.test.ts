@@ -1,5 +1,5 @@
-// The filter cache: the same answers as without it, over random histories; one evaluation for all
-// readers; a bound; and results that never change.
+// The filter cache gives the same answers as no cache over random histories, evaluates once for all readers, keeps its
+// bound, and never changes a result.
 
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
@@ -89,12 +89,12 @@ describe('cached filter results', () => {
     const texts = Array.from({ length: 100 }, (_, row) => `{"a":${row % 2}}`);
     const before = targetOf(texts.slice(0, 70));
     const [first] = await cache.filter([before], filter);
-    // Rows of whole words are made invalid: parsing them again would fail.
+    // Rows of whole bitmap words are made invalid, so that parsing them again would fail.
     const after = targetOf(texts.map((text, row) => (row < 64 ? 'no JSON' : text)));
     const [second] = await cache.filter([after], filter);
     assert.deepEqual([first!.visibleCount, second!.visibleCount], [35, 50]);
     assert.deepEqual(rowsOf(second!), outlierRows(100));
-    // A reader with the earlier view still gets its rows.
+    // A reader with an earlier view still gets its rows.
     const [third] = await cache.filter([before], filter);
     assert.equal(third!.rows, first!.rows);
     assert.deepEqual(rowsOf(third!), outlierRows(70));
@@ -272,7 +272,7 @@ describe('a database', () => {
     assert.equal(database.filterCacheUse.missCount, 2);
     const { bytesUsed } = database.filterCacheUse;
     clock.nowMs += 120_000;
-    // Fills a segment: its checkpoint compacts the first of two segments with many ended rows.
+    // Fills a segment, whose checkpoint compacts the first of two segments with many ended rows.
     await database.collection('c').write(batchOf(vectors(200, 264)), { mode: 'upsert' });
     for (let i = 0; i < 1_000 && database.filterCacheUse.bytesUsed === bytesUsed; i++) await turn();
     assert.equal(database.filterCacheUse.bytesUsed, bytesUsed / 2);
@@ -391,7 +391,7 @@ function createSegment(
   return segment;
 }
 
-/** A segment view without columns, all rows of which are visible. */
+/** A segment view without columns whose rows are all visible. */
 function targetOf(texts: readonly string[], key = 'segment'): FilterTarget {
   const rowCount = texts.length;
   const metadata = { ...viewOf([]), rowCount, isComplete: false, json: utf8Of(texts) };

@@ -1,4 +1,4 @@
-// Sorted lists: any page of a snapshot equals a slice of what a plain sort gives, while others write.
+// Sorted lists: any page of a snapshot equals a slice of a plain sort, during writes.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -24,7 +24,7 @@ import {
   testSeed,
 } from '../harness.js';
 
-/** JSON texts of which some compare equal, and some differ in the last byte, kind or sign only. */
+/** JSON texts, some of which compare equal and some differ only in the last byte, the kind or the sign. */
 const VALUES = [
   '0',
   '-0',
@@ -77,7 +77,7 @@ function compareValues(left: Json | undefined, right: Json | undefined): number 
   return left! < right! ? -1 : Number(left! > right!);
 }
 
-/** The ids as a plain stable sort has them. */
+/** The ids in the order of a plain stable sort. */
 function sortIds(rows: readonly TestVector[], sort: readonly SortKey[]): string[] {
   const documents = rows.map(({ id, metadata }) => {
     const document = parseExactJson(metadata) as JsonObject;
@@ -210,7 +210,7 @@ describe('a sorted list', () => {
     const database = await openFilled(rows, { limits: { sortedRowsMax: 49 } });
     const sort = ORDERS[0]!;
     await assert.rejects(database.collection('c').list({ sort }), (error: Error) =>
-      /at most 49 vectors; 50 pass the filter/.test(error.message),
+      /at most 49 vectors to sort; found 50/.test(error.message),
     );
     const page = await idsOf(database, { sort, filter: { n: { $gte: 1 } }, limit: 1 });
     const other = database.collection('c').list({ cursor: page.nextCursor, sort: ORDERS[1] });

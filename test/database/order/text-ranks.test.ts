@@ -1,4 +1,4 @@
-// Ranks of texts: the places that a plain sort by bytes gives.
+// Compares ranks of texts with a plain sort by bytes.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

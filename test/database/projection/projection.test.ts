@@ -1,5 +1,5 @@
-// Projections against principal components that are found in another way, power iterations with deflation
-// over a plain covariance, and neighbours against brute force.
+// Compares projections with principal components found by power iterations with deflation over a plain covariance, and
+// neighbours with brute force.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -66,7 +66,7 @@ const unit = (vector: readonly number[]) => {
   return vector.map((value) => value / length);
 };
 
-/** Coordinates and shares of the variance, in plain float64. */
+/** Coordinates and shares of the variance in plain float64. */
 function bruteForce(vectors: readonly (readonly number[])[], dimensions: number) {
   const dimension = vectors[0]!.length;
   const mean = Array.from(
@@ -114,7 +114,7 @@ function assertClose(found: readonly number[], expected: readonly number[], what
   }
 }
 
-/** Each axis has half the spread of the one before, in a frame that is turned at random. */
+/** Each axis has half the spread of the previous one, in a randomly rotated frame. */
 function spreadVectors(random: () => number, count: number, dimension: number): number[][] {
   const frame = Array.from({ length: dimension }, () =>
     unit(Array.from({ length: dimension }, () => random() - 0.5)),
@@ -191,7 +191,7 @@ describe('a projection', () => {
     ]);
     const request = { dimensions: 64, neighborCount: 30, sample: { count: 500, seed: 1 } };
     const first = await project(small, request);
-    // 16 384 numbers each, whatever the groups of the searches.
+    // Chunks have 16 384 numbers each, regardless of the groups of the searches.
     assert.deepEqual(first.chunkCounts, [133, 133, 133, 101]);
     assert.deepEqual(await project(small, request), first);
     assert.deepEqual(await project(large, request), first);
@@ -280,7 +280,7 @@ describe('a projection', () => {
 
   it('refuses vectors that are too long or unknown, and ends with its signal', async () => {
     const database = await open([new Array<number>(65).fill(1)]);
-    await assert.rejects(project(database), /at most 64 elements.*these have 65/);
+    await assert.rejects(project(database), /at most 64 elements.*found 65/);
     await assert.rejects(project(database, { using: 'none' }), { code: 'invalid_request' });
     await database.close();
     const other = await open([[1, 2]]);

@@ -1,5 +1,5 @@
-// Grouped queries against groups that are made from the whole ranking: of random values, filters, page
-// sizes and segments, with values that most of the best matches share.
+// Compares grouped queries with groups of the whole ranking, for random values, filters, page sizes and segments, with
+// values that most of the best matches share.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -20,7 +20,7 @@ const DIMENSION = 3;
 
 type Random = () => number;
 
-/** Few values for most vectors, many for the others; arrays, and no values at all. */
+/** Few values for most vectors and many for the others, including arrays and no values. */
 function randomValue(random: Random): Json | undefined {
   const kind = random();
   if (kind < 0.1) return undefined;
@@ -28,7 +28,7 @@ function randomValue(random: Random): Json | undefined {
   if (kind < 0.55) return Math.floor(random() * 3);
   if (kind < 0.75) return `v${Math.floor(random() ** 3 * 100)}`;
   if (kind < 0.78) return random() < 0.5;
-  // Four integers of two float64 values.
+  // Four integers that share two float64 values.
   if (kind < 0.8) return 2n ** 60n + BigInt(Math.floor(random() * 4)) * 100n;
   const elements = Array.from({ length: Math.floor(random() * 4) }, () =>
     random() < 0.5 ? Math.floor(random() * 5) : `v${Math.floor(random() * 10)}`,
@@ -40,7 +40,7 @@ function randomVectors(random: Random, count: number) {
   return Array.from({ length: count }, (_, i) => {
     const name = randomValue(random);
     const group: JsonObject = name === undefined ? {} : { name };
-    // Vectors of the value 0 are the best matches, so that its group fills the first searches.
+    // Vectors with the value 0 are the best matches, so that their group fills the first searches.
     const isZero = name === 0;
     const values = Array.from({ length: DIMENSION }, () => random() - 0.5 + (isZero ? 2 : 0));
     const metadata = stringifyExactJson({ group, n: i % 10 });
@@ -93,7 +93,7 @@ function distinctValues(value: Json | undefined): (string | JsonNumber | boolean
   );
 }
 
-/** The groups of the whole ranking, each with its first matches. */
+/** The groups of the whole ranking with their first matches. */
 async function allGroups(
   collection: CollectionHandle,
   request: QueryRequest,
@@ -166,7 +166,7 @@ describe('a grouped query', () => {
     await database.close();
   });
 
-  it('is answered in batches beside other queries', async () => {
+  it('is answered in batches together with other queries', async () => {
     const database = await openDatabase({});
     const collection = await fill(database, createRandom(8));
     const vector = Float32Array.of(0, 1, 0);
@@ -211,13 +211,13 @@ describe('a grouped query', () => {
       reply.matches.map(({ id }) => id),
       Array.from({ length: 10 }, (_, i) => [`v${i * 100}`, `v${i * 100 + 1}`]).flat(),
     );
-    // All but the first skip the groups that are full.
+    // All searches except the first skip full groups.
     const { length } = observer.of('sagitta_engine_batch_queries');
     assert.ok(length > 1 && length <= 11, `${length} searches`);
     await database.close();
   });
 
-  it('rejects what does not go together', async () => {
+  it('rejects options that exclude each other', async () => {
     const database = await openDatabase({});
     const collection = await fill(database, createRandom(9));
     const vector = Float32Array.of(1, 1, 1);

@@ -1,5 +1,5 @@
-// Pages of queries and lists: all pages together equal one big answer, while others write, and a cursor
-// continues its own request only.
+// Pages of queries and lists: all pages together equal one big answer during writes, and a cursor
+// continues only its own request.
 
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';

@@ -1,5 +1,5 @@
-// Many queries from one snapshot: each answer is the one that the query has alone, while others write,
-// delete and compact.
+// Many queries from one snapshot: each gets the answer that it would get alone, during writes, deletions
+// and compactions.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -73,7 +73,7 @@ function randomQuery(random: () => number): QueryRequest {
   };
 }
 
-/** Without what differs from run to run: times, and how many candidates a search had to score. */
+/** Removes what differs from run to run: times, and the number of scored candidates. */
 const contentOf = ({
   timings: _,
   work: { candidatesRescored: __, ...work },
@@ -103,7 +103,7 @@ describe('queries of one session', () => {
     const session = await database.collection('c').openQuerySession();
     const together = await answerAll(session, requests);
     assert.deepEqual(together.map(contentOf), alone.map(contentOf), `seed ${seed}`);
-    // And the pages that follow, by cursors in the same request.
+    // The next pages, by cursors in the same request.
     const cursors = together.flatMap(({ nextCursor }) =>
       nextCursor === undefined ? [] : [{ cursor: nextCursor }],
     );
@@ -129,7 +129,7 @@ describe('queries of one session', () => {
     const replaced = { id: last, values: [9, 0, 0, 0, 0, 1], metadata: '{}' };
     await database.collection('c').write(batchOf([replaced]), { mode: 'upsert' });
     for (let round = 0; round < 12; round++) {
-      // Far beyond the retention, and past every checkpoint and compaction.
+      // Far beyond the retention, with many checkpoints and compactions.
       clock.nowMs += 40_000;
       await database.collection('c').write(batchOf(vectorsOf(random, 90, `w${round % 2}-`)), {
         mode: 'upsert',
@@ -179,7 +179,7 @@ describe('queries of one session', () => {
     session.close();
     session.close();
     const rowCount = () => database.storageUse().rowCount;
-    // Compactions run in the background; each write is a moment to start one.
+    // Compactions run in the background, and each write may start one.
     await eventually('rows are removed', async () => {
       await write();
       return rowCount() < whileOpen;
@@ -265,7 +265,7 @@ describe('queries of one session', () => {
     assert.deepEqual(observer.of('sagitta_queries_total'), [256, 256, 88]);
     const { segmentCount } = database.storageUse();
     assert.equal(database.filterCacheUse.missCount - missesBefore, 2 * segmentCount);
-    // Groups are bounded by the memory of their matches, of which a query has no more than there are rows.
+    // Groups are bounded by the memory of their matches, and a query has no more matches than the collection has rows.
     const large = session.prepare(new Array(40).fill({ vector, topK: 10_000 }));
     for (const { count, matchBytes } of large) {
       assert.ok(matchBytes >= count * COUNT * 256);

@@ -1,4 +1,4 @@
-// Recall against brute force: ties count as right, unknown ids as wrong.
+// Compares recall with brute force, where ties count as right and unknown ids as wrong.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -7,7 +7,7 @@ import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '
 const DIMENSION = 4;
 const COUNT = 300;
 
-/** Higher is better, in the order of exact scores. Small integers: sums and products are exact. */
+/** Higher is better. Small integers make sums and products exact. */
 function scoreOf(metric: 'dot' | 'euclidean', a: readonly number[], b: readonly number[]): number {
   return metric === 'dot'
     ? a.reduce((sum, x, i) => sum + x * b[i]!, 0)

@@ -1,5 +1,5 @@
-// Queries by examples and diversified queries against results that are computed from the definitions, row by
-// row: of random examples, filters, pages, metrics and segments.
+// Compares queries by examples and diversified queries with results computed row by row from the definitions,
+// for random examples, filters, pages, metrics and segments.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -321,7 +321,7 @@ describe('a query by examples', () => {
   });
 });
 
-/** Greedy, as `diversify.ts` defines it. */
+/** The greedy choice that `diversify.ts` defines. */
 function diversify(
   candidates: readonly (Ranked & { readonly values: ArrayLike<number> })[],
   { metric, lambda }: { metric: Metric; lambda: number },

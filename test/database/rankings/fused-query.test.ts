@@ -1,5 +1,5 @@
-// Fused and prefetched queries against the definition, computed from the complete rankings of plain
-// queries: of all kinds of vectors, texts and examples, with filters, pages, groups and later writes.
+// Compares fused and prefetched queries with the definition, computed from the complete rankings of plain queries:
+// for all kinds of vectors, texts and examples, with filters, pages, groups and later writes.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -130,7 +130,7 @@ const both = (...filters: (JsonObject | undefined)[]): { filter?: JsonObject } =
   return given.length === 0 ? {} : { filter: { $and: given } };
 };
 
-/** The complete ranking of a part, with the vectors that it names by their ids. */
+/** The complete ranking of a part, including the vectors that it names by id. */
 async function rankingOf(
   collection: CollectionHandle,
   { weight: _weight, filter, limit = 10_000, ...part }: FusionPartRequest,
@@ -236,7 +236,7 @@ describe('a fused query', () => {
       const { matches } = await collection.query({ fusion, topK: 40 });
       assert.equal(matches.length, Math.min(40, expected.size));
       const least = matches.at(-1)?.score ?? Number.POSITIVE_INFINITY;
-      // Plain queries round the scores that the sums are made of.
+      // Plain queries round the scores that are summed.
       for (const { id, score } of matches) assert.ok(isNear(score, expected.get(id)!), id);
       const given = new Set(matches.map(({ id }) => id));
       for (const [id, score] of expected) {
@@ -279,7 +279,7 @@ describe('a fused query', () => {
     await database.close();
   });
 
-  it('is rejected with what is wrong, and where', async () => {
+  it('is rejected with its issues and their locations', async () => {
     const { database, collection } = await fill(createRandom(seed + 3));
     const vector = Float32Array.of(1, 0, 0, 0);
     const options = { kind: 'rrf', rankConstant: 60, normalize: 'none' } as const;

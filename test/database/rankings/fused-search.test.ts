@@ -1,5 +1,5 @@
-// Searches of fused rankings against the definition: random rankings with equal scores and missing rows,
-// rank keys, thresholds and narrowed rows. Rankings are read in small steps, so that bounds decide often.
+// Compares searches of fused rankings with the definition: random rankings with equal scores and missing rows,
+// rank keys, thresholds and restricted rows. Rankings are read in small steps, so that bounds decide often.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -24,7 +24,7 @@ interface FakeSegment {
   readonly ids: readonly string[];
 }
 
-/** Ids in no order of rows. */
+/** Ids in an order unrelated to that of the rows. */
 function createSegments(random: Random): FakeSegment[] {
   return SEGMENT_ROWS.map((rowCount, s) => {
     const ids = Array.from(
@@ -42,7 +42,7 @@ function createSegments(random: Random): FakeSegment[] {
   });
 }
 
-/** A ranking: the score of each row that it has. */
+/** A ranking as the scores of its rows. */
 type Ranking = ReadonlyMap<string, number>;
 
 const keyOf = (segmentKey: string, row: number) => `${segmentKey}/${row}`;
@@ -70,7 +70,7 @@ interface Found {
   readonly rankKey: RankKey;
 }
 
-/** The rows of a query in order, by sorting all of them. */
+/** The rows of a query, found by sorting all of them. */
 function rank(ranking: Ranking, segments: readonly FakeSegment[], query: RowQuery): Found[] {
   const found: Found[] = [];
   for (const [view, segmentView] of query.views.entries()) {
@@ -111,7 +111,7 @@ function openRanking(ranking: Ranking, segments: readonly FakeSegment[]): OpenRa
   };
 }
 
-/** The views with only the rows that the ranking has. */
+/** The views restricted to the rows of the ranking. */
 function viewsOf(ranking: Ranking, segments: readonly FakeSegment[]): SegmentView[] {
   return segments.map(({ key, view }) => {
     const rows = createBitmap(view.rowCount);
@@ -125,7 +125,7 @@ function viewsOf(ranking: Ranking, segments: readonly FakeSegment[]): SegmentVie
   });
 }
 
-/** By the definition in fusion.ts, of complete rankings. */
+/** The fusion of complete rankings by the definition in fusion-method.ts. */
 function fuse(
   method: FusionMethod,
   parts: readonly { readonly ranking: Ranking; readonly weight: number }[],
@@ -178,7 +178,7 @@ describe('a search of a fused ranking', () => {
       const fused = fuse(method, parts, segments);
       let after: RankKey | null = null;
       const scoreMin = random() < 0.2 ? Math.fround(random() * 0.1) : null;
-      // As pages and groups do: again and again behind the last row, among ever fewer rows.
+      // Like pages and groups, searches repeatedly after the last row, among fewer and fewer rows.
       let views = withRows(viewsOf(fused, segments));
       for (let page = 0; page < 3; page++) {
         const k = 1 + Math.floor(random() * 25);

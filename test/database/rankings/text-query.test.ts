@@ -1,5 +1,5 @@
-// Text queries against BM25 that is computed from the documents alone: over a random history of writes and
-// deletions, with filters, pages, small segments and all settings.
+// Compares text queries with BM25 computed from the documents alone, over a random history of writes and deletions,
+// with filters, pages, small segments and all settings.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -30,7 +30,7 @@ interface TestDocument {
   readonly n: number;
 }
 
-/** Few words are in most documents; most words are in few. */
+/** A few words are in most documents, and most words in few documents. */
 function randomWord(random: Random): string {
   return `w${Math.floor(random() ** 3 * 60)}`;
 }
@@ -48,7 +48,7 @@ function toVector({ id, words, n }: TestDocument) {
   return { id, values: [1, 0], metadata: JSON.stringify({ n, title, body: { text } }) };
 }
 
-/** BM25 as its definition is written, term by term in the order of their bytes. */
+/** BM25 by its definition, term by term in the order of their bytes. */
 function bruteForce(
   documents: readonly TestDocument[],
   query: readonly string[],
@@ -196,7 +196,7 @@ describe('a text query', () => {
       runHistory(seed, settings));
   }
 
-  it('pages through the rows of its first page, whatever is written meanwhile', async () => {
+  it('pages through the snapshot of its first page, whatever is written later', async () => {
     const collection = await create(await openDatabase({}));
     const random = createRandom(SEED);
     const documents = Array.from({ length: 150 }, (_, i) => randomDocument(random, `d${i}`));
@@ -278,7 +278,7 @@ describe('a text query', () => {
     );
   });
 
-  it('is rejected with what was wrong', async () => {
+  it('is rejected with the issue', async () => {
     const database = await openDatabase({ limits: { textTermsMax: 2 } });
     const collection = await create(database);
     const shape = {

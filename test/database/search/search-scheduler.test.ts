@@ -7,13 +7,13 @@ import { SearchScheduler } from '../../../src/database/search/search-scheduler.j
 import type { SearchHits, SearchQuery } from '../../../src/engine/core/engine.js';
 import { createRecorder } from '../recorder.js';
 
-/** A call of the engine, which ends when the test says so. */
+/** A call of the engine that the test ends. */
 interface EngineCall {
-  /** The vector of each query is its number. */
+  /** The vector of each query contains its number. */
   readonly queries: readonly number[];
   readonly signal: AbortSignal;
   readonly mayBlock: boolean;
-  /** Answers each query with its number as the count of scanned rows. */
+  /** Answers each query with its number as the number of scanned rows. */
   finish(): void;
   fail(error: unknown): void;
   answer(results: SearchHits[]): void;
@@ -41,7 +41,7 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
     observer,
     ...options,
   });
-  /** Resolves to the numbers that the queries were answered with. */
+  /** Resolves with the numbers that the queries were answered with. */
   const search = async (numbers: readonly number[], signal?: AbortSignal, k?: number) => {
     const queries = numbers.map((number) => queryOf(number, k));
     const { hits } = await scheduler.search(queries, signal);
@@ -119,7 +119,7 @@ describe('the search scheduler', () => {
       calls.map(({ queries, mayBlock }) => [queries.join(), mayBlock]),
       [
         ['1', true],
-        // It waited for the first.
+        // The second search waited for the first.
         ['2', false],
         ['3', true],
         ['4,5', true],
@@ -136,7 +136,7 @@ describe('the search scheduler', () => {
     await turn();
     const firstMsMax = performance.now() - startedAtMs;
     const second = scheduler.search([queryOf(2)], undefined);
-    // Longer than the first waited, on a machine of any speed.
+    // Longer than the first search waited, on a machine of any speed.
     const until = performance.now() + firstMsMax + 5;
     while (performance.now() < until) await turn();
     calls[0]!.finish();
@@ -265,7 +265,7 @@ describe('the search scheduler', () => {
     await first;
     await turn();
     assert.equal(queriesOf(calls).at(-1), '1,2,3,4,5,6');
-    // Each alone has too many hits to join others, and two may be in the queue.
+    // Each has too many hits to share a batch, and two may be in the queue.
     const large = [10, 20, 30].map((number) => search([number, number + 1], undefined, 10_000));
     const small = search([40]);
     for (let at = 1; at < 6; at++) {
@@ -483,7 +483,7 @@ describe('the search scheduler, given large groups', () => {
     const heldBack = search(group(91, 3));
     await turn();
     const small = [search([4]), search([5])];
-    // The second group and a small search wait, so that the queue is full for the other one.
+    // The second group and a small search wait, so that the queue is full for another search.
     await assert.rejects(small[1]!, /Too many queries are waiting \(limit 2\)/);
     void heldBack.catch(() => {});
     for (let i = 0; i < calls.length; i++) {
