@@ -146,13 +146,8 @@ class FirstPaths {
   }
 
   take(): readonly string[] {
-    return [...this.#paths].sort(compareText).slice(0, this.#range.countMax);
+    return [...this.#paths].sort().slice(0, this.#range.countMax);
   }
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 /** The number of values of each kind. */

@@ -259,18 +259,12 @@ export class Catalogue {
     return this.#change(address, async () => {
       const entry = this.#collections.requireEntry(address.id, address.incarnation);
       requireUnnamed(entry.definition, change);
+      const { description, labels, ttlSeconds, schema, embedding, replicationFactor } = change;
+      const settings = { description, labels, ttlSeconds, schema, embedding, replicationFactor };
+      const sent = Object.entries(settings).filter(([, value]) => value !== undefined);
       const definition: CollectionDefinition = {
         ...entry.definition,
-        description:
-          change.description === undefined ? entry.definition.description : change.description,
-        labels: change.labels ?? entry.definition.labels,
-        ttlSeconds:
-          change.ttlSeconds === undefined ? entry.definition.ttlSeconds : change.ttlSeconds,
-        schema: change.schema === undefined ? entry.definition.schema : change.schema,
-        embedding: change.embedding === undefined ? entry.definition.embedding : change.embedding,
-        ...(change.replicationFactor === undefined
-          ? {}
-          : { replicationFactor: change.replicationFactor }),
+        ...Object.fromEntries(sent),
         ...changedVectors(entry.definition, change, this.#options.limits),
         updatedAtMs: this.#options.clock.now(),
       };

@@ -47,6 +47,7 @@ export function toRecord(
   services: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
+  const { ttlSeconds, schema, embedding, replicationFactor } = definition;
   const placement = services.logs.placementOf(definition.incarnation);
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
@@ -55,12 +56,10 @@ export function toRecord(
     description: definition.description,
     labels: definition.labels,
     ...(definition.text === undefined ? {} : { text: definition.text }),
-    ...(definition.ttlSeconds === null ? {} : { ttlSeconds: definition.ttlSeconds }),
-    ...(definition.schema === null ? {} : { schema: definition.schema }),
-    ...(definition.embedding === null ? {} : { embedding: definition.embedding }),
-    ...(definition.replicationFactor === null
-      ? {}
-      : { replicationFactor: definition.replicationFactor }),
+    ...(ttlSeconds !== null && { ttlSeconds }),
+    ...(schema !== null && { schema }),
+    ...(embedding !== null && { embedding }),
+    ...(replicationFactor !== null && { replicationFactor }),
     ...(placement === null ? {} : placementMembers(placement)),
     // A new collection on another node is known to be empty.
     status: state.kind === 'elsewhere' && state.isNew ? 'ready' : state.kind,

@@ -1,5 +1,6 @@
 // The rows of a projection in the form in which pool tasks read them.
 
+import { sumOfSquares } from '../../engine/core/canonical.js';
 import type { JoinRow } from '../bulk/join-searches.js';
 
 /** Consecutive rows of one block. */
@@ -51,7 +52,6 @@ export function visitRows(
 
 /** The inverse of the length of a vector; 0 for a vector of zeros. */
 function inverseLength(values: Float32Array, start: number, dimension: number): number {
-  let sum = 0;
-  for (let i = start; i < start + dimension; i++) sum += values[i]! * values[i]!;
+  const sum = sumOfSquares(values, start, dimension);
   return sum === 0 ? 0 : 1 / Math.sqrt(sum);
 }

@@ -2,7 +2,9 @@
 
 import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
-import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
+import type { Json, JsonObject } from '../../common/types.js';
+import { compareValues } from '../aggregate/merge-values.js';
+import type { FacetValue } from '../api/aggregate-api.js';
 import type { SortKey } from '../api/query-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { Hit } from '../search/hits.js';
@@ -113,13 +115,6 @@ function compareSortValues(
   const rank = sortRank(a);
   if (rank !== sortRank(b)) return rank - sortRank(b);
   if (rank === 3) return 0;
-  const ascending =
-    rank === 1
-      ? Buffer.compare(Buffer.from(a as string), Buffer.from(b as string))
-      : compareScalars(a as JsonNumber | boolean, b as JsonNumber | boolean);
+  const ascending = compareValues(a as FacetValue, b as FacetValue);
   return order === 'asc' ? ascending : -ascending;
-}
-
-function compareScalars(a: JsonNumber | boolean, b: JsonNumber | boolean): number {
-  return a < b ? -1 : Number(a > b);
 }
