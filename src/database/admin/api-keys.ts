@@ -227,7 +227,7 @@ export class ApiKeys {
       if (keepsAdministrator && isTooShort && this.#isLastAdministrator(old, now)) {
         throw new SagittaError(
           'would_lock_out',
-          `The key ${id} is the last one that can manage this service: if the reply with its new secret were lost, nobody could any more. Set grace_seconds to at least ${LAST_GRACE_MS_MIN / 1000}; found ${graceMs / 1000}. To end the old secret at once, make another key with the scope admin first, without an expiry, origins and a rate limit, and then rotate or revoke this one.`,
+          `The key ${id} is the last one that can manage this service, and the reply with its new secret may be lost. Set grace_seconds to at least ${LAST_GRACE_MS_MIN / 1000}; found ${graceMs / 1000}. To end the old secret at once, first make another key with the scope admin and without an expiry, origins or a rate limit; then rotate or revoke this one.`,
         );
       }
       const secret = randomText(SECRET_CHARACTERS);
@@ -258,7 +258,7 @@ export class ApiKeys {
       if (keepsAdministrator && this.#isLastAdministrator(old, now)) {
         throw new SagittaError(
           'would_lock_out',
-          `The key ${id} is the last one that can manage this service: without it, nobody could over the network. Make another with the scope admin first, without an expiry, origins and a rate limit, or replace the secret of this one (rotate). On the machine of the service, "sagitta keys revoke ${id}" revokes it nevertheless.`,
+          `The key ${id} is the last one that can manage this service over the network. First make another key with the scope admin and without an expiry, origins or a rate limit, or rotate this one to replace its secret. On the host of the service, "sagitta keys revoke ${id}" revokes it anyway.`,
         );
       }
       const entry: ApiKeyEntry = { ...old, revokedAtMs: now, previous: null };
@@ -317,7 +317,7 @@ export class ApiKeys {
     }
     throw new SagittaError(
       'limit_exceeded',
-      `There are too many valid API keys (limit ${API_KEYS_MAX}). Revoke some first.`,
+      `Expected at most ${API_KEYS_MAX} valid API keys; found ${API_KEYS_MAX + 1}. Revoke some first.`,
     );
   }
 }
@@ -431,25 +431,25 @@ function requireAdministrator({ scopes, expiresAt, allowedOrigins, rateLimit }: 
   if (!hasAdminScope(scopes)) {
     report(
       'scopes',
-      `The first key must have the scope admin, for all collections; found ${scopes.join(', ')}. Once it exists, every request needs a key, and only one with admin can make others. Make a key with admin first, and then this one with it.`,
+      `The first key must have the scope admin, for all collections; found ${scopes.join(', ')}. Once it exists, every request needs a key, and only a key with admin can make others. First make a key with admin, then make this one with it.`,
     );
   }
   if (expiresAt !== null) {
     report(
       'expires_at',
-      `The first key must not expire; found ${expiresAt}. After that, nobody could manage the service over the network. Make one that does not expire first, and then this one with it.`,
+      `The first key must not expire; found ${expiresAt}. Otherwise the service could not be managed over the network after that. First make a key that does not expire, then make this one with it.`,
     );
   }
   if (allowedOrigins != null) {
     report(
       'allowed_origins',
-      'The first key must not be bound to web pages: commands and programs could not manage the service with it. Make one without origins first, and then this one with it.',
+      'The first key must not be bound to web pages, because commands and programs could not manage the service with it. First make a key without origins, then make this one with it.',
     );
   }
   if (rateLimit != null) {
     report(
       'rate_limit',
-      'The first key must have no rate limit of its own: whoever uses it up would keep others from managing the service. Make one without a rate limit first, and then this one with it.',
+      'The first key must have no rate limit of its own, because a client that exhausts it would block the management of the service. First make a key without a rate limit, then make this one with it.',
     );
   }
   if (issues.length > 0) throw validationError(issues, 'would_lock_out');

@@ -1,5 +1,5 @@
-// The interfaces of rankings, of which each kind is one module. A kind checks requests and plans rankings from them, a
-// ranking is opened in a snapshot, and an open ranking searches its rows.
+// The interfaces of rankings. Each kind of ranking is one module: a kind checks requests and plans
+// rankings from them, a ranking is opened in a snapshot, and an open ranking searches its rows.
 
 import { createHash } from 'node:crypto';
 import type { FieldPath, IssueLocation, ValidationIssue, Violation } from '../../common/errors.js';

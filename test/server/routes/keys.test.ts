@@ -163,7 +163,7 @@ describe('the routes of keys', () => {
     const rotation = `/keys/${id}/rotate`;
     for (const body of [{}, { grace_seconds: 59 }]) {
       const refused = await expectProblem(call('POST', rotation, body), 409, 'would_lock_out');
-      assert.match(refused.json.detail, /grace_seconds to at least 60; .* make another key/);
+      assert.match(refused.json.detail, /grace_seconds to at least 60; .* first make another key/);
     }
     admin = (await call('POST', rotation, { grace_seconds: 60 })).json.key;
     // Expired keys can be revoked, and so can the last one when there is another.
