@@ -7,24 +7,13 @@
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build, createServer } from 'vite';
 import { buildIfChanged, filesIn } from '../../scripts/building/inputs.mjs';
+import { ROOT } from '../../scripts/building/products.mjs';
 import { ThirdParty } from '../../scripts/building/third-party.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'dist', 'console');
-/** The digest of the inputs of what is in dist/console. */
-const STAMP = join(ROOT, 'dist', '.console-inputs');
-const INPUTS = [
-  'packages/client/src',
-  'packages/console/src',
-  'src/common',
-  'package-lock.json',
-  'packages/console/build.mjs',
-  'scripts/building/third-party.mjs',
-];
 const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
 /** The licences of the packages whose code, styles or fonts are in the files. */
 const LICENCES = 'third-party.txt';
@@ -66,11 +55,7 @@ const config = {
 };
 
 if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
-else
-  await buildIfChanged(
-    { name: 'console', stamp: STAMP, inputs: INPUTS, output: join(OUT, 'index.html') },
-    buildConsole,
-  );
+else await buildIfChanged('console', buildConsole);
 
 async function serve(target) {
   const server = await createServer({

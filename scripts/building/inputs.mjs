@@ -2,23 +2,33 @@
 // beside its output.
 
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { inputsOf, PRODUCTS, ROOT } from './products.mjs';
 
 /**
- * Builds unless `stamp` says that `output` was made from the same inputs. `inputs` are files and folders relative to
- * the repository, `output` is a file that the build makes, `name` is what is built.
+ * Builds a product of products.mjs, unless what is built was made from the same inputs. A build that fails or is stopped
+ * is repeated the next time.
  */
-export async function buildIfChanged({ name, stamp, inputs, output }, build) {
-  const digest = digestOf(inputs);
+export async function buildIfChanged(name, build) {
+  const output = join(ROOT, PRODUCTS[name].output);
+  const stamp = join(ROOT, 'dist', `.${name}-inputs`);
+  const digest = digestOf(inputsOf(name));
   const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
   if (isCurrent && existsSync(output)) return;
   const why = existsSync(output) ? 'its sources have changed' : 'for the first time';
   console.log(`${name}: building (${why}), which takes up to a minute …`);
+  rmSync(stamp, { force: true });
   await build();
+  mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, digest);
 }
 

@@ -5,25 +5,13 @@
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { wrap } from './code-cache.cjs';
 import { buildIfChanged } from './inputs.mjs';
+import { ROOT } from './products.mjs';
 import { ThirdParty } from './third-party.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'dist', 'app');
-/** The digest of the inputs of what is in dist/app. */
-const STAMP = join(ROOT, 'dist', '.app-inputs');
-const INPUTS = [
-  'src',
-  'packages/client/src',
-  'package-lock.json',
-  'scripts/building/program.mjs',
-  'scripts/building/code-cache.cjs',
-  'scripts/building/save-code-cache.mjs',
-  'scripts/building/third-party.mjs',
-];
 
 /**
  * The modules that a process or thread starts with, which `programFile` in src/common/package-files.ts finds. Each group
@@ -91,10 +79,7 @@ const WRAPPED = {
   },
 };
 
-await buildIfChanged(
-  { name: 'program', stamp: STAMP, inputs: INPUTS, output: join(OUT, 'cli/main.js') },
-  build,
-);
+await buildIfChanged('app', build);
 
 async function build() {
   const startedAt = performance.now();

@@ -1,24 +1,10 @@
 // The repository and compiled files of a bundle: the server, its console, and the benches with what they
 // import from the tests. Compiled files without a source are left out.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { PRODUCTS } from '../building/products.mjs';
 
-const FILES = [
-  'package.json',
-  // install-tensorflow.mjs reads versions from it.
-  'package-lock.json',
-  'openapi.json',
-  'LICENSE',
-  'NOTICE',
-  'README.md',
-  'CHANGELOG.md',
-  'scripts/build-kernels.mjs',
-  'scripts/sagitta.cjs',
-  'scripts/container/healthcheck.mjs',
-];
-const DIRECTORIES = ['deploy/systemd', 'docs', 'examples/data', 'kernels'];
-const OPTIONAL_SCRIPTS = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
 /** The bench executable measures the machine's peaks, `files` needs the headers of Node, `cuda` a compiler. */
 const OPTIONAL_BINARIES = [
@@ -32,9 +18,8 @@ const EXCLUDED = /^(docs\/images\/console\/|examples\/data\/wordnet-queries\.arr
 
 /** Paths relative to the root, sorted. */
 export function listRepositoryFiles(root) {
-  const scripts = readdirSync(join(root, 'scripts')).filter((name) => OPTIONAL_SCRIPTS.test(name));
-  return [...FILES, ...scripts.map((name) => `scripts/${name}`)]
-    .concat(DIRECTORIES.flatMap((directory) => listFiles(root, directory)))
+  return PRODUCTS.bundle.sources
+    .flatMap((path) => (statSync(join(root, path)).isFile() ? [path] : listFiles(root, path)))
     .filter((path) => !EXCLUDED.test(path))
     .sort();
 }

@@ -2,22 +2,19 @@
 // these files has changed, and not again before. `inputs` are files and folders. `tests` are parts of the paths of the
 // *.ci.test.ts files that belong to the subject, and run after `commands`.
 
+import { inputsOf, scriptsOf } from '../building/products.mjs';
+
 const NODE = process.execPath;
 
 export const SUBJECTS = {
   kernels: {
-    inputs: ['kernels', 'scripts/build-kernels.mjs', 'scripts/check-kernels.sh', 'test/kernels'],
+    inputs: [...inputsOf('kernels'), 'scripts/check-kernels.sh', 'test/kernels'],
     commands: [['bash', 'scripts/check-kernels.sh', '--quick']],
     tests: ['kernels/'],
   },
   cuda: {
     inputs: [
-      'bench/data',
-      'kernels',
-      'scripts/build-kernels.mjs',
-      'scripts/bundle/archive.mjs',
-      'scripts/bundle/notes.mjs',
-      'scripts/gpu',
+      ...inputsOf('gpu'),
       'src/engine/core',
       'src/engine/cuda',
       'src/tools/doctor',
@@ -41,18 +38,8 @@ export const SUBJECTS = {
     tests: ['engine/tensor/tensorflow-engine'],
   },
   images: {
-    inputs: [
-      '.dockerignore',
-      'Dockerfile',
-      'Dockerfile.cuda',
-      'package-lock.json',
-      'scripts/build-kernels.mjs',
-      'scripts/build.mjs',
-      'scripts/building',
-      'scripts/bundle',
-      'scripts/container',
-      'scripts/sagitta.cjs',
-    ],
+    // Not the sources: that they run is tested without an image.
+    inputs: [...scriptsOf('image'), 'package-lock.json', 'scripts/sagitta.cjs'],
     commands: [
       [NODE, 'scripts/bundle/test.mjs'],
       [NODE, 'scripts/container/replay.mjs', '--dist', 'dist'],
@@ -61,14 +48,10 @@ export const SUBJECTS = {
   },
   packages: {
     inputs: [
-      'openapi.json',
-      'package-lock.json',
-      'package.json',
-      'packages/client',
-      'packages/langchain',
-      'scripts/build-kernels.mjs',
+      ...inputsOf('langchain'),
+      ...scriptsOf('server'),
+      ...['openapi.json', 'package.json', 'packages/client', 'packages/langchain'],
       'scripts/install.mjs',
-      'scripts/packages',
       'test/generators',
       'test/packages',
     ],
@@ -89,13 +72,7 @@ export const SUBJECTS = {
     tests: [],
   },
   console: {
-    inputs: [
-      'openapi.json',
-      'package-lock.json',
-      'packages/client/src',
-      'packages/console',
-      'scripts/building',
-    ],
+    inputs: [...inputsOf('console'), 'openapi.json', 'packages/console'],
     commands: [],
     tests: ['packages/console/'],
   },

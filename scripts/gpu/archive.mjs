@@ -25,8 +25,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { PRODUCTS, ROOT as root } from '../building/products.mjs';
 import { writeArchive } from '../bundle/archive.mjs';
 import { findGlibc } from '../bundle/notes.mjs';
 import { requireSize } from '../packages/size-limits.mjs';
@@ -40,42 +40,28 @@ const GLIBC_MAX = [2, 36];
 /** As in bundles: a timestamp that all formats support. */
 const TIMESTAMP_SECONDS = 315_532_800;
 const PROGRAMS = ['platform-test', 'cuda-test', 'cuda-bench', 'term-vectors'];
-/** Copied as they are; NOTICE has the licence of the terms of WordNet. */
-const FILES = [
-  ...['lease.sh', 'report.py', 'torch_topk.py', 'vectors_of_npy.py'].map(
-    (name) => `scripts/gpu/${name}`,
-  ),
-  'LICENSE',
-  'NOTICE',
-];
 const TERMS = 'bench/data/wordnet-terms.gz';
-/**
- * The parts of a bundle that `doctor`, `selftest`, `bench rest` and `serve` do not load: texts, the console, formats of
- * files, clusters, tracing, and sources.
- */
+/** Copied as they are. */
+const FILES = PRODUCTS.gpu.sources.filter((path) => path !== TERMS);
+/** Files of the repository that `doctor`, `selftest`, `bench rest` and `serve` load from a bundle. */
+const LOADED = ['LICENSE', 'NOTICE', 'openapi.json', 'package.json', 'scripts/sagitta.cjs'];
+/** The other parts of a bundle: texts, the console, formats of files, clusters, tracing, and sources. */
 const NOT_LOADED = [
-  ...['BUNDLE.md', 'CHANGELOG.md', 'README.md', 'deploy', 'docs', 'examples', 'kernels'],
-  ...['build/kernels/bench', 'dist/console', 'package-lock.json'],
-  ...['scripts/build-kernels.mjs', 'scripts/container', 'scripts/install-tensorflow.mjs'],
+  ...PRODUCTS.bundle.sources.filter((path) => !LOADED.includes(path)),
+  ...['BUNDLE.md', 'build/kernels/bench', 'dist/console'],
   ...[
-    '@nats-io',
-    '@opentelemetry',
-    'csv-parse',
-    'h5wasm',
-    'node-addon-api',
-    'node-api-headers',
+    ...['@nats-io', '@opentelemetry', 'csv-parse', 'h5wasm', 'node-addon-api', 'node-api-headers'],
+    ...['parquet-wasm', 'tweetnacl'],
   ].map((name) => `node_modules/${name}`),
-  ...['parquet-wasm', 'tweetnacl'].map((name) => `node_modules/${name}`),
 ];
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values: options } = parseArgs({
   options: {
     programs: { type: 'boolean', default: false },
     lease: { type: 'boolean', default: false },
     sentences: { type: 'string' },
     arch: { type: 'string', multiple: true },
-    out: { type: 'string', default: join(root, 'build', 'gpu') },
+    out: { type: 'string', default: join(root, PRODUCTS.gpu.output) },
   },
 });
 /** Rows of the table of what weighs what: [name, bytes]. */

@@ -6,6 +6,8 @@
 // test files, which then run in this part only. `steps({ seed, minutes, folder })` returns commands, all of which are
 // executed; words of a command are `node` for this Node, or a program in PATH.
 
+import { inputsOf, scriptsOf } from '../building/products.mjs';
+
 const HOSTILE = 'dist/test/hostile';
 const FAULTS = 'dist/test/cluster/faults/main.js';
 const LOGS = [
@@ -16,7 +18,7 @@ const LOGS = [
 ];
 const CLUSTER = ['src/cluster/', 'src/database/', 'src/storage/', 'test/cluster/'];
 const HARNESS = ['test/hostile/harness/', 'test/support/server-'];
-const BUILD = ['package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/building/'];
+const BUILD = ['package.json', 'package-lock.json', ...scriptsOf('image')];
 
 const BENCHES = [
   ...[
@@ -161,7 +163,7 @@ const LISTED = [
     minutes: 3,
     isScaled: true,
     needs: ['clang'],
-    guards: ['kernels/', 'test/hostile/native/', 'scripts/build-kernels.mjs'],
+    guards: [...inputsOf('kernels'), 'test/hostile/native/'],
     steps: program(`${HOSTILE}/native/main.js`),
   },
   {
@@ -210,7 +212,7 @@ const LISTED = [
     minutes: 30,
     needs: ['compiler'],
     tests: ['kernels/kernels'],
-    guards: ['kernels/', 'scripts/build-kernels.mjs', 'scripts/check-kernels.sh', 'test/kernels/'],
+    guards: [...inputsOf('kernels'), 'scripts/check-kernels.sh', 'test/kernels/'],
     steps: () => [
       ['bash', 'scripts/check-kernels.sh'],
       ['node', 'scripts/test.mjs', '--nightly', 'kernels/kernels'],
@@ -220,7 +222,7 @@ const LISTED = [
     name: 'gpu-architectures',
     minutes: 6,
     needs: ['nvcc'],
-    guards: ['kernels/', 'scripts/build-kernels.mjs', 'scripts/gpu/'],
+    guards: inputsOf('gpu'),
     steps: () => [
       ['node', 'scripts/build-kernels.mjs', 'cuda'],
       ['node', 'scripts/gpu/archive.mjs', '--programs'],
@@ -264,7 +266,7 @@ const LISTED = [
   {
     name: 'bundle-and-images',
     minutes: 10,
-    guards: ['Dockerfile', 'scripts/bundle/', 'scripts/container/', ...BUILD],
+    guards: BUILD,
     // Twice: what one build leaves behind must not change the next.
     steps: () => [
       ['node', 'scripts/bundle/test.mjs'],

@@ -17,29 +17,18 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { digestOf } from '../building/inputs.mjs';
+import { PRODUCTS, ROOT } from '../building/products.mjs';
 import { PACKED } from './size-limits.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const ARCHIVES = join(ROOT, 'build', 'packages');
+const ARCHIVES = join(ROOT, PRODUCTS.server.output);
 /** The list of the archives, in the folder of the archives. */
 const LIST = 'packed.json';
 /** What `files` of the manifests choose from; build/prebuilt depends on the kernels. */
 const INPUTS = [
-  'CHANGELOG.md',
-  'LICENSE',
-  'NOTICE',
-  'README.md',
-  'deploy/systemd',
-  'dist/app',
-  'dist/console',
-  'docs',
-  'examples/data',
-  'kernels',
-  'openapi.json',
-  'package.json',
-  'packages/client',
-  'packages/langchain',
-  'scripts',
+  ...PRODUCTS.server.sources,
+  ...['app', 'console'].map((name) => PRODUCTS[name].output),
+  ...['packages/client', 'packages/langchain'],
+  ...PRODUCTS.server.scripts,
 ];
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

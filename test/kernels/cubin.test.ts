@@ -10,7 +10,7 @@ interface Cubins {
     target: string,
   ): Map<string, { registers: number; spilledBytes: number; sharedBytes: number }>;
 }
-/** The compiled test is at dist/test/repository. */
+/** The compiled test is at dist/test/kernels. */
 const script = new URL('../../../scripts/gpu/cubin.mjs', import.meta.url);
 const { kernelsOfCubin, kernelsOfLog } = (await import(script.href)) as Cubins;
 
