@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what tests need beside the packages of npm: compilers, emulators and a browser from Debian, a NATS server into
-# build/nats, and Python with the libraries that read our files into the folder that is named. Fails when something that
-# every run must have is missing.
+# build/nats, other versions of Node into the user's cache, and Python with the libraries that read our files into the
+# folder that is named. Fails when something that every run must have is missing.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -21,6 +21,10 @@ if [ ${#missing[@]} -gt 0 ]; then
     { tail -n 20 "$log"; exit 1; }
 fi
 node scripts/install-nats.mjs
+for version in 22 24; do
+  timeout 300 npm install --prefix "$HOME/.cache/sagitta/node-$version" --no-audit --no-fund "node@$version" \
+    >> "$log" 2>&1 || { tail -n 20 "$log"; exit 1; }
+done
 
 if [ -z "${SAGITTA_TEST_PYTHON:-}" ]; then
   # Where an index is not reached, pip would try again for a minute for each package.
