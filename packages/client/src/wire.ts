@@ -1227,7 +1227,7 @@ export interface VerifiedFiles {
    * new nodes start from; `origin`: what a clone had before its first write.
    */
   readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
-  /** Name of the log or the snapshot. */
+  /** The name of the log or the log snapshot. */
   readonly name: string;
   /** Records of a log, chunks of an archive, or files. */
   readonly count: number;

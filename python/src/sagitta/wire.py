@@ -2280,13 +2280,13 @@ class Cluster(TypedDict):
 
 
 class VerifiedFiles(TypedDict):
-    """What belongs together among the logs and the shared files of a cluster."""
+    """A log, or a group of shared files, of the cluster."""
     kind: Literal["log", "archive", "snapshot", "origin"]
     """`log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what
     new nodes start from; `origin`: what a clone had before its first write.
     """
     name: str
-    """Name of the log or the snapshot."""
+    """The name of the log or the log snapshot."""
     count: int
     """Records of a log, chunks of an archive, or files."""
     byte_count: int
