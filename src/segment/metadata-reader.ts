@@ -4,7 +4,7 @@
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import type { Utf8Column } from '../common/types.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
-import type { Column } from '../formats/arrow/columns.js';
+import type { ArrowColumn } from '../formats/arrow/columns.js';
 import { readOffsets } from '../formats/arrow/offsets.js';
 import { type ArrowField, describeType } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
@@ -34,7 +34,7 @@ interface PartialPath extends PartialColumn {
 
 /** Throws `data_corrupt`. */
 export function readMetadataColumns(
-  fieldColumns: readonly Column[],
+  fieldColumns: readonly ArrowColumn[],
   fieldMetadata: readonly ReadonlyMap<string, string>[],
   rowCount: number,
 ): Map<string, MetadataColumn> {
@@ -98,7 +98,7 @@ function emptyColumn(): PartialColumn {
   return { kinds: null, numbers: null, residues: null, codes: null, dictionary: null };
 }
 
-function readValues(role: Role, column: Column, target: PartialColumn): void {
+function readValues(role: Role, column: ArrowColumn, target: PartialColumn): void {
   const { length, dictionary } = column;
   switch (role) {
     case 'kinds':

@@ -5,7 +5,7 @@ import { sharedFloat64 } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
 import { type ColumnSpec, isSpec, type Named, specOf } from '../common/vectors.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
-import type { Column } from '../formats/arrow/columns.js';
+import type { ArrowColumn } from '../formats/arrow/columns.js';
 import type { ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import type { ArrowSchema } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
@@ -26,7 +26,7 @@ interface RowColumn {
   /** Returns one column per field. */
   write(rows: StoredRows): readonly ColumnToWrite[];
   /** Reads one column per field. Throws `data_corrupt`. */
-  read(columns: readonly Column[]): Partial<StoredRows>;
+  read(columns: readonly ArrowColumn[]): Partial<StoredRows>;
 }
 
 /** The key in the metadata of a schema for the vectors, as JSON, in the order of their columns. */
@@ -77,7 +77,7 @@ export class RowColumns {
    * Throws `data_corrupt`.
    * @param columns begin with those of `fields`.
    */
-  read(columns: readonly Column[]): StoredRows {
+  read(columns: readonly ArrowColumn[]): StoredRows {
     let next = 0;
     const parts = this.#columns.map(({ fields, read }) => {
       const from = next;
@@ -125,7 +125,7 @@ function int64Of(sequences: Float64Array): BigInt64Array {
   return new BigInt64Array(words.buffer);
 }
 
-function readSequences(column: Column): Float64Array {
+function readSequences(column: ArrowColumn): Float64Array {
   const words = column.buffer(0, Uint32Array, column.length * 2);
   const sequences = sharedFloat64(column.length);
   let previous = 0;

@@ -3,7 +3,7 @@
 
 import { stringAt, utf8ColumnOf } from '../common/utf8-column.js';
 import { readingStored } from '../formats/arrow/arrow-errors.js';
-import type { Column } from '../formats/arrow/columns.js';
+import type { ArrowColumn } from '../formats/arrow/columns.js';
 import {
   type ColumnToWrite,
   encodeSchema,
@@ -64,7 +64,7 @@ function tableOf(what: string, fields: readonly FieldToWrite[]) {
     /** Throws `data_corrupt`. */
     decode<Table>(
       bytes: Uint8Array,
-      read: (columns: readonly Column[], rowCount: number) => Table,
+      read: (columns: readonly ArrowColumn[], rowCount: number) => Table,
     ): Table {
       const { schema: found, rowCount, columns } = decodeSealedStream(bytes);
       return readingStored(what, () => {

@@ -12,7 +12,7 @@ import {
   type VectorKind,
 } from '../common/vectors.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
-import type { Column } from '../formats/arrow/columns.js';
+import type { ArrowColumn } from '../formats/arrow/columns.js';
 import { readOffsets } from '../formats/arrow/offsets.js';
 
 type Spec<Kind extends VectorKind> = Named<Extract<ColumnSpec, { readonly kind: Kind }>>;
@@ -20,7 +20,7 @@ type Spec<Kind extends VectorKind> = Named<Extract<ColumnSpec, { readonly kind: 
 /** Throws `data_corrupt`. */
 type Read<Kind extends VectorKind> = (
   spec: Spec<Kind>,
-  columns: readonly Column[],
+  columns: readonly ArrowColumn[],
 ) => ColumnOf<Spec<Kind>>;
 
 const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
@@ -50,7 +50,10 @@ const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
         expected: `values from ${starts[row]} on`,
       });
     }
-    const [indices, values] = columns.map(({ children }) => children[0]!) as [Column, Column];
+    const [indices, values] = columns.map(({ children }) => children[0]!) as [
+      ArrowColumn,
+      ArrowColumn,
+    ];
     const itemCount = starts.at(-1)!;
     return {
       kind: 'sparse',
@@ -67,7 +70,7 @@ const READERS: { readonly [Kind in VectorKind]: Read<Kind> } = {
  */
 export function readStoredVectors(
   spec: Named<ColumnSpec>,
-  columns: readonly Column[],
+  columns: readonly ArrowColumn[],
 ): VectorColumn {
   const read = READERS[spec.kind] as (
     ...args: Parameters<typeof readStoredVectors>

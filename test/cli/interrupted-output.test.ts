@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { utf8ColumnOf } from '../../src/common/utf8-column.js';
-import { encodeBatch, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
+import { encodeRecordBatch, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { makeFolder, run } from './command.js';
 
 let server: Server;
@@ -67,7 +67,7 @@ const PARTS = {
       { name: 'values', type: { vectorOf: 2 } },
       { name: 'metadata', type: 'utf8' },
     ]),
-    ...encodeBatch(1, [text('a'), { vectors: Float32Array.of(1, 2) }, text('{}')]),
+    ...encodeRecordBatch(1, [text('a'), { vectors: Float32Array.of(1, 2) }, text('{}')]),
   ],
   parquet: [Buffer.from('PAR1…')],
 } as const;

@@ -10,7 +10,7 @@ import {
   sumOfProducts,
   sumOfSquares,
 } from '../../src/engine/core/canonical.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
+import { encodeRecordBatch, encodeEnd, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { columnOf } from '../database/harness.js';
 
 /** Of the vectors around each centre, whose coordinates have spread 1. */
@@ -140,7 +140,7 @@ export async function streamRows(
     for (let i = 0; i < count; i++) rows.fill(start + i, values, i * dimension);
     const textOf = (make: (row: number) => string) =>
       columnOf(Array.from({ length: count }, (_, i) => make(start + i)));
-    for (const chunk of encodeBatch(count, [
+    for (const chunk of encodeRecordBatch(count, [
       { leaf: textOf((row) => rows.idOf(row)) },
       { vectors: values },
       { leaf: textOf((row) => rows.metadataOf(row)) },

@@ -2,7 +2,7 @@
 // queries are still being read, so memory use does not depend on the size of the file.
 
 import type { Client, CollectionRecord } from '@sagitta/client';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
 import { checkBatchDimension, type RowBatch, rowError } from '../readers/row-batch.js';
@@ -107,7 +107,7 @@ async function streamQueries(
             { name: 'vector', type: { vectorOf: dimension } },
           ]);
         }
-        yield* encodeBatch(batch.rowCount, [
+        yield* encodeRecordBatch(batch.rowCount, [
           ...(hasIds ? [{ leaf: textColumn(queryIdsOf(batch)) }] : []),
           { vectors: batch.values },
         ]);

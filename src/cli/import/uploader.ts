@@ -5,8 +5,8 @@
 import { SagittaClientError } from '@sagitta/client';
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import {
-  encodeBatch,
   encodeEnd,
+  encodeRecordBatch,
   encodeSchema,
   type FieldToWrite,
 } from '../../formats/arrow/ipc-writer.js';
@@ -236,7 +236,7 @@ function encodeRowsSchema({ dimension, named = [] }: RowBatch): Uint8Array {
 /** The record batch of a row batch. The values are not copied. */
 function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
   const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
-  return encodeBatch(batch.rowCount, [
+  return encodeRecordBatch(batch.rowCount, [
     { leaf: textColumn(ids) },
     ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
     { leaf: textColumn(metadata) },

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
 import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
-import { type Column, isValid, openColumns } from '../../formats/arrow/columns.js';
+import { type ArrowColumn, isValid, openColumns } from '../../formats/arrow/columns.js';
 import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
 import { ArrowFileReader } from '../../formats/arrow/file-reader.js';
 import { readIds } from '../../formats/arrow/ids.js';
@@ -250,7 +250,11 @@ function planColumns(
 }
 
 /** The list size of the column's type, or the length of the first list where it varies. */
-function dimensionOf(column: Column, plan: ColumnPlan, location: (row: number) => string): number {
+function dimensionOf(
+  column: ArrowColumn,
+  plan: ColumnPlan,
+  location: (row: number) => string,
+): number {
   const { type } = column.field;
   if (type.kind === 'fixed_size_list') return type.listSize;
   const issues = new RowIssues();
@@ -263,7 +267,7 @@ function dimensionOf(column: Column, plan: ColumnPlan, location: (row: number) =
 
 function readRows(
   batch: EncodedBatch,
-  columns: readonly Column[],
+  columns: readonly ArrowColumn[],
   plan: ColumnPlan & { dimension: number; isNanNull: boolean | undefined },
   location: (row: number) => string,
 ): RowBatch {

@@ -2,7 +2,7 @@
 
 import type { Limits } from '../../common/limits.js';
 import type { VectorColumn } from '../../common/vectors.js';
-import type { Column } from './columns.js';
+import type { ArrowColumn } from './columns.js';
 import type { ColumnToWrite, FieldToWrite } from './ipc-writer.js';
 import type { RowIssues } from './row-issues.js';
 import type { ArrowField } from './schema.js';
@@ -32,7 +32,7 @@ export interface ArrowKind<Spec, Found, Written extends VectorColumn> {
    * The result is undefined if there are issues. Throws `invalid_arrow`.
    * @param columns one for each part.
    */
-  read(columns: readonly Column[], toRead: VectorsToRead & Spec): Found;
+  read(columns: readonly ArrowColumn[], toRead: VectorsToRead & Spec): Found;
   /** Whether a row without a named vector is null. Otherwise it is empty. */
   readonly isNullable: boolean;
   /** Returns one type for each part. */

@@ -12,14 +12,14 @@ type ArrayOf<T> = {
   readonly BYTES_PER_ELEMENT: number;
 };
 
-export interface Column {
+export interface ArrowColumn {
   readonly field: ArrowField;
   readonly length: number;
   /** Bits, 1 for a value; null if there are no nulls. */
   readonly validity: Uint8Array | null;
-  readonly children: readonly Column[];
+  readonly children: readonly ArrowColumn[];
   /** The values that indexes refer to, the dictionary and its deltas; null without a dictionary. */
-  readonly dictionary: readonly Column[] | null;
+  readonly dictionary: readonly ArrowColumn[] | null;
   /** The number of buffers after the validity. */
   readonly bufferCount: number;
   /** Returns the first `length` elements of a buffer, counted from 0 after the validity. Throws `invalid_arrow`. */
@@ -64,7 +64,7 @@ const BUFFER_COUNTS: { readonly [kind in ArrowType['kind']]: number } = {
 export function openColumns(
   batch: Pick<EncodedBatch, 'fields' | 'rowCount' | 'body' | 'dictionaries'>,
   bytesMax: number,
-): Column[] {
+): ArrowColumn[] {
   const { body, dictionaries } = batch;
   // Columns of nulls take no bytes, so without this limit a hundred bytes could demand any amount of work.
   if (batch.rowCount > bytesMax) throw invalidArrow(`${batch.rowCount} rows in a batch`);
@@ -89,7 +89,7 @@ class BodyReader {
     this.#lengths = uncompressedLengths(body, bytesMax);
   }
 
-  columns(fields: readonly ArrowField[], rowCount: number): Column[] {
+  columns(fields: readonly ArrowField[], rowCount: number): ArrowColumn[] {
     const columns = fields.map((field) => this.#column(field, rowCount, true));
     const { nodes } = this.#body.shape;
     if (this.#nodeIndex !== nodes.length / 2 || this.#regionIndex !== this.#lengths.length) {
@@ -100,7 +100,7 @@ class BodyReader {
     return columns;
   }
 
-  #column(field: ArrowField, lengthMin: number, isExact: boolean): Column {
+  #column(field: ArrowField, lengthMin: number, isExact: boolean): ArrowColumn {
     const { nodes, variadicCounts } = this.#body.shape;
     const node = this.#nodeIndex++;
     const length = nodes[node * 2];
@@ -142,7 +142,7 @@ class BodyReader {
     };
   }
 
-  #children(field: ArrowField, length: number): Column[] {
+  #children(field: ArrowField, length: number): ArrowColumn[] {
     const { type } = field;
     if (type.kind === 'struct') {
       return field.children.map((child) => this.#column(child, length, false));
@@ -151,7 +151,7 @@ class BodyReader {
     return field.children.map((child) => this.#column(child, lengthMin, false));
   }
 
-  #values(field: ArrowField, id: number): Column[] {
+  #values(field: ArrowField, id: number): ArrowColumn[] {
     const bodies = this.#dictionaries.get(id);
     // Without a dictionary every index is out of range, yet a column of nulls is valid.
     if (bodies === undefined) return [];

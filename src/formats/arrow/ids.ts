@@ -3,7 +3,7 @@
 
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { integerWriter } from './numbers.js';
 import type { RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, type IntType } from './schema.js';
@@ -29,7 +29,7 @@ export function isIdField(field: ArrowField): boolean {
 
 /** Returns the text of each row. The content is undefined if there are issues. Throws `invalid_arrow`. */
 export function readIds(
-  column: Column,
+  column: ArrowColumn,
   { idBytesMax, bytesMax, issues, member = 'id' }: IdsToRead,
 ): Utf8Column {
   const { field, length } = column;
@@ -59,7 +59,7 @@ export function readIds(
   return text;
 }
 
-function readTexts(column: Column, bytesMax: number): Strings {
+function readTexts(column: ArrowColumn, bytesMax: number): Strings {
   const { field, dictionary, validity, length } = column;
   if (isTextField(field)) return readStrings(column, bytesMax);
   if (dictionary !== null) return gatherDictionary(column, dictionary, bytesMax, readTexts);

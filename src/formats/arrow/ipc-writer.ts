@@ -383,7 +383,7 @@ export function encodeSchema(
  * Encodes a record batch, in chunks.
  * @param columns in the order of the schema's fields.
  */
-export function encodeBatch(
+export function encodeRecordBatch(
   rowCount: number,
   columns: readonly ColumnToWrite[],
   metadata?: Map<string, string>,

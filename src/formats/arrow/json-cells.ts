@@ -5,7 +5,7 @@ import { numberText } from '../../common/exact-json.js';
 import { float32Text } from '../../common/float-text.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
 import { invalidArrow } from './arrow-errors.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { JSON_EXTENSION } from './json-fields.js';
 import { dateText, durationText, MS_PER_DAY, timestampText, timeText } from './json-times.js';
 import { floatReader, integerWriter, narrowIntegers, wideIntegers } from './numbers.js';
@@ -37,7 +37,7 @@ const [COMMA, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...',[]{}
 const INT32: IntType = { kind: 'int', bitWidth: 32, isSigned: true };
 
 /** Creates a writer for a column whose type has a JSON form (see `jsonViolation`). Throws `invalid_arrow`. */
-export function cellWriter(column: Column, context: CellContext): WriteCell {
+export function cellWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { out } = context;
   const { validity } = column;
   const write =
@@ -51,7 +51,7 @@ export function cellWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-function valueWriter(column: Column, context: CellContext): WriteCell {
+function valueWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { field, length } = column;
   const { type } = field;
   const { out } = context;
@@ -103,7 +103,7 @@ function valueWriter(column: Column, context: CellContext): WriteCell {
 
 /** Creates a writer of `"name":value` for each column, with a comma before the first unless `isFirst`. */
 export function membersWriter(
-  columns: readonly Column[],
+  columns: readonly ArrowColumn[],
   context: CellContext,
 ): (row: number, isFirst: boolean) => void {
   const { out } = context;
@@ -125,7 +125,7 @@ export function membersWriter(
   };
 }
 
-function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContext): WriteCell {
+function floatWriter(column: ArrowColumn, bitWidth: 16 | 32 | 64, context: CellContext): WriteCell {
   const { out } = context;
   const read = floatReader(column, bitWidth);
   return (row) => {
@@ -153,7 +153,7 @@ function shortFloat32(value: number): string {
   return numberText(Number(value.toPrecision(9)));
 }
 
-function textWriter(column: Column, context: CellContext): WriteCell {
+function textWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { out } = context;
   const { offsets, bytes } = readStrings(column, context.bytesMax).text;
   if (column.field.extension !== JSON_EXTENSION) {
@@ -171,7 +171,7 @@ function textWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-function listWriter(column: Column, context: CellContext): WriteCell {
+function listWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { out } = context;
   const { type } = column.field;
   const write = cellWriter(column.children[0]!, context);
@@ -190,11 +190,11 @@ function listWriter(column: Column, context: CellContext): WriteCell {
 }
 
 /** Keys are text. A repeated key is a problem because JSON readers differ in which value they keep. */
-function mapWriter(column: Column, context: CellContext): WriteCell {
+function mapWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { out } = context;
   const { starts, ends } = readSpans(column);
   const entries = column.children[0]!;
-  const [keys, values] = entries.children as [Column, Column];
+  const [keys, values] = entries.children as [ArrowColumn, ArrowColumn];
   const { text, validity } = readStrings(keys, context.bytesMax);
   const write = cellWriter(values, context);
   return (row) => {
@@ -221,8 +221,8 @@ function mapWriter(column: Column, context: CellContext): WriteCell {
 }
 
 function dictionaryWriter(
-  column: Column,
-  parts: readonly Column[],
+  column: ArrowColumn,
+  parts: readonly ArrowColumn[],
   context: CellContext,
 ): WriteCell {
   const { out } = context;
@@ -250,7 +250,7 @@ function dictionaryWriter(
   };
 }
 
-function timeWriter(column: Column, context: CellContext): WriteCell {
+function timeWriter(column: ArrowColumn, context: CellContext): WriteCell {
   const { out } = context;
   const { type } = column.field;
   const isNarrow =
@@ -272,7 +272,7 @@ function timeWriter(column: Column, context: CellContext): WriteCell {
   };
 }
 
-function quotedUuidWriter(column: Column, { out }: CellContext): WriteCell {
+function quotedUuidWriter(column: ArrowColumn, { out }: CellContext): WriteCell {
   const write = uuidWriter(column, out);
   return (row) => {
     out.ascii('"');
@@ -282,7 +282,7 @@ function quotedUuidWriter(column: Column, { out }: CellContext): WriteCell {
 }
 
 /** Reads the unscaled integer of a decimal of 32 to 256 bits. */
-function unscaledDecimals(column: Column, bitWidth: number): (row: number) => bigint {
+function unscaledDecimals(column: ArrowColumn, bitWidth: number): (row: number) => bigint {
   const words = bitWidth / 32;
   const values = column.buffer(0, Int32Array, column.length * words);
   return (row) => {

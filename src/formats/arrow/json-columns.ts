@@ -4,7 +4,7 @@
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { Utf8Column } from '../../common/types.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
 import type { RowIssues } from './row-issues.js';
 import { quoted } from './schema.js';
@@ -17,8 +17,8 @@ const CLOSE_BRACE = 0x7d;
 export interface MetadataToRead {
   readonly count: number;
   /** JSON text, structs or maps; null if no such column exists. */
-  readonly objects: Column | null;
-  readonly members: readonly Column[];
+  readonly objects: ArrowColumn | null;
+  readonly members: readonly ArrowColumn[];
   /** Limit for one row. */
   readonly rowBytesMax: number;
   /** Limit for all rows. */
@@ -96,7 +96,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
 /** Creates a writer of the text of a row with the members inserted before its closing brace. */
 function mergedWriter(
   { offsets, bytes }: Utf8Column,
-  members: readonly Column[],
+  members: readonly ArrowColumn[],
   context: CellContext,
 ): (row: number) => void {
   const { out } = context;

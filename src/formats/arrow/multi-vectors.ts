@@ -2,7 +2,7 @@
 
 import type { MultiColumn } from '../../common/vectors.js';
 import type { ArrowKind, VectorsToRead } from './arrow-kind.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { readSpans } from './offsets.js';
 import { RowIssues } from './row-issues.js';
 import { type ArrowField, isListOfAnyLength } from './schema.js';
@@ -40,7 +40,7 @@ export function vectorsMax(
 
 /** The content is undefined if there are issues. Throws `invalid_arrow`. */
 function readMultiVectors(
-  column: Column,
+  column: ArrowColumn,
   { name, dimension, bytesMax, limits, issues }: VectorsToRead & { readonly dimension: number },
 ): MultiColumn {
   const { length, validity } = column;

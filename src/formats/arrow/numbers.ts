@@ -2,7 +2,7 @@
 // rounded.
 
 import { float16Table } from '../../common/elements.js';
-import type { Column } from './columns.js';
+import type { ArrowColumn } from './columns.js';
 import type { FloatType, IntType } from './schema.js';
 import type { Utf8Builder } from './utf8-builder.js';
 
@@ -15,7 +15,10 @@ export type NarrowIntegers =
   | Uint32Array;
 
 /** Returns integers of up to 32 bits, in place. */
-export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType): NarrowIntegers {
+export function narrowIntegers(
+  column: ArrowColumn,
+  { bitWidth, isSigned }: IntType,
+): NarrowIntegers {
   const { length } = column;
   switch (bitWidth) {
     case 8:
@@ -32,7 +35,10 @@ export function narrowIntegers(column: Column, { bitWidth, isSigned }: IntType):
 }
 
 /** Creates a reader of 64-bit integers: numbers if exact, otherwise bigints. */
-export function wideIntegers(column: Column, isSigned: boolean): (row: number) => number | bigint {
+export function wideIntegers(
+  column: ArrowColumn,
+  isSigned: boolean,
+): (row: number) => number | bigint {
   const { length } = column;
   const halves = column.buffer(0, Int32Array, length * 2);
   const big = isSigned
@@ -51,7 +57,7 @@ export function wideIntegers(column: Column, isSigned: boolean): (row: number) =
 
 /** Creates a writer of exact decimal integers. */
 export function integerWriter(
-  column: Column,
+  column: ArrowColumn,
   type: IntType,
   out: Utf8Builder,
 ): (row: number) => void {
@@ -68,7 +74,10 @@ export function integerWriter(
 }
 
 /** Creates a reader of integers or floats. Integers beyond ±2^53 are rounded. */
-export function numberReader(column: Column, type: IntType | FloatType): (row: number) => number {
+export function numberReader(
+  column: ArrowColumn,
+  type: IntType | FloatType,
+): (row: number) => number {
   if (type.kind === 'float') return floatReader(column, type.bitWidth);
   if (type.bitWidth < 64) {
     const values = narrowIntegers(column, type);
@@ -79,7 +88,7 @@ export function numberReader(column: Column, type: IntType | FloatType): (row: n
 }
 
 export function floatReader(
-  column: Column,
+  column: ArrowColumn,
   bitWidth: FloatType['bitWidth'],
 ): (row: number) => number {
   const { length } = column;

@@ -2,7 +2,7 @@
 // Arrow's layouts, and indexes into dictionaries.
 
 import { invalidArrow } from './arrow-errors.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { narrowIntegers, wideIntegers } from './numbers.js';
 import { quoted } from './schema.js';
 
@@ -13,7 +13,7 @@ export interface Spans {
 }
 
 /** Returns length + 1 offsets, which never decrease and do not exceed `end`. Throws `invalid_arrow`. */
-export function readOffsets(column: Column, isLarge: boolean, end: number): Int32Array {
+export function readOffsets(column: ArrowColumn, isLarge: boolean, end: number): Int32Array {
   // Some writers write no offsets for an empty column.
   if (column.length === 0) return new Int32Array(1);
   const count = column.length + 1;
@@ -40,7 +40,7 @@ function findDescending(offsets: Int32Array): number {
 }
 
 /** Reads the spans of lists, list views or maps. Throws `invalid_arrow`. */
-export function readSpans(column: Column): Spans {
+export function readSpans(column: ArrowColumn): Spans {
   const { type } = column.field;
   const end = column.children[0]!.length;
   if (type.kind === 'list_view' || type.kind === 'large_list_view') {
@@ -65,7 +65,7 @@ export function readSpans(column: Column): Spans {
 }
 
 /** Reads 64-bit offsets, which are below 2^31 in a batch of limited size. Throws `invalid_arrow`. */
-function readLow(column: Column, index: number, count: number): Int32Array {
+function readLow(column: ArrowColumn, index: number, count: number): Int32Array {
   const halves = column.buffer(index, Int32Array, count * 2);
   const low = new Int32Array(count);
   for (let i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ function readLow(column: Column, index: number, count: number): Int32Array {
 }
 
 /** Returns the index of each row into a dictionary of `count` values; -1 for null. Throws `invalid_arrow`. */
-export function readIndexes(column: Column, count: number): Int32Array {
+export function readIndexes(column: ArrowColumn, count: number): Int32Array {
   const { length, validity, field } = column;
   const { indexType } = field.dictionary!;
   const narrow = indexType.bitWidth === 64 ? null : narrowIntegers(column, indexType);
@@ -101,7 +101,7 @@ export function readIndexes(column: Column, count: number): Int32Array {
   return indexes;
 }
 
-function wrongOffset(column: Column, index: number, found: number, expected: string): Error {
+function wrongOffset(column: ArrowColumn, index: number, found: number, expected: string): Error {
   return invalidArrow(`offset ${found} at index ${index} of column ${quoted(column.field.name)}`, {
     expected,
   });

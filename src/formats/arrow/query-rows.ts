@@ -7,7 +7,7 @@ import type { Utf8Column } from '../../common/types.js';
 import { stringAt } from '../../common/utf8-column.js';
 import { located } from './arrow-errors.js';
 import { chooseId, chooseVectors, noVectors, requireUniqueNames } from './column-choice.js';
-import { type Column, isValid, openColumns } from './columns.js';
+import { type ArrowColumn, isValid, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
 import { numberReader } from './numbers.js';
@@ -169,12 +169,12 @@ function isNumberField({ type, dictionary }: ArrowField, kind: 'integer' | 'numb
   return type.kind === 'int' || (kind === 'number' && type.kind === 'float');
 }
 
-function readTexts(column: Column | null, bytesMax: number): Strings | null {
+function readTexts(column: ArrowColumn | null, bytesMax: number): Strings | null {
   if (column === null || column.field.type.kind === 'null') return null;
   return readStrings(column, bytesMax);
 }
 
-function readNumbers(column: Column | null): Numbers | null {
+function readNumbers(column: ArrowColumn | null): Numbers | null {
   if (column === null || column.field.type.kind === 'null') return null;
   const { type } = column.field;
   if (type.kind !== 'int' && type.kind !== 'float') {

@@ -4,7 +4,7 @@
 import type { ColumnSpec, SparseColumn } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { ArrowKind } from './arrow-kind.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { numberReader } from './numbers.js';
 import { readSpans } from './offsets.js';
 import { type ArrowField, type FloatType, type IntType, isListOfAnyLength } from './schema.js';
@@ -52,7 +52,7 @@ function isElementsField(field: ArrowField): boolean {
  * Throws `invalid_arrow`.
  * @param bytesMax limit for the elements of all rows, which may overlap.
  */
-function readElements(column: Column, bytesMax: number): (row: number) => (number | null)[] {
+function readElements(column: ArrowColumn, bytesMax: number): (row: number) => (number | null)[] {
   const { starts, ends } = readSpans(column);
   const elements = column.children[0]!;
   const read = numberReader(elements, elements.field.type as IntType | FloatType);

@@ -3,7 +3,7 @@
 
 import { ELEMENTS } from '../../common/elements.js';
 import { corrupt, readingStored } from './arrow-errors.js';
-import { type Column, openColumns } from './columns.js';
+import { type ArrowColumn, openColumns } from './columns.js';
 import type { EncodedBody } from './encoded-batch.js';
 import {
   type Block,
@@ -22,7 +22,7 @@ export interface StoredBatch {
   readonly schema: ArrowSchema;
   readonly rowCount: number;
   /** In the order of the schema's fields. Buffers are views of the given bytes. */
-  readonly columns: readonly Column[];
+  readonly columns: readonly ArrowColumn[];
   /** Key-value metadata of the batch; empty in a file. */
   readonly metadata: ReadonlyMap<string, string>;
 }

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { readIndexes, readOffsets } from './offsets.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 
@@ -26,7 +26,7 @@ export function isTextField({ type }: ArrowField): boolean {
  * Throws `invalid_arrow`.
  * @param bytesMax limit for text gathered from views and dictionaries.
  */
-export function readStrings(column: Column, bytesMax: number): Strings {
+export function readStrings(column: ArrowColumn, bytesMax: number): Strings {
   const { dictionary } = column;
   if (dictionary !== null) return gatherDictionary(column, dictionary, bytesMax, readStrings);
   const strings = readPlain(column, bytesMax);
@@ -34,7 +34,7 @@ export function readStrings(column: Column, bytesMax: number): Strings {
   return strings;
 }
 
-function readPlain(column: Column, bytesMax: number): Strings {
+function readPlain(column: ArrowColumn, bytesMax: number): Strings {
   const { kind } = column.field.type;
   if (kind === 'utf8_view') return gatherViews(column, bytesMax);
   if (kind !== 'utf8' && kind !== 'large_utf8') {
@@ -44,13 +44,13 @@ function readPlain(column: Column, bytesMax: number): Strings {
 }
 
 /** Reads a utf8 or large_utf8 column in place. Checks the offsets but not the text. Throws `invalid_arrow`. */
-export function readUtf8(column: Column): Utf8Column {
+export function readUtf8(column: ArrowColumn): Utf8Column {
   const byteCount = column.byteLength(1);
   const offsets = readOffsets(column, column.field.type.kind === 'large_utf8', byteCount);
   return { offsets, bytes: column.buffer(1, Uint8Array, byteCount) };
 }
 
-function gatherViews(column: Column, bytesMax: number): Strings {
+function gatherViews(column: ArrowColumn, bytesMax: number): Strings {
   const { length, validity, bufferCount } = column;
   const words = column.buffer(0, Int32Array, length * (VIEW_BYTES / 4));
   const views = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
@@ -97,10 +97,10 @@ function gatherViews(column: Column, bytesMax: number): Strings {
  * @param read reads the values of a part as text.
  */
 export function gatherDictionary(
-  column: Column,
-  parts: readonly Column[],
+  column: ArrowColumn,
+  parts: readonly ArrowColumn[],
   bytesMax: number,
-  read: (part: Column, bytesMax: number) => Strings,
+  read: (part: ArrowColumn, bytesMax: number) => Strings,
 ): Strings {
   const { text, validity, count } = concatenate(parts, (part) => read(part, bytesMax));
   const indexes = readIndexes(column, count);
@@ -112,7 +112,7 @@ function gather(
   { text, validity }: Strings,
   indexes: Int32Array,
   bytesMax: number,
-  column: Column,
+  column: ArrowColumn,
 ): Strings {
   const { length } = indexes;
   const offsets = new Int32Array(length + 1);
@@ -145,8 +145,8 @@ function gather(
 }
 
 function concatenate(
-  parts: readonly Column[],
-  readPart: (part: Column) => Strings,
+  parts: readonly ArrowColumn[],
+  readPart: (part: ArrowColumn) => Strings,
 ): Strings & { count: number } {
   const read = parts.map(readPart);
   const count = parts.reduce((sum, { length }) => sum + length, 0);
@@ -179,7 +179,7 @@ function span({ offsets }: Utf8Column, count: number): number {
   return offsets[count]! - offsets[0]!;
 }
 
-function checkUtf8(column: Column, { text, validity }: Strings): void {
+function checkUtf8(column: ArrowColumn, { text, validity }: Strings): void {
   const { offsets, bytes } = text;
   const { length } = column;
   if (isUtf8(bytes.subarray(offsets[0]!, offsets[length]!))) {
@@ -200,13 +200,13 @@ function checkUtf8(column: Column, { text, validity }: Strings): void {
   }
 }
 
-function wrongView(column: Column, row: number): Error {
+function wrongView(column: ArrowColumn, row: number): Error {
   return invalidArrow(
     `a view that reaches outside its buffer in row ${row} of ${quoted(column.field.name)}`,
   );
 }
 
-function tooMuchText({ field }: Column, bytesMax: number): Error {
+function tooMuchText({ field }: ArrowColumn, bytesMax: number): Error {
   return invalidArrow(`more than ${bytesMax} bytes of text in column ${quoted(field.name)}`, {
     advice: 'Send smaller batches.',
   });

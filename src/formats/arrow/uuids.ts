@@ -1,6 +1,6 @@
 // Reads columns of UUIDs, 16 bytes each, as text.
 
-import type { Column } from './columns.js';
+import type { ArrowColumn } from './columns.js';
 import type { ArrowField } from './schema.js';
 import type { Utf8Builder } from './utf8-builder.js';
 
@@ -18,7 +18,7 @@ export function isUuid({ type, extension }: ArrowField): boolean {
 }
 
 /** Returns a function that writes the UUID of a row in its usual form. */
-export function uuidWriter(column: Column, out: Utf8Builder): (row: number) => void {
+export function uuidWriter(column: ArrowColumn, out: Utf8Builder): (row: number) => void {
   const bytes = column.buffer(0, Uint8Array, column.length * UUID_BYTES);
   return (row) => {
     const start = bytes.byteOffset + row * UUID_BYTES;

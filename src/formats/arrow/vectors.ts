@@ -6,7 +6,7 @@ import { float16Table, unpackElements } from '../../common/elements.js';
 import { type DenseColumn, type DenseSpec, specOf, UNNAMED } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { ArrowKind } from './arrow-kind.js';
-import { type Column, isValid } from './columns.js';
+import { type ArrowColumn, isValid } from './columns.js';
 import { type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
 import type { RowIssue, RowIssues } from './row-issues.js';
@@ -46,7 +46,7 @@ export const DENSE_COLUMNS: ArrowKind<DenseSpec, DenseColumn, DenseColumn> = {
 };
 
 /** Returns the rows that are not null; null for all rows. */
-function presenceOf({ length, validity }: Column): Bitmap | null {
+function presenceOf({ length, validity }: ArrowColumn): Bitmap | null {
   if (validity === null) return null;
   const presence = createBitmap(length);
   for (let row = 0; row < length; row++) if (isValid(validity, row)) setBit(presence, row);
@@ -69,7 +69,7 @@ export interface DenseToRead {
  * Returns row-major [length, dimension] float32, all finite. The content is undefined if there are issues.
  * Throws `invalid_arrow`.
  */
-export function readVectors(column: Column, toRead: DenseToRead): Float32Array {
+export function readVectors(column: ArrowColumn, toRead: DenseToRead): Float32Array {
   const { dimension, bytesMax, issues } = toRead;
   if (!isVectorField(column.field)) {
     throw invalidArrow(`a column of ${describeType(column.field)}`, {
@@ -114,7 +114,7 @@ function memberOf({ name = UNNAMED }: DenseToRead): RowIssue['member'] {
 const ABSENT = -1;
 
 /** Returns where the elements of each row start; null if there are issues. */
-function readStarts(column: Column, toRead: DenseToRead): Int32Array | null {
+function readStarts(column: ArrowColumn, toRead: DenseToRead): Int32Array | null {
   const { length, validity, field } = column;
   const { dimension, issues, name = UNNAMED, mayBeNull = false } = toRead;
   const member = memberOf(toRead);
@@ -150,7 +150,7 @@ function readStarts(column: Column, toRead: DenseToRead): Int32Array | null {
   return issues.items.length > issuesBefore ? null : starts;
 }
 
-function checkElements({ validity }: Column, starts: Int32Array, toRead: DenseToRead): void {
+function checkElements({ validity }: ArrowColumn, starts: Int32Array, toRead: DenseToRead): void {
   if (validity === null) return;
   const { dimension, issues } = toRead;
   for (let row = 0; row < starts.length && !issues.isFull; row++) {
@@ -164,11 +164,11 @@ function checkElements({ validity }: Column, starts: Int32Array, toRead: DenseTo
   }
 }
 
-function isHalf({ field: { type } }: Column): boolean {
+function isHalf({ field: { type } }: ArrowColumn): boolean {
   return type.kind === 'float' && type.bitWidth === 16;
 }
 
-function elementsOf(column: Column): Elements {
+function elementsOf(column: ArrowColumn): Elements {
   const { length, field } = column;
   const { type } = field;
   if (type.kind === 'float') {

@@ -1,6 +1,6 @@
 // Writes a table as an Arrow IPC stream. Columns are sent in their memory layout.
 
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { ARROW_STREAM } from '../wire/media-types.js';
 import type { Table, TableFormat } from './table.js';
 
@@ -21,7 +21,7 @@ async function* arrowStream({ fields, metadata, batches }: Table): AsyncGenerato
     isBegun = true;
     // A batch without rows may report the progress of the reply in its metadata.
     if (batch.count === 0 && batch.metadata === undefined) continue;
-    yield* encodeBatch(batch.count, batch.columns, batch.metadata);
+    yield* encodeRecordBatch(batch.count, batch.columns, batch.metadata);
   }
   if (!isBegun) yield schema;
   yield encodeEnd();

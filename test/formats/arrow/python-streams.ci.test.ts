@@ -10,7 +10,11 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ArrowFileReader, type RandomAccess } from '../../../src/formats/arrow/file-reader.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
+import {
+  encodeEnd,
+  encodeRecordBatch,
+  encodeSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
 import {
   BATCH_BYTES_MAX,
   type Row,
@@ -114,7 +118,7 @@ describe('Arrow data from other tools', { skip }, () => {
       { leaf: numbers },
       { vectors: values },
     ];
-    const chunks = encodeBatch(3_000, columns);
+    const chunks = encodeRecordBatch(3_000, columns);
     assert.ok(
       chunks.some(({ buffer }) => buffer === values.buffer),
       'values are not copied',

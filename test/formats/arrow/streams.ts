@@ -4,7 +4,11 @@ import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
 import { type DenseColumn, UNNAMED } from '../../../src/common/vectors.js';
 import type { EncodedBatch } from '../../../src/formats/arrow/encoded-batch.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
+import {
+  encodeEnd,
+  encodeRecordBatch,
+  encodeSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
 import { ArrowStreamReader } from '../../../src/formats/arrow/stream-reader.js';
 import { readVectorRows, type VectorRows } from '../../../src/formats/arrow/vector-rows.js';
 
@@ -97,7 +101,7 @@ export function plainStream(batches: readonly (readonly string[])[]): Uint8Array
     encodeSchema(fields),
     ...batches.map((ids) =>
       Buffer.concat(
-        encodeBatch(ids.length, [
+        encodeRecordBatch(ids.length, [
           { leaf: textColumn(ids) },
           { vectors: Float32Array.from({ length: ids.length * 2 }, (_, i) => i) },
         ]),

@@ -18,8 +18,8 @@ import {
 import { float16Table } from '../../../src/common/elements.js';
 import {
   type ColumnToWrite,
-  encodeBatch,
   encodeEnd,
+  encodeRecordBatch,
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
@@ -35,7 +35,7 @@ function streamOf(rowCount: number, columns: [string, FieldToWrite['type'], Colu
   const metadata = new Map([['sequence', '7']]);
   return Buffer.concat([
     encodeSchema(fields, metadata),
-    ...encodeBatch(rowCount, data),
+    ...encodeRecordBatch(rowCount, data),
     encodeEnd(),
   ]);
 }

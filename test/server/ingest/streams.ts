@@ -2,7 +2,11 @@
 
 import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
 import type { Metric } from '../../../src/common/types.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
+import {
+  encodeEnd,
+  encodeRecordBatch,
+  encodeSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
 import type { AppOptions } from '../../../src/server/app.js';
 import { ARROW_STREAM, NDJSON } from '../../../src/server/wire/media-types.js';
 import { columnOf, openDatabase } from '../../database/harness.js';
@@ -84,7 +88,7 @@ export function arrowStream(batches: readonly (readonly Row[])[]): Buffer {
   const chunks = [encodeSchema(fields)];
   for (const rows of batches) {
     chunks.push(
-      ...encodeBatch(rows.length, [
+      ...encodeRecordBatch(rows.length, [
         ...(first?.id === undefined ? [] : [{ leaf: columnOf(rows.map(({ id }) => id!)) }]),
         { vectors: Float32Array.from(rows.flatMap(({ values }) => values)) },
         ...(first?.metadata === undefined

@@ -4,8 +4,8 @@ import { type Bitmap, createBitmap, setBit } from '../../../src/common/bitmap.js
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
 import {
   type ColumnToWrite,
-  encodeBatch,
   encodeEnd,
+  encodeRecordBatch,
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
@@ -58,7 +58,11 @@ export function arrowOf(
     ),
     { leaf: Int32Array.from(rows, ({ metadata }) => metadata.n) },
   ];
-  return Buffer.concat([encodeSchema(fields), ...encodeBatch(rows.length, columns), encodeEnd()]);
+  return Buffer.concat([
+    encodeSchema(fields),
+    ...encodeRecordBatch(rows.length, columns),
+    encodeEnd(),
+  ]);
 }
 
 /** The elements of nulls are NaN, which must not be read. */

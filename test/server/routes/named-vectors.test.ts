@@ -14,8 +14,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import {
-  encodeBatch,
   encodeEnd,
+  encodeRecordBatch,
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
@@ -143,7 +143,11 @@ describe('named vectors in streams', () => {
   it('are searched by the rows of an Arrow body', async () => {
     const fields: FieldToWrite[] = [{ name: 'vector', type: { vectorOf: 3 } }];
     const columns = [{ vectors: Float32Array.of(1, 0, 0, -1, 0, 0) }];
-    const body = Buffer.concat([encodeSchema(fields), ...encodeBatch(2, columns), encodeEnd()]);
+    const body = Buffer.concat([
+      encodeSchema(fields),
+      ...encodeRecordBatch(2, columns),
+      encodeEnd(),
+    ]);
     const reply = await call('/collections/lines/query/batch?using=title&top_k=2', {
       method: 'POST',
       body,

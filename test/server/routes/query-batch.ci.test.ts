@@ -7,7 +7,11 @@ import { request as send } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
+import {
+  encodeEnd,
+  encodeRecordBatch,
+  encodeSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
 
 const ARROW = 'application/vnd.apache.arrow.stream';
@@ -74,7 +78,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
   };
   const bytesOf = (...parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts));
   const vectorRows = (...indexes: readonly number[]) =>
-    encodeBatch(indexes.length, [{ vectors: Float32Array.from(indexes.flatMap(valuesOf)) }]);
+    encodeRecordBatch(indexes.length, [{ vectors: Float32Array.from(indexes.flatMap(valuesOf)) }]);
   const VECTORS = encodeSchema([{ name: 'vector', type: { vectorOf: DIMENSION } }]);
 
   before(async () => {
@@ -172,7 +176,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
           { name: 'vector', type: vectorType },
           { name: 'further', type: 'int32' },
         ]),
-        ...encodeBatch(count, [
+        ...encodeRecordBatch(count, [
           { leaf: utf8ColumnOf(names) },
           { vectors },
           { leaf: new Int32Array(count) },
@@ -196,7 +200,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
         { name: 'id', type: 'utf8' },
         { name: 'query_id', type: 'utf8' },
       ]),
-      ...encodeBatch(1, [{ leaf: utf8ColumnOf(['v3']) }, { leaf: utf8ColumnOf(['three']) }]),
+      ...encodeRecordBatch(1, [{ leaf: utf8ColumnOf(['v3']) }, { leaf: utf8ColumnOf(['three']) }]),
       encodeEnd(),
     );
     const [first] = rowsOf(await post('/query/batch?top_k=1', idRows));
@@ -207,7 +211,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
         { name: 'id', type: 'utf8' },
         { name: 'query_id', type: 'utf8' },
       ]),
-      ...encodeBatch(1, [
+      ...encodeRecordBatch(1, [
         { leaf: utf8ColumnOf(['v3']) },
         { leaf: utf8ColumnOf(['x'.repeat(100_000)]) },
       ]),
@@ -267,7 +271,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
         { name: 'vector', type: { vectorOf: DIMENSION } },
         { name: 'filter', type: 'utf8' },
       ]),
-      ...encodeBatch(1, [
+      ...encodeRecordBatch(1, [
         { vectors: Float32Array.from(valuesOf(1)) },
         {
           leaf: utf8ColumnOf(['{"long":{"$gte":9007199254740993,"$lt":9007199254740997}}']),
@@ -355,8 +359,10 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
   });
 
   it('names the invalid row and unknown columns', async () => {
-    const zero = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION) }]);
-    const notFinite = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION).fill(Infinity) }]);
+    const zero = encodeRecordBatch(1, [{ vectors: new Float32Array(DIMENSION) }]);
+    const notFinite = encodeRecordBatch(1, [
+      { vectors: new Float32Array(DIMENSION).fill(Infinity) },
+    ]);
     const rows = (...bad: readonly Uint8Array[]) => bytesOf(VECTORS, ...bad, encodeEnd());
     await refused(
       post('/query/batch?metric=cosine', rows(...vectorRows(1, 2), ...zero)),
@@ -376,7 +382,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
       ]);
       return bytesOf(
         encodeSchema([{ name: 'id', type: 'utf8' }]),
-        ...encodeBatch(texts.length, [{ leaf: { offsets, bytes } }]),
+        ...encodeRecordBatch(texts.length, [{ leaf: { offsets, bytes } }]),
         encodeEnd(),
       );
     };
@@ -410,7 +416,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     const named = bytesOf(none, ...vectorRows(1), encodeEnd());
     assert.equal((await post('/query/batch?vector_column=x', named)).status, 200);
     const short = encodeSchema([{ name: 'vector', type: { vectorOf: 2 } }]);
-    const shortRow = encodeBatch(1, [{ vectors: Float32Array.of(1, 2) }]);
+    const shortRow = encodeRecordBatch(1, [{ vectors: Float32Array.of(1, 2) }]);
     await refused(
       post('/query/batch', bytesOf(short, ...shortRow, encodeEnd())),
       'dimension_mismatch',

@@ -3,7 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
+import {
+  encodeEnd,
+  encodeRecordBatch,
+  encodeSchema,
+} from '../../../src/formats/arrow/ipc-writer.js';
 import { ARROW_STREAM } from '../../../src/server/wire/media-types.js';
 import { createFilledService } from '../harness.js';
 import { exchange, headOf, listen, repliesIn } from '../wire.js';
@@ -13,7 +17,7 @@ const ROWS = 400_000;
 const BATCHES = 5;
 
 function bodyWithColumn(name: string): Buffer {
-  const batch = encodeBatch(ROWS, [{ vectors: new Float32Array(ROWS * 3).fill(1) }]);
+  const batch = encodeRecordBatch(ROWS, [{ vectors: new Float32Array(ROWS * 3).fill(1) }]);
   return Buffer.concat([
     encodeSchema([{ name, type: { vectorOf: 3 } }]),
     ...Array.from({ length: BATCHES }, () => batch).flat(),
