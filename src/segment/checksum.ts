@@ -10,7 +10,7 @@ export function checksumOf(parts: readonly Uint8Array[]): string {
   return `crc32:${crc.toString(16).padStart(8, '0')}`;
 }
 
-/** Throws `data_corrupt` unless the bytes have the expected checksum. */
+/** Throws `data_corrupt` unless the bytes match the expected checksum. */
 export function verifyChecksum(bytes: Uint8Array, expected: string): void {
   const found = checksumOf([bytes]);
   if (found !== expected) {

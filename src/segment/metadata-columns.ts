@@ -58,16 +58,12 @@ export class MetadataColumns {
 
   /** Returns the current columns, which later rows do not change. */
   view(): Map<string, MetadataColumn> {
-    const views = new Map<string, MetadataColumn>();
-    for (const [path, builder] of this.#builders) views.set(path, builder.view());
-    return views;
+    return new Map(Array.from(this.#builders, ([path, builder]) => [path, builder.view()]));
   }
 
   /** Returns the final columns, without room for growth. Nothing can be added afterwards. */
   seal(): Map<string, MetadataColumn> {
-    const views = new Map<string, MetadataColumn>();
-    for (const [path, builder] of this.#builders) views.set(path, builder.seal());
-    return views;
+    return new Map(Array.from(this.#builders, ([path, builder]) => [path, builder.seal()]));
   }
 
   #builderFor(path: string): ColumnBuilder | undefined {

@@ -43,23 +43,23 @@ export class SegmentVectors {
 
   /** Returns the bytes that each row takes at least, with the vectors of this segment and others, counted once. */
   rowBytesWith(others: Iterable<Named<ColumnSpec>>): number {
-    let byteCount = 0;
-    for (const { spec } of this.#fields.values()) byteCount += rowBytesOf(spec);
+    let byteCount = this.#sum(({ spec }) => rowBytesOf(spec));
     for (const spec of others) if (!this.#fields.has(spec.name)) byteCount += rowBytesOf(spec);
     return byteCount;
   }
 
   get dataBytes(): number {
-    let byteCount = 0;
-    for (const field of this.#fields.values()) byteCount += field.dataBytes;
-    return byteCount;
+    return this.#sum(({ dataBytes }) => dataBytes);
   }
 
   /** Bytes of sparse vectors and multi-vectors, whose number of values varies by row. */
   get listBytes(): number {
-    let byteCount = 0;
-    for (const field of this.#fields.values()) if (isList(field.spec)) byteCount += field.dataBytes;
-    return byteCount;
+    return this.#sum(({ spec, dataBytes }) => (isList(spec) ? dataBytes : 0));
+  }
+
+  /** Returns the bytes of all vectors of a row, including the zeros in place of dense vectors that it lacks. */
+  bytesOfRow(row: number): number {
+    return this.#sum((field) => field.bytesOfRows(row, row + 1));
   }
 
   /** Returns what rows of a batch add to `dataBytes`, including room in earlier rows for vectors that are new. */
@@ -137,8 +137,12 @@ export class SegmentVectors {
 
   /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in. */
   hostBytes(file: ArrayBufferLike): number {
+    return this.#sum((field) => field.hostBytes(file));
+  }
+
+  #sum(bytesOf: (field: SegmentVectorField) => number): number {
     let byteCount = 0;
-    for (const field of this.#fields.values()) byteCount += field.hostBytes(file);
+    for (const field of this.#fields.values()) byteCount += bytesOf(field);
     return byteCount;
   }
 

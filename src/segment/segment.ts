@@ -409,11 +409,7 @@ export class Segment {
 
   /** Returns the bytes of all vectors of a row, including the zeros in place of dense vectors that it lacks. */
   vectorBytes(row: number): number {
-    let byteCount = 0;
-    for (const field of this.#vectors.fields.values()) {
-      byteCount += field.bytesOfRows(row, row + 1);
-    }
-    return byteCount;
+    return this.#vectors.bytesOfRow(row);
   }
 
   /** Returns the vectors of all rows, which do not change; undefined if no row has one. */
