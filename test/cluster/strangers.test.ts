@@ -206,7 +206,7 @@ describe('a stranger with access to the ports of nodes', () => {
       body: { vectors: [{ id: 'a', values: [1, 2] }] },
     });
     const before = warnings.length;
-    assert.match(await exchange(leader, request), /^HTTP\/1\.1 401 .*came before/s);
+    assert.match(await exchange(leader, request), /^HTTP\/1\.1 401 .*received before/s);
     assert.match(await exchange(follower, request), /^HTTP\/1\.1 503 .*made for the process/s);
     for (const [from, to] of [
       ['/c/vectors ', '/d/vectors '],
