@@ -101,7 +101,10 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
       const other = Buffer.from(nkeys.createUser().getSeed()).toString();
       await refused(open({ nkey: other }), /compare the seed in SAGITTA_CLUSTER_NKEY/, other);
       const credentials = join(folder, 'absent.creds');
-      await refused(open({ credentials }), /SAGITTA_CLUSTER_CREDENTIALS is .* cannot be read: ENO/);
+      await refused(
+        open({ credentials }),
+        /SAGITTA_CLUSTER_CREDENTIALS to name a readable .*: ENO/,
+      );
       await refused(
         open({ nkey: `SU${'A'.repeat(56)}` }),
         /^Expected SAGITTA_CLUSTER_NKEY to be a seed: nk/,

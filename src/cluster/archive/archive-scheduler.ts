@@ -67,7 +67,7 @@ export class ArchiveScheduler {
         const { message } = err as Error;
         if (signal.aborted || message === this.#failure) return;
         this.#failure = message;
-        const text = 'a log could not be archived; it is kept, and the next attempt follows';
+        const text = 'a log could not be archived; it is kept, and archiving will be retried';
         if (isDamage(err)) logger.error({ err }, text);
         else logger.warn({ err }, text);
       });

@@ -170,5 +170,7 @@ async function lastReadable(
 }
 
 function tooLate(): Error {
-  return new Error(`It delivered nothing for ${READ_MS_MAX / 1_000} s.`);
+  return new Error(
+    `Expected records of the log; it delivered nothing for ${READ_MS_MAX / 1_000} s.`,
+  );
 }

@@ -161,7 +161,7 @@ export class HeldCollections {
       const changing = change
         .catch((err: unknown) => {
           if (signal.aborted) return;
-          const text = 'a collection could not be loaded or dropped; the next attempt follows';
+          const text = 'a collection could not be loaded or dropped; this will be retried';
           logger.warn({ err, log: incarnation }, text);
         })
         .then(() => {

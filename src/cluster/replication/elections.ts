@@ -152,7 +152,7 @@ export class Elections {
           election.notBeforeMs = performance.now() + RETRY_MS;
           this.#options.logger.warn(
             { err, log: log.name },
-            'this node could not take over a log; the next attempt follows',
+            'this node could not take over a log; it will retry',
           );
         })
         .finally(() => {

@@ -594,7 +594,7 @@ export class ReplicatedLog implements CommitLog {
     const isLasting = error instanceof LogTrimmedError || error instanceof SagittaError;
     const details = { log: this.name, err: error };
     if (isLasting) logger.error(details, 'the log cannot be followed');
-    else logger.warn(details, 'the log cannot be followed at the moment; the next attempt follows');
+    else logger.warn(details, 'the log cannot be followed at the moment; this node will retry');
   }
 
   #recovered(): void {

@@ -313,16 +313,17 @@ function tlsOf(urls: readonly string[], { tlsCa, tlsCert, tlsKey }: NatsLogin) {
 }
 
 function requireFile(variable: string, path: string): Buffer {
-  const found = `${variable} is ${JSON.stringify(path)}, which`;
+  const found = `Expected ${variable} to name a readable file; found ${JSON.stringify(path)}`;
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch (cause) {
-    const message = `${found} cannot be read: ${(cause as Error).message}.`;
+    const message = `${found}: ${(cause as Error).message}.`;
     throw new SagittaError('configuration_invalid', message, { cause });
   }
   // With an empty list of authorities, the connection would trust those of Node.
-  if (bytes.length === 0) throw new SagittaError('configuration_invalid', `${found} is empty.`);
+  if (bytes.length === 0)
+    throw new SagittaError('configuration_invalid', `${found}, which is empty.`);
   return bytes;
 }
 

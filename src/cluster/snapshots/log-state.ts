@@ -94,7 +94,7 @@ export function* stateOf(
   if (position !== undefined) yield appliedPositionOperation(log, position);
 }
 
-/** The operations in pieces, each of which is in memory, and is one commit of whoever loads it. */
+/** The operations in batches that fit into memory, each of which is one commit of the store that loads them. */
 export function* batchesOf(operations: Iterable<StoreOperation>): Iterable<StoreOperation[]> {
   let batch: StoreOperation[] = [];
   let byteCount = 0;

@@ -91,7 +91,7 @@ export class Snapshotter {
         this.#failureCount++;
         this.#options.logger.warn(
           { err, log: log.name },
-          'a snapshot of a log failed; the log is kept, and the next attempt follows',
+          'a snapshot of a log failed; the log is kept, and the snapshot will be retried',
         );
       })
       .finally(() => {
