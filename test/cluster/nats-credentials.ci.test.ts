@@ -110,7 +110,7 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
         /^Expected SAGITTA_CLUSTER_NKEY to be a seed: nk/,
       );
       await writeFile(credentials, '');
-      await refused(open({ tlsCa: credentials }), /^SAGITTA_CLUSTER_TLS_CA is .* is empty/);
+      await refused(open({ tlsCa: credentials }), /^Expected SAGITTA_CLUSTER_TLS_CA .* is empty/);
       await writeFile(credentials, 'something else');
       await refused(open({ credentials }), /_CREDENTIALS to name a \.creds file; found .*: unable/);
     });

@@ -207,7 +207,7 @@ describe('a stranger with access to the ports of nodes', () => {
     });
     const before = warnings.length;
     assert.match(await exchange(leader, request), /^HTTP\/1\.1 401 .*received before/s);
-    assert.match(await exchange(follower, request), /^HTTP\/1\.1 503 .*made for the process/s);
+    assert.match(await exchange(follower, request), /^HTTP\/1\.1 503 .*addressed to the process/s);
     for (const [from, to] of [
       ['/c/vectors ', '/d/vectors '],
       ['POST /v1/collections/c/vectors ', 'DELETE /v1/collections/c '],

@@ -162,7 +162,7 @@ export class ClusterLogs implements CommitLogs {
     const { logs, ownership, elections } = this.#options;
     this.#requireLeader();
     const log = logs.open(incarnation);
-    if (ownership.keeps(log)) return;
+    if (ownership.owns(log)) return;
     // Commits of a new leader are applied after the change that waits here, so it must fail if this node is deposed.
     await this.#whileLeading(elections.takeOver(log));
   }

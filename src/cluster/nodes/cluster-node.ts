@@ -357,7 +357,7 @@ export class ClusterNode {
   /** Whether this node owns the log of a collection, or for null that of the catalogue. */
   owns(incarnation: string | null): boolean {
     const log = this.#logs.find(incarnation);
-    return log !== undefined && this.#ownership.keeps(log);
+    return log !== undefined && this.#ownership.owns(log);
   }
 
   /** Registers a write on this node, and returns the function that ends it. */

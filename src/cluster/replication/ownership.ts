@@ -50,7 +50,7 @@ export class Ownership {
   }
 
   /** Whether the node owns a log and is not about to release it. */
-  keeps(log: ReplicatedLog): boolean {
+  owns(log: ReplicatedLog): boolean {
     return log.isWritable && !this.#releasing.has(log);
   }
 
@@ -89,7 +89,7 @@ export class Ownership {
    * not ended.
    */
   async release(log: ReplicatedLog, { isUrgent }: { readonly isUrgent: boolean }): Promise<void> {
-    if (!this.keeps(log)) return;
+    if (!this.owns(log)) return;
     this.#releasing.add(log);
     try {
       const isQuiet = await this.#writes.whenNone([log.name, CATALOGUE], QUIET_MS_MAX);
@@ -111,7 +111,7 @@ export class Ownership {
       const shared = logs.all.filter((log) => present.some((member) => mayOwn(member, log)));
       if (shared.every((log) => isOwnedElsewhere(log, members))) return;
       // A log may have been taken over since, and a release that is not urgent may have failed.
-      const owned = shared.filter((log) => this.keeps(log) && !released.has(log));
+      const owned = shared.filter((log) => this.owns(log) && !released.has(log));
       for (const log of owned) released.add(log);
       for (const log of owned) void this.release(log, { isUrgent: true }).catch(() => {});
       await sleep(OWNER_POLL_MS);
