@@ -95,7 +95,7 @@ describe('new collections', () => {
       const alone = await openDatabase({ state: cluster.stateOf(other) });
       const { status, statusReason } = alone.collection(first!.id).record();
       assert.equal(status, 'failed');
-      assert.match(statusReason!, /rows are not in this data directory/);
+      assert.match(statusReason!, /are not in this data directory/);
       await alone.close();
     } finally {
       await cluster.stop();

@@ -281,7 +281,7 @@ describe('API keys together', () => {
     });
     await store.commit(operations);
     const apiKeys = new ApiKeys({ store, clock });
-    await assert.rejects(apiKeys.create(INPUT), fails('limit_exceeded', /limit 10000/));
+    await assert.rejects(apiKeys.create(INPUT), fails('limit_exceeded', /at most 10000/));
     await apiKeys.revoke('copy000000000007');
     const { record: made } = await apiKeys.create(INPUT);
     for (const instance of [apiKeys, new ApiKeys({ store, clock })]) {

@@ -158,7 +158,7 @@ describe('the routes of keys', () => {
     const reply = await expectProblem(call('DELETE', `/keys/${id}`), 409, 'would_lock_out');
     assert.match(
       reply.json.detail,
-      /Make another with the scope admin first, .* or replace the secret/,
+      /First make another key with the scope admin .* to replace its secret/,
     );
     const rotation = `/keys/${id}/rotate`;
     for (const body of [{}, { grace_seconds: 59 }]) {
