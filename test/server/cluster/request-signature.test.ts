@@ -134,7 +134,11 @@ describe('the signature of a request between nodes', () => {
     const changed = new NodeKeys(['a new secret', SECRET], 'test');
     new RequestVerifier(changed, TO.instance, () => TO.clockMs).verify(sign(), REQUEST);
     const { header } = new RequestSigner(changed, 'n1/2').sign(REQUEST, FORWARDED_DATA, TO);
-    refused(() => verifierAt().verify(header, REQUEST), 'credentials_invalid', /not made/);
+    refused(
+      () => verifierAt().verify(header, REQUEST),
+      'credentials_invalid',
+      /is not signed for this request/,
+    );
   });
 });
 
