@@ -53,7 +53,7 @@ const failures: readonly [what: string, url: () => string, expected: RegExp][] =
   [
     'a certificate of an unknown authority',
     () => `https://127.0.0.1:${portOf(secure)}`,
-    /unable to verify the first certificate\. If the certificate is your own, name its authority for Node: NODE_EXTRA_CA_CERTS=ca\.pem/,
+    /unable to verify the first certificate.*\. If the certificate is your own, name its authority for Node: NODE_EXTRA_CA_CERTS=ca\.pem/,
   ],
 ];
 

@@ -94,7 +94,7 @@ describe('a compressed body', () => {
         400,
         'invalid_request',
       );
-      assert.match(reply.json.detail, /more than 1000 frames/);
+      assert.match(reply.json.detail, /more than 1000 zstd frames/);
     });
   }
 
