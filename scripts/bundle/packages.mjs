@@ -10,22 +10,15 @@ const EXCLUDED = ['@tensorflow/tfjs-node-gpu'];
 
 /** The files that Node loads, for packages with builds for many browsers and bundlers. */
 const INCLUDED_FILES = {
-  '@opentelemetry/semantic-conventions': [/^dist\/(?!experimental_|index-incubating).*\.[cm]js$/],
   '@tensorflow/tfjs-backend-cpu': [/^dist\/tf-backend-cpu\.node\.js$/],
   // Node has SIMD, and this backend starts no threads in it.
   '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*-wasm-simd\.wasm)$/],
   '@tensorflow/tfjs-core': [/^dist\/tf-core\.node\.js$/],
-  'apache-arrow': [/^(?!bin\/|src\/|.*\.min\.js$|Arrow\.externs).*\.m?js$/],
-  bintrees: [/^(index|lib\/.*)\.js$/],
-  'csv-parse': [/^lib\/.*\.js$/],
-  fastify: [/^(fastify\.js|(build|lib)\/.*)$/],
   h5wasm: [/^dist\/node\//],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
   'parquet-wasm': [/^node\/.*\.(js|json|wasm)$/],
   re2js: [/^build\/index\.cjs$/],
-  zod: [/^(index|v4\/(index|classic|core|locales).*)\.js$/, /^v4\/package\.json$/],
-  zstddec: [/^dist\/zstddec\.mjs$/],
 };
 
 const LICENCE = /^(licen[cs]e|notice|copying|copyright|authors)([.-].*)?$/i;

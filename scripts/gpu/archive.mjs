@@ -49,10 +49,9 @@ const LOADED = ['LICENSE', 'NOTICE', 'openapi.json', 'package.json', 'scripts/sa
 const NOT_LOADED = [
   ...PRODUCTS.bundle.sources.filter((path) => !LOADED.includes(path)),
   ...['BUNDLE.md', 'build/kernels/bench', 'dist/console'],
-  ...[
-    ...['@nats-io', '@opentelemetry', 'csv-parse', 'h5wasm', 'node-addon-api', 'node-api-headers'],
-    ...['parquet-wasm', 'tweetnacl'],
-  ].map((name) => `node_modules/${name}`),
+  ...['h5wasm', 'node-addon-api', 'node-api-headers', 'parquet-wasm'].map(
+    (name) => `node_modules/${name}`,
+  ),
 ];
 
 const { values: options } = parseArgs({
