@@ -9,6 +9,8 @@ import {
 } from '@sagitta/client';
 import { CommanderError } from 'commander';
 import { SagittaError } from '../common/errors.js';
+import { MissingPackageError } from '../platform/optional-package.js';
+import { ReadError } from '../readers/read-error.js';
 
 export const EXIT_CODES = {
   success: 0,
@@ -89,6 +91,7 @@ export function isUnreachable(error: unknown): boolean {
 
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CliError) return error.exitCode;
+  if (error instanceof ReadError && error.isUsage) return EXIT_CODES.usage;
   return isUnreachable(error) ? EXIT_CODES.unreachable : EXIT_CODES.failure;
 }
 
@@ -144,6 +147,8 @@ function adviceOnConnection(error: SagittaClientError): string {
 function isExpected(error: unknown): boolean {
   return (
     error instanceof CliError ||
+    error instanceof ReadError ||
+    error instanceof MissingPackageError ||
     error instanceof SagittaClientError ||
     error instanceof SagittaError ||
     // Errors of the operating system, such as a missing permission or a full disk.

@@ -2,6 +2,7 @@
 // ellipsis. Where a terminal is too narrow for all columns, each row is a list of titles and values.
 // Control characters are replaced, since metadata comes from anywhere.
 
+import { printable } from '../common/printable.js';
 import { cutToWidth, textWidth } from './text-width.js';
 
 export interface TableColumn {
@@ -101,11 +102,6 @@ function shrink(widths: number[], isWhole: readonly boolean[], available: number
     widths[at] = widest - taken;
     excess -= taken;
   }
-}
-
-/** Replaces control characters and marks that change the direction of text by a visible dot. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '·');
 }
 
 function pad(text: string, width: number, align: 'right' | undefined): string {

@@ -1,6 +1,8 @@
 // Bitmaps with one bit per row, lowest bit first, as in Arrow, in 32-bit little-endian words, so that 32 rows are
 // combined at a time. Bits from `length` on are always zero.
 
+import { sharedMemory } from './shared-array.js';
+
 export interface Bitmap {
   /** Number of rows. */
   readonly length: number;
@@ -21,7 +23,7 @@ export const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
 /** An empty bitmap in shared memory. */
 export function createBitmap(length: number): Bitmap {
   const wordCount = (length + 31) >>> 5;
-  return { length, words: new Uint32Array(new SharedArrayBuffer(wordCount * 4)) };
+  return { length, words: new Uint32Array(sharedMemory(wordCount * 4)) };
 }
 
 export function createFullBitmap(length: number): Bitmap {

@@ -6,6 +6,8 @@
 // are exact as doubles, n divided by that power is the double that a parser returns, so one comparison shows whether n
 // is precise enough.
 
+import { allocateBytes, decodeLatin1, writeLatin1 } from './bytes.js';
+
 const MINUS = 0x2d;
 const POINT = 0x2e;
 const ZERO = 0x30;
@@ -26,12 +28,12 @@ export const FLOAT_BYTES_MAX = 25;
 const ELEMENT_BYTES_MAX = FLOAT_BYTES_MAX + 1;
 
 /** A reusable buffer for the text of one vector at a time. */
-let scratch = Buffer.allocUnsafeSlow(2048 * ELEMENT_BYTES_MAX);
+let scratch = allocateBytes(2048 * ELEMENT_BYTES_MAX);
 
 /** Formats a vector as a JSON array. */
 export function vectorText(values: Float32Array): string {
   const byteCountMax = 2 + values.length * ELEMENT_BYTES_MAX;
-  if (scratch.length < byteCountMax) scratch = Buffer.allocUnsafeSlow(byteCountMax);
+  if (scratch.length < byteCountMax) scratch = allocateBytes(byteCountMax);
   let end = 0;
   scratch[end++] = OPEN_BRACKET;
   for (let i = 0; i < values.length; i++) {
@@ -39,12 +41,12 @@ export function vectorText(values: Float32Array): string {
     end = writeFloat(scratch, values[i]!, end);
   }
   scratch[end++] = CLOSE_BRACKET;
-  return scratch.toString('latin1', 0, end);
+  return decodeLatin1(scratch, 0, end);
 }
 
 /** Formats a JSON number. @param value finite and rounded to float32. */
 export function float32Text(value: number): string {
-  return scratch.toString('latin1', 0, writeFloat(scratch, value, 0));
+  return decodeLatin1(scratch, 0, writeFloat(scratch, value, 0));
 }
 
 /**
@@ -52,7 +54,7 @@ export function float32Text(value: number): string {
  *
  * @param value finite and rounded to float32.
  */
-export function writeFloat(target: Buffer, value: number, start: number): number {
+export function writeFloat(target: Uint8Array, value: number, start: number): number {
   let at = start;
   if (value < 0 || Object.is(value, -0)) target[at++] = MINUS;
   const magnitude = Math.abs(value);
@@ -61,7 +63,7 @@ export function writeFloat(target: Buffer, value: number, start: number): number
     return at;
   }
   if (magnitude < PLAIN_MIN || magnitude >= PLAIN_MAX) {
-    return at + target.write(String(magnitude), at, 'latin1');
+    return at + writeLatin1(target, String(magnitude), at);
   }
   // Number of decimals for 7 significant digits.
   let decimals = 7;
@@ -81,7 +83,7 @@ export function writeFloat(target: Buffer, value: number, start: number): number
 }
 
 /** Writes digits / 10^decimals; `digits` is below 2^31. */
-function writeDecimal(target: Buffer, digits: number, decimals: number, start: number): number {
+function writeDecimal(target: Uint8Array, digits: number, decimals: number, start: number): number {
   const digitCount = Math.max(countDigits(digits), decimals + 1);
   const end = start + digitCount + (decimals > 0 ? 1 : 0);
   let rest = digits;

@@ -2,8 +2,15 @@
 
 export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 
+/** Not shared in a browser that has no shared memory: pages need to be isolated for it. */
+export function sharedMemory(byteCount: number): ArrayBufferLike {
+  return typeof SharedArrayBuffer === 'undefined'
+    ? new ArrayBuffer(byteCount)
+    : new SharedArrayBuffer(byteCount);
+}
+
 export function sharedBytes(length: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(length));
+  return new Uint8Array(sharedMemory(length));
 }
 
 export function sharedInt32(length: number): Int32Array {

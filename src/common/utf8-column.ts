@@ -1,24 +1,20 @@
 // Columns of strings: created from arrays, read, and concatenated from rows of other columns.
 
+import { decodeUtf8, encodeUtf8, utf8ByteCount } from './bytes.js';
 import { assert } from './errors.js';
 import type { Utf8Column } from './types.js';
 import type { Memory } from './vectors.js';
 
 /** The texts must not contain lone surrogates, because two of them in adjacent texts would merge into one character. */
 export function utf8ColumnOf(texts: readonly string[]): Utf8Column {
-  const bytes = Buffer.from(texts.join(''));
+  const bytes = encodeUtf8(texts.join(''));
   const offsets = new Int32Array(texts.length + 1);
   let end = 0;
   for (let i = 0; i < texts.length; i++) {
-    end += Buffer.byteLength(texts[i]!);
+    end += utf8ByteCount(texts[i]!);
     offsets[i + 1] = end;
   }
   return { offsets, bytes };
-}
-
-/** The text of `bytes[start..end)`. Works on shared memory, unlike TextDecoder. */
-export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
 }
 
 export function stringAt({ offsets, bytes }: Utf8Column, row: number): string {

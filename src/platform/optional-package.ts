@@ -18,6 +18,20 @@ export function describeMissing(names: readonly string[]): string | null {
   return `the npm ${subject} not installed: ${missing.join(', ')}; run \`npm install ${words}\` where sagitta is installed`;
 }
 
+/** An optional package is not installed. */
+export class MissingPackageError extends Error {}
+
+/**
+ * Imports a module of an optional package. `purpose` is what needs it, such as `Reading Parquet`. Throws
+ * MissingPackageError, and what the package throws when it is loaded.
+ */
+export async function loadOptional<Exports>(specifier: string, purpose: string): Promise<Exports> {
+  const [name] = specifier.split('/');
+  const missing = describeMissing([name!]);
+  if (missing !== null) throw new MissingPackageError(`${purpose}: ${missing}`);
+  return (await import(specifier)) as Exports;
+}
+
 /** Looks for the folder, because `exports` of a package may refuse to resolve its name or its manifest. */
 function isInstalled(name: string): boolean {
   const folders = requireHere.resolve.paths(name) ?? [];

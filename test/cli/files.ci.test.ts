@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { runPython, skipWithout } from '../readers/python-files.js';
 import { emptyServer } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
-import { runPython, skipWithout } from './readers/python-files.js';
 
 const skip = skipWithout('pyarrow', 'polars', 'duckdb', 'numpy', 'h5py');
 

@@ -217,7 +217,7 @@ it('an invalid journal starts over', async () => {
   await command.ended;
   const [name] = statesLeft();
   const journal = path(join('state/sagitta/imports', name!));
-  assert.match(readFileSync(journal, 'utf8'), /"position":\{"file":0,"row":\d+,"total":\d+\}/);
+  assert.match(readFileSync(journal, 'utf8'), /"progress":\{"file":0,"row":\d+,"total":\d+\}/);
   writeFileSync(journal, '{"identity":');
   assert.equal((await finishImport('journal', '--row-ids')).resumed_rows, 0);
 });

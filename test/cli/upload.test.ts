@@ -6,9 +6,9 @@ import { it } from 'node:test';
 import { SagittaClientError } from '@sagitta/client';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { CliError } from '../../src/cli/failure.js';
-import { type ImportPosition, START } from '../../src/cli/import/journal.js';
+import { type ImportProgress, START } from '../../src/cli/import/journal.js';
 import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/import/uploader.js';
-import type { RowBatch } from '../../src/cli/readers/row-batch.js';
+import type { RowBatch } from '../../src/readers/row-batch.js';
 
 function batchOf(first: number, count: number, dimension = 1): RowBatch {
   return {
@@ -18,6 +18,8 @@ function batchOf(first: number, count: number, dimension = 1): RowBatch {
     dimension,
     metadata: undefined,
     location: (row) => `f:${first + row}`,
+    fileRow: (row) => first + row,
+    endRow: first + count,
   };
 }
 
@@ -68,7 +70,7 @@ it('keeps the record batches as read, and generates ids from row numbers', async
   assert.deepEqual(service.ids, ['r0', 'made-501', 'r2', 'r3', 'made-504']);
   assert.deepEqual([...service.metadata], ['{}']);
   assert.equal(result.rowCount, 5);
-  assert.deepEqual(result.position, { file: 0, row: 105, total: 505 });
+  assert.deepEqual(result.progress, { file: 0, row: 105, total: 505 });
 });
 
 it('splits a long import into uploads that are acknowledged in order', async () => {
@@ -83,17 +85,17 @@ it('splits a long import into uploads that are acknowledged in order', async () 
     [6, 6, 6, 2],
   );
   assert.deepEqual(
-    commits.map(({ position }) => position.row),
+    commits.map(({ progress }) => progress.row),
     [60, 120, 180, 200],
   );
 });
 
-it('positions count rows per file', async () => {
+it('progress counts rows per file', async () => {
   const { uploader } = uploaderTo(new Service());
   await uploader.add(batchOf(0, 10), 0, 0);
   await uploader.add(batchOf(0, 4), 1, 0);
-  const { position } = await uploader.finish();
-  assert.deepEqual(position, { file: 1, row: 4, total: 14 } satisfies ImportPosition);
+  const { progress } = await uploader.finish();
+  assert.deepEqual(progress, { file: 1, row: 4, total: 14 } satisfies ImportProgress);
 });
 
 it('a server error ends the upload with the location of the row and counts the durable rows', async () => {
@@ -115,7 +117,7 @@ it('a server error ends the upload with the location of the row and counts the d
   });
   assert.equal(uploader.result.rowCount, 3);
   assert.equal(uploader.result.sequence, 7);
-  assert.deepEqual(commits.at(-1)?.position, { file: 0, row: 13, total: 3 });
+  assert.deepEqual(commits.at(-1)?.progress, { file: 0, row: 13, total: 3 });
 });
 
 it('an error without a row is rethrown unchanged', async () => {

@@ -9,11 +9,11 @@ import { type Command, Option } from 'commander';
 import { packageFile } from '../../common/package-files.js';
 import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
+import { openVectors } from '../../readers/formats.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
+import { openSource } from '../files/file-source.js';
 import { wholeNumber } from '../options.js';
-import { openVectors } from '../readers/formats.js';
-import { openSource } from '../readers/source.js';
 import { pluralize } from '../units.js';
 
 const EXAMPLES = `

@@ -9,6 +9,7 @@ import type {
 } from '@sagitta/client';
 import { type Command, Option } from 'commander';
 import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
+import { printable } from '../../common/printable.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { ask, isInteractive } from '../confirmation.js';
@@ -16,7 +17,7 @@ import { connect } from '../connection.js';
 import { usageError } from '../failure.js';
 import { parseDuration, readFilter, splitNames, wholeNumber } from '../options.js';
 import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
-import { printable, tableForStdout } from '../table.js';
+import { tableForStdout } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
 const EXAMPLES = `

@@ -2,9 +2,9 @@
 // missing. Needs no server; the table or JSON goes to stdout.
 
 import { Command } from 'commander';
+import { printable } from '../../common/printable.js';
 import type { GpuReport } from '../../tools/doctor/gpu.js';
 import { EXIT_CODES } from '../failure.js';
-import { printable } from '../table.js';
 import { formatSeconds } from '../units.js';
 
 const EXAMPLES = `

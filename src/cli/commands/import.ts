@@ -2,8 +2,10 @@
 
 import { type Command, Option } from 'commander';
 import { METRICS } from '../../common/types.js';
+import { FORMAT_NAMES, FORMATS } from '../../readers/formats.js';
 import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '../connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
+import { isPipe, STDIN } from '../files/file-source.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
 import type { ImportMode } from '../import/uploader.js';
@@ -15,8 +17,6 @@ import {
   wholeNumber,
 } from '../options.js';
 import { createProgress } from '../progress.js';
-import { FORMAT_NAMES, FORMATS } from '../readers/formats.js';
-import { isPipe, STDIN } from '../readers/source.js';
 import { formatCount, formatSeconds, pluralize } from '../units.js';
 
 const FORMATS_TEXT = FORMAT_NAMES.map(

@@ -9,6 +9,7 @@ import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '@sagitta
 import type { Command } from 'commander';
 import { administrationEndsAtMs, hasAdminScope } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
+import { printable } from '../../common/printable.js';
 import { ask, isInteractive } from '../confirmation.js';
 import { addConnectionOptions, connect } from '../connection.js';
 import { type ControlClient, connectControlClient } from '../control-client.js';
@@ -22,7 +23,7 @@ import {
   requireDataDirectory,
 } from '../options.js';
 import { addJsonOption, print, type ReplyOptions, write } from '../printing.js';
-import { printable, tableForStdout } from '../table.js';
+import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
 Examples:

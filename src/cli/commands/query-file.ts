@@ -3,10 +3,11 @@
 
 import type { Client, CollectionRecord } from '@sagitta/client';
 import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { textColumn } from '../../readers/encode-rows.js';
+import { RowError } from '../../readers/read-error.js';
+import { checkBatchDimension, type RowBatch } from '../../readers/row-batch.js';
 import { usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
-import { checkBatchDimension, type RowBatch, rowError } from '../readers/row-batch.js';
-import { textColumn } from '../text-column.js';
 import { pluralize } from '../units.js';
 import {
   fileOf,
@@ -146,7 +147,10 @@ function queryIdsOf({ ids = [], rowCount, location }: RowBatch): string[] {
   return Array.from({ length: rowCount }, (_, row) => {
     const id = ids[row];
     if (id !== undefined) return id;
-    throw rowError(location(row), 'the query has no id, but the first query of the file has one');
+    throw new RowError(
+      location(row),
+      'the query has no id, but the first query of the file has one',
+    );
   });
 }
 

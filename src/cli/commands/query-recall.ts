@@ -2,11 +2,11 @@
 // results contains. The server grades the ids; a query that found fewer than k ids has missed the others.
 
 import type { Client } from '@sagitta/client';
+import { listNames } from '../../readers/names.js';
+import type { RowBatch } from '../../readers/row-batch.js';
 import { CliError } from '../failure.js';
-import { listNames } from '../names.js';
+import { type ResultIds, readResultIds } from '../files/result-ids.js';
 import type { Progress } from '../progress.js';
-import { type ResultIds, readResultIds } from '../readers/result-ids.js';
-import type { RowBatch } from '../readers/row-batch.js';
 import {
   type QueryFileOptions,
   type QueryRows,

@@ -2,11 +2,13 @@
 // members of requests that are the same for all.
 
 import type { JsonObject, Metric } from '../../common/types.js';
+import type { ByteSource } from '../../readers/byte-source.js';
+import { checkOptions, type FormatName, formatOf, openRows } from '../../readers/formats.js';
+import type { ReadChoices } from '../../readers/read-options.js';
+import type { RowReader } from '../../readers/row-batch.js';
 import { type CliError, usageError } from '../failure.js';
+import { openSource } from '../files/file-source.js';
 import { readFilter } from '../options.js';
-import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import type { ReadChoices, RowReader } from '../readers/row-batch.js';
-import { type InputSource, openSource } from '../readers/source.js';
 import type { ResultFormat } from '../writers/formats.js';
 import type { OutputFileOptions } from '../writers/output-file.js';
 
@@ -29,7 +31,7 @@ export interface QueryFileOptions
 const HDF5_DATASET_DEFAULT = 'test';
 /** The queries of --file. */
 export interface QueryRows {
-  readonly source: InputSource;
+  readonly source: ByteSource;
   readonly reader: RowReader;
 }
 
@@ -49,7 +51,7 @@ export async function openQueries(options: QueryFileOptions, rows: number): Prom
   return { source, reader };
 }
 
-export function withoutQueries({ name }: InputSource): CliError {
+export function withoutQueries({ name }: ByteSource): CliError {
   return usageError(`${name}: the file contains no vectors`);
 }
 

@@ -7,6 +7,9 @@ import { type Command, Option } from 'commander';
 import { isJsonObject } from '../../common/metadata-path.js';
 import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
+import { FORMAT_NAMES, type FormatName } from '../../readers/formats.js';
+import { show } from '../../readers/read-error.js';
+import type { DecimalPoint } from '../../readers/read-options.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import {
@@ -20,8 +23,6 @@ import {
   splitNames,
   wholeNumber,
 } from '../options.js';
-import { FORMAT_NAMES, type FormatName } from '../readers/formats.js';
-import { type DecimalPoint, show } from '../readers/row-batch.js';
 import { tableForStdout } from '../table.js';
 import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
 import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';

@@ -2,8 +2,9 @@
 // failure with the command that reproduces it; or the same as JSON.
 
 import { availableParallelism, cpus, totalmem } from 'node:os';
+import { printable } from '../../common/printable.js';
 import type { EngineReport, SelftestReport } from '../../tools/selftest/selftest.js';
-import { printable, renderFitting } from '../table.js';
+import { renderFitting } from '../table.js';
 
 export interface SelftestRun {
   readonly machine: Machine;

@@ -3,13 +3,13 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { SagittaError } from '../../common/errors.js';
+import { printable } from '../../common/printable.js';
 import { wireNames } from '../../common/wire-names.js';
 import type { VerifyReport } from '../../offline.js';
 import { EXIT_CODES, usageError } from '../failure.js';
 import { dataDirectoryOf, whyNoDirectory } from '../options.js';
 import { addJsonOption, type PrintOptions, print } from '../printing.js';
 import { createProgress, silentProgress } from '../progress.js';
-import { printable } from '../table.js';
 import { formatBytes, formatCount, pluralize } from '../units.js';
 
 const EXAMPLES = `

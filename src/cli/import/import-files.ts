@@ -1,5 +1,5 @@
 // The import itself: reads files and writes their rows. Creates the collection if it does not exist,
-// resumes where an earlier run stopped, and fails at the first invalid row with its position and the
+// resumes where an earlier run stopped, and fails at the first invalid row with its place and the
 // number of rows already written.
 
 import {
@@ -12,22 +12,28 @@ import {
 import type { Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import { CliError, isUnreachable, usageError } from '../failure.js';
-import type { Progress } from '../progress.js';
-import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
+import type { ByteSource } from '../../readers/byte-source.js';
+import {
+  checkOptions,
+  FORMATS,
+  type FormatName,
+  formatOf,
+  openRows,
+} from '../../readers/formats.js';
+import { ReadError, RowError } from '../../readers/read-error.js';
+import type { ReadChoices, TargetVectors } from '../../readers/read-options.js';
 import {
   checkBatchDimension,
   type NamedVectors,
-  type ReadChoices,
   type RowBatch,
   type RowReader,
-  rowError,
-  type TargetVectors,
-} from '../readers/row-batch.js';
-import { withSideFiles } from '../readers/side-files.js';
-import { findInput, type Input, type InputSource } from '../readers/source.js';
+} from '../../readers/row-batch.js';
+import { CliError, isUnreachable, usageError } from '../failure.js';
+import { findInput, type Input } from '../files/file-source.js';
+import { withSideFiles } from '../files/side-files.js';
+import type { Progress } from '../progress.js';
 import { formatCount, pluralize } from '../units.js';
-import { type ImportJournal, type ImportPosition, rowId, START } from './journal.js';
+import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
@@ -94,7 +100,7 @@ interface Target {
   readonly uniform: { dimension?: number };
 }
 
-/** Throws CliError with the position of the first invalid row. */
+/** Throws CliError with the place of the first invalid row. */
 export async function importFiles(
   client: Client,
   paths: readonly string[],
@@ -104,7 +110,7 @@ export async function importFiles(
   const existing = await findTarget(options.firstContact ?? client, options);
   let target = existing;
   // Without a collection there is nothing to resume.
-  const start = existing?.journal.position ?? START;
+  const start = existing?.journal.progress ?? START;
   const progress = options.createProgress({ rowCount: start.total });
   const shares = new ReadShares(inputs);
   let uploader: Uploader | undefined;
@@ -128,7 +134,7 @@ export async function importFiles(
         uploader ??= createUploader(client, options, target, {
           onGenerated,
           onCommit: (done) =>
-            progress?.update(done.rowCount, shares.at(done.position), done.byteCount),
+            progress?.update(done.rowCount, shares.at(done.progress), done.byteCount),
         });
         row += batch.rowCount;
         shares.mark({ file, row }, source, reader.rowCount);
@@ -192,7 +198,7 @@ function checkBatch(
   uniform.dimension ??= batch.dimension;
   if (batch.dimension !== uniform.dimension) {
     const expected = uniform.dimension === 0 ? 'none' : 'some';
-    throw rowError(
+    throw new RowError(
       batch.location(0),
       `found ${batch.dimension} values, expected ${expected} as in the rows before; import rows with and without them apart`,
     );
@@ -201,7 +207,7 @@ function checkBatch(
     const found = batch.named!.at(-1)!.dimension;
     const expected = vectors.named.get(name);
     if (found !== expected) {
-      throw rowError(
+      throw new RowError(
         batch.location(0),
         `found ${found} values, but the vector ${name} of ${collection} has dimension ${expected}`,
       );
@@ -210,14 +216,14 @@ function checkBatch(
   if (mode === 'upsert' || rowIds) return;
   const row = batch.ids === undefined ? 0 : batch.ids.indexOf(undefined);
   if (row === -1) return;
-  throw rowError(
+  throw new RowError(
     batch.location(row),
     `found no id, which --mode ${mode} needs; name its field with --id-field, or a file of ids with --ids`,
   );
 }
 
 async function openReader(
-  source: InputSource,
+  source: ByteSource,
   options: ImportFilesOptions,
   vectors: TargetVectors | undefined,
 ): Promise<RowReader> {
@@ -267,7 +273,7 @@ function createUploader(
     onCommit,
   }: { onGenerated: (id: string) => void; onCommit: (result: UploadResult) => void },
 ): Uploader {
-  const { seed, position } = journal;
+  const { seed, progress } = journal;
   const { mode } = options;
   const generate = (row: number): string => {
     const id = rowId(seed, row);
@@ -276,10 +282,10 @@ function createUploader(
   };
   return new Uploader(client.collection(options.collection), {
     idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? generate(row),
-    start: position,
+    start: progress,
     ...(mode !== undefined && { mode }),
     onCommit: async (result) => {
-      await journal.save(result.position);
+      await journal.save(result.progress);
       onCommit(result);
     },
   });
@@ -414,14 +420,14 @@ async function orInterrupted<Value>(
   }
 }
 
-type FilePosition = Pick<ImportPosition, 'file' | 'row'>;
+type FileProgress = Pick<ImportProgress, 'file' | 'row'>;
 
 /** Which share of the bytes of all files belongs to the rows that are durable, which is less than was read. */
 class ReadShares {
   readonly #inputs: readonly Input[];
   readonly #byteCount: number | undefined;
   /** In the order of the files: how many bytes end at a row. */
-  #marks: (FilePosition & { readonly bytesRead: number })[] = [];
+  #marks: (FileProgress & { readonly bytesRead: number })[] = [];
   #bytesDurable = 0;
 
   constructor(inputs: readonly Input[]) {
@@ -433,7 +439,7 @@ class ReadShares {
   }
 
   /** Rows up to `row` of the file were read. `rowCount` is the number of its rows, where that is known. */
-  mark({ file, row }: FilePosition, source: InputSource, rowCount: number | undefined): void {
+  mark({ file, row }: FileProgress, source: ByteSource, rowCount: number | undefined): void {
     const before = this.#inputs.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
     // Rows tell more than bytes: a reader may be ahead of them, or read a file in any order.
     const inFile =
@@ -442,8 +448,8 @@ class ReadShares {
   }
 
   /** Undefined when the size of a file is unknown. */
-  at({ file, row }: FilePosition): number | undefined {
-    const isDurable = (mark: FilePosition): boolean =>
+  at({ file, row }: FileProgress): number | undefined {
+    const isDurable = (mark: FileProgress): boolean =>
       mark.file < file || (mark.file === file && mark.row <= row);
     while (this.#marks[0] !== undefined && isDurable(this.#marks[0])) {
       this.#bytesDurable = this.#marks.shift()!.bytesRead;
@@ -459,7 +465,8 @@ function withCommitted(
   target: Target | undefined,
   isPiped: boolean,
 ): unknown {
-  const isKnown = error instanceof CliError || error instanceof SagittaClientError;
+  const isKnown =
+    error instanceof CliError || error instanceof ReadError || error instanceof SagittaClientError;
   const rowCount = result?.rowCount ?? 0;
   if (!isKnown || rowCount === 0) return error;
   const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
@@ -469,7 +476,7 @@ function withCommitted(
 }
 
 function adviceAfter(
-  error: CliError | SagittaClientError,
+  error: CliError | ReadError | SagittaClientError,
   isResumable: boolean,
   isPiped: boolean,
 ): string {

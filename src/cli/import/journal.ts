@@ -7,7 +7,7 @@ import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/prom
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
-export interface ImportPosition {
+export interface ImportProgress {
   /** Index of the current file. */
   readonly file: number;
   /** Durable rows of that file. */
@@ -20,10 +20,10 @@ interface ImportState {
   /** Digest of files, options and the collection's incarnation; if it differs, the import starts over. */
   readonly identity: string;
   readonly seed: string;
-  readonly position: ImportPosition;
+  readonly progress: ImportProgress;
 }
 
-export const START: ImportPosition = { file: 0, row: 0, total: 0 };
+export const START: ImportProgress = { file: 0, row: 0, total: 0 };
 
 /** How much of each file goes into its fingerprint. */
 const HEAD_BYTES = 65_536;
@@ -31,7 +31,7 @@ const HEAD_BYTES = 65_536;
 export class ImportJournal {
   readonly seed: string;
   /** Where an earlier run of the same import stopped; the start if there was none. */
-  readonly position: ImportPosition;
+  readonly progress: ImportProgress;
   readonly #path: string | undefined;
   readonly #identity: string;
 
@@ -40,7 +40,7 @@ export class ImportJournal {
     this.#path = path;
     this.#identity = identity;
     this.seed = found?.seed ?? makeSeed(Date.now());
-    this.position = found?.position ?? START;
+    this.progress = found?.progress ?? START;
   }
 
   /** Whether progress is recorded, so that the same command can resume. */
@@ -55,7 +55,7 @@ export class ImportJournal {
 
   /**
    * `target` and `files` identify the journal file. If the files, `options` or `incarnation` have
-   * changed since, or with `isRestart`, the recorded position is ignored.
+   * changed since, or with `isRestart`, the recorded progress is ignored.
    */
   static async open(about: {
     readonly directory: string;
@@ -74,9 +74,9 @@ export class ImportJournal {
   }
 
   /** Called when rows have become durable. Errors are ignored: they only prevent a later resume. */
-  async save(position: ImportPosition): Promise<void> {
+  async save(progress: ImportProgress): Promise<void> {
     if (this.#path === undefined) return;
-    const state: ImportState = { identity: this.#identity, seed: this.seed, position };
+    const state: ImportState = { identity: this.#identity, seed: this.seed, progress };
     try {
       await mkdir(dirname(this.#path), { recursive: true });
       // Always the same name, so that killed processes leave at most one file behind.
@@ -101,7 +101,7 @@ export function stateDirectory(): string {
 async function readState(path: string): Promise<ImportState | undefined> {
   try {
     const state = JSON.parse(await readFile(path, 'utf8')) as ImportState;
-    const { file, row, total } = state.position;
+    const { file, row, total } = state.progress;
     const isWhole = [file, row, total].every(Number.isSafeInteger) && state.seed.length > 0;
     return isWhole ? state : undefined;
   } catch {

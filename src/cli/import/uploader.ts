@@ -3,17 +3,11 @@
 // durable rows is always known, and stays in memory until then, so that it can be retried.
 
 import { SagittaClientError } from '@sagitta/client';
-import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
-import {
-  encodeEnd,
-  encodeRecordBatch,
-  encodeSchema,
-  type FieldToWrite,
-} from '../../formats/arrow/ipc-writer.js';
+import { encodeEnd } from '../../formats/arrow/ipc-writer.js';
+import { encodeRows, encodeRowsSchema } from '../../readers/encode-rows.js';
+import type { RowBatch } from '../../readers/row-batch.js';
 import { CliError } from '../failure.js';
-import type { RowBatch } from '../readers/row-batch.js';
-import { textColumn } from '../text-column.js';
-import type { ImportPosition } from './journal.js';
+import type { ImportProgress } from './journal.js';
 
 /** The part of the client's collection methods that an import needs. */
 export interface StreamTarget {
@@ -29,7 +23,7 @@ export type ImportMode = 'upsert' | 'update' | 'patch';
 export interface UploadOptions {
   /** The id of a row, from the id found in the file and the row's number in the whole import. */
   readonly idOf: (found: string | undefined, row: number) => string;
-  readonly start: ImportPosition;
+  readonly start: ImportProgress;
   /** `upsert` when absent. */
   readonly mode?: ImportMode;
   readonly signal?: AbortSignal;
@@ -46,7 +40,7 @@ export interface UploadResult {
   readonly byteCount: number;
   /** Sequence of the last write; undefined when there was none. */
   readonly sequence: number | undefined;
-  readonly position: ImportPosition;
+  readonly progress: ImportProgress;
 }
 
 /** Size of an upload: some tenths of a second of writing, which is what an interruption can cost. */
@@ -89,7 +83,7 @@ export class Uploader {
       updatedCount: 0,
       byteCount: 0,
       sequence: undefined,
-      position: options.start,
+      progress: options.start,
     };
   }
 
@@ -140,7 +134,11 @@ export class Uploader {
 
   async #send(upload: Upload): Promise<void> {
     const { signal, mode } = this.#options;
-    const body = [encodeRowsSchema(upload.batches[0]!.batch), ...upload.chunks, END_OF_STREAM];
+    const body = [
+      encodeRowsSchema(upload.batches[0]!.batch, true),
+      ...upload.chunks,
+      END_OF_STREAM,
+    ];
     try {
       const reply = await this.#target.writeStream(() => body, {
         format: 'arrow',
@@ -153,7 +151,7 @@ export class Uploader {
         sequence: reply.sequence ?? undefined,
       });
     } catch (error) {
-      this.#failure ??= { error: atPosition(error, upload) };
+      this.#failure ??= { error: atPlace(error, upload) };
       if (error instanceof SagittaClientError && (error.committedCount ?? 0) > 0) {
         const counts = { inserted: 0, updated: 0, sequence: error.sequence };
         await this.#commit(upload, error.committedCount!, counts);
@@ -167,14 +165,14 @@ export class Uploader {
     counts: { inserted: number; updated: number; sequence: number | undefined },
   ): Promise<void> {
     const before = this.#result;
-    const { file, row } = positionIn(upload, rowCount);
+    const { file, row } = progressIn(upload, rowCount);
     this.#result = {
       rowCount: before.rowCount + rowCount,
       insertedCount: before.insertedCount + counts.inserted,
       updatedCount: before.updatedCount + counts.updated,
       byteCount: before.byteCount + upload.byteCount * (rowCount / upload.rowCount),
       sequence: counts.sequence ?? before.sequence,
-      position: { file, row, total: before.position.total + rowCount },
+      progress: { file, row, total: before.progress.total + rowCount },
     };
     await this.#options.onCommit(this.#result);
   }
@@ -188,8 +186,8 @@ function emptyUpload(startedAt: number): Upload {
   return { chunks: [], batches: [], startedAt, byteCount: 0, rowCount: 0 };
 }
 
-/** The position after the first `rowCount` rows of an upload. */
-function positionIn({ batches }: Upload, rowCount: number): { file: number; row: number } {
+/** How far the import is after the first `rowCount` rows of an upload. */
+function progressIn({ batches }: Upload, rowCount: number): { file: number; row: number } {
   let left = rowCount;
   for (const { batch, file, firstRow } of batches) {
     if (left <= batch.rowCount) return { file, row: firstRow + left };
@@ -198,8 +196,8 @@ function positionIn({ batches }: Upload, rowCount: number): { file: number; row:
   throw new RangeError(`the server reports ${left} rows more than were sent`);
 }
 
-/** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's position in its file. */
-function atPosition(error: unknown, upload: Upload): unknown {
+/** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's place in its file. */
+function atPlace(error: unknown, upload: Upload): unknown {
   if (!(error instanceof SagittaClientError)) return error;
   for (const item of error.items) {
     const found = /^\/rows\/(\d+)(?:\/(\w+))?/.exec(item.pointer);
@@ -208,7 +206,7 @@ function atPosition(error: unknown, upload: Upload): unknown {
     for (const { batch } of upload.batches) {
       if (row < batch.rowCount) {
         const member = found[2] === undefined ? '' : `${found[2]}: `;
-        // The server adds a position in the stream, which the user has never seen.
+        // The server adds the place in the stream, which the user has never seen.
         const detail = item.detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
         return new CliError(`${batch.location(row)}: ${member}${detail}`, { cause: error });
       }
@@ -219,36 +217,3 @@ function atPosition(error: unknown, upload: Upload): unknown {
 }
 
 const END_OF_STREAM = encodeEnd();
-
-function encodeRowsSchema({ dimension, named = [] }: RowBatch): Uint8Array {
-  const values: FieldToWrite = { name: 'values', type: { vectorOf: dimension } };
-  return encodeSchema([
-    { name: 'id', type: 'utf8' },
-    ...(dimension === 0 ? [] : [values]),
-    { name: 'metadata', type: 'utf8' },
-    ...named.map((vectors): FieldToWrite => {
-      const type = { vectorOf: vectors.dimension };
-      return { name: `vectors.${vectors.name}`, type, isNullable: true };
-    }),
-  ]);
-}
-
-/** The record batch of a row batch. The values are not copied. */
-function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
-  const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
-  return encodeRecordBatch(batch.rowCount, [
-    { leaf: textColumn(ids) },
-    ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
-    { leaf: textColumn(metadata) },
-    ...(batch.named ?? []).map(({ values, presence }) => {
-      return { vectors: values, presence: bitmapOf(presence) };
-    }),
-  ]);
-}
-
-/** One bit for each flag that is not 0. */
-function bitmapOf(flags: Uint8Array): Bitmap {
-  const bitmap = createBitmap(flags.length);
-  for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);
-  return bitmap;
-}

@@ -2,9 +2,9 @@
 // bytes, so that only the selected values become JavaScript strings.
 
 import { randomBytes } from 'node:crypto';
+import { decodeUtf8 } from '../../common/bytes.js';
 import { isJsonNumber } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
-import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
 import type { Facet, FacetValue } from '../api/aggregate-api.js';
 import { NumberCounts } from './number-counts.js';

@@ -2,11 +2,11 @@
 // from the JSON of the selected rows.
 
 import { type RowSet, rowsIn } from '../../common/bitmap.js';
+import { decodeUtf8 } from '../../common/bytes.js';
 import type { MetadataColumn, MetadataView } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
-import { decodeUtf8 } from '../../common/utf8-column.js';
 import { ColumnBuilder } from '../../segment/column-builder.js';
 
 /** The metadata of a segment that a task reads. */

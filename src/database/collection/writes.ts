@@ -2,6 +2,7 @@
 // encoded as a log record, and applied to the rows.
 
 import type { BufferPool } from '../../common/buffer-pool.js';
+import { decodeUtf8 } from '../../common/bytes.js';
 import type { Clock } from '../../common/clock.js';
 import {
   field,
@@ -13,7 +14,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { decodeUtf8, stringAt, utf8ColumnOf } from '../../common/utf8-column.js';
+import { stringAt, utf8ColumnOf } from '../../common/utf8-column.js';
 import { isSameSpec } from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';

@@ -2,11 +2,11 @@
 // of its values, which are those that a facet of the path counts.
 
 import { type Bitmap, createBitmap, hasBit, type RowSet, setBit } from '../../common/bitmap.js';
+import { decodeUtf8 } from '../../common/bytes.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
-import { decodeUtf8 } from '../../common/utf8-column.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { selectRows } from '../../filter/evaluate-task.js';
 import { createEquality, lookUp } from '../../filter/lookup.js';

@@ -2,6 +2,7 @@
 // compressed), then a frame of lz4 or zstd. The lengths are checked against a limit before anything is allocated,
 // and a frame that holds more or fewer bytes is an error.
 
+import { sharedBytes } from '../../common/shared-array.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { EncodedBody } from './encoded-batch.js';
 import { decodeLz4Frame } from './lz4-frame.js';
@@ -92,7 +93,7 @@ export function decompressed(body: EncodedBody, bytesMax: number): EncodedBody {
     regions[i * 2 + 1] = lengths[i]!;
     end += Math.ceil(lengths[i]! / 8) * 8;
   }
-  const bytes = new Uint8Array(new SharedArrayBuffer(end));
+  const bytes = sharedBytes(end);
   for (let i = 0; i < lengths.length; i++) {
     const offset = regions[i * 2]!;
     decompressInto(body, i, bytes.subarray(offset, offset + lengths[i]!));

@@ -1,9 +1,9 @@
 // Writes the values of columns of any type as JSON. A writer is created once per column. A value without a JSON form
 // is recorded in the context, and the caller reports its row.
 
+import { decodeLatin1, decodeUtf8, encodeUtf8 } from '../../common/bytes.js';
 import { numberText } from '../../common/exact-json.js';
 import { float32Text } from '../../common/float-text.js';
-import { decodeUtf8 } from '../../common/utf8-column.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type ArrowColumn, isValid } from './columns.js';
 import { JSON_EXTENSION } from './json-fields.js';
@@ -109,7 +109,7 @@ export function membersWriter(
   const { out } = context;
   const members = columns.map((column) => ({
     name: column.field.name,
-    prefix: Buffer.from(`,${JSON.stringify(column.field.name)}:`),
+    prefix: encodeUtf8(`,${JSON.stringify(column.field.name)}:`),
     write: cellWriter(column, context),
   }));
   return (row, isFirst) => {
@@ -212,8 +212,7 @@ function mapWriter(column: ArrowColumn, context: CellContext): WriteCell {
       out.ascii(':');
       write(i);
       if (end - start === 1) continue;
-      const { buffer, byteOffset } = text.bytes;
-      names.add(Buffer.from(buffer, byteOffset + from, to - from).toString('latin1'));
+      names.add(decodeLatin1(text.bytes, from, to));
     }
     if (end - start > 1 && names.size < end - start) context.problem = 'a map with a repeated key';
     out.byte(CLOSE_BRACE);

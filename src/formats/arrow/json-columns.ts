@@ -1,9 +1,9 @@
 // Reads the metadata of rows as one JSON object per row: from a column of JSON text, structs or maps, from other
 // columns, which become members, or from both.
 
+import { decodeUtf8, utf8ByteCount } from '../../common/bytes.js';
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { Utf8Column } from '../../common/types.js';
-import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type ArrowColumn, isValid } from './columns.js';
 import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
 import type { RowIssues } from './row-issues.js';
@@ -120,7 +120,7 @@ function mergedWriter(
       return;
     }
     // Only white space can follow the last brace of a parsed object.
-    out.raw(bytes, from, from + Buffer.byteLength(text.slice(0, text.lastIndexOf('}'))));
+    out.raw(bytes, from, from + utf8ByteCount(text.slice(0, text.lastIndexOf('}'))));
     writeMembers(row, Object.keys(object).length === 0);
     out.byte(CLOSE_BRACE);
   };

@@ -8,12 +8,17 @@ export interface RowIssue extends Violation {
   readonly member: 'id' | 'query_id' | 'values' | 'metadata' | `vectors.${string}`;
 }
 
-/** Keeps the first ISSUES_MAX and drops the rest. */
+/** Keeps the first issues and drops the rest. */
 export class RowIssues {
   readonly items: RowIssue[] = [];
+  readonly #countMax: number;
+
+  constructor(countMax: number = ISSUES_MAX) {
+    this.#countMax = countMax;
+  }
 
   get isFull(): boolean {
-    return this.items.length >= ISSUES_MAX;
+    return this.items.length >= this.#countMax;
   }
 
   add(issue: RowIssue): void {

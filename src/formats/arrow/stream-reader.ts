@@ -2,6 +2,7 @@
 // versions before Arrow 0.15. It holds one record batch and the dictionaries, both limited in bytes. For any bytes,
 // reading ends with the stream or with `invalid_arrow`.
 
+import { sharedBytes } from '../../common/shared-array.js';
 import { atPlace, invalidArrow } from './arrow-errors.js';
 import { decompressed, encodedBody } from './compression.js';
 import type { EncodedBatch, EncodedBody } from './encoded-batch.js';
@@ -132,9 +133,7 @@ export class ArrowStreamReader {
     // Untouched memory costs nothing, so a false length does no harm until its bytes arrive.
     const { allocate = (byteCount) => new Uint8Array(byteCount) } = this.#options;
     const body =
-      message.kind === 'dictionary'
-        ? new Uint8Array(new SharedArrayBuffer(head.bodyLength))
-        : allocate(head.bodyLength);
+      message.kind === 'dictionary' ? sharedBytes(head.bodyLength) : allocate(head.bodyLength);
     await this.#fill(body, 'a body');
     return { message, body };
   }

@@ -1,7 +1,7 @@
 // Reads columns of text in any layout (utf8, views, dictionaries) as offsets and bytes, in place if they are stored
 // that way. Every string is checked to be valid UTF-8.
 
-import { isUtf8 } from 'node:buffer';
+import { isUtf8 } from '../../common/bytes.js';
 import type { Utf8Column } from '../../common/types.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type ArrowColumn, isValid } from './columns.js';

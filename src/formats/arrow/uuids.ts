@@ -1,5 +1,6 @@
 // Reads columns of UUIDs, 16 bytes each, as text.
 
+import { hexOf } from '../../common/bytes.js';
 import type { ArrowColumn } from './columns.js';
 import type { ArrowField } from './schema.js';
 import type { Utf8Builder } from './utf8-builder.js';
@@ -21,8 +22,7 @@ export function isUuid({ type, extension }: ArrowField): boolean {
 export function uuidWriter(column: ArrowColumn, out: Utf8Builder): (row: number) => void {
   const bytes = column.buffer(0, Uint8Array, column.length * UUID_BYTES);
   return (row) => {
-    const start = bytes.byteOffset + row * UUID_BYTES;
-    const hex = Buffer.from(bytes.buffer, start, UUID_BYTES).toString('hex');
+    const hex = hexOf(bytes.subarray(row * UUID_BYTES, (row + 1) * UUID_BYTES));
     const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
     out.ascii(`${groups.join('-')}-${hex.slice(20)}`);
   };

@@ -63,14 +63,16 @@ export interface DenseToRead {
   readonly issues: RowIssues;
   /** Whether rows may be null; they are then read as zeros. */
   readonly mayBeNull?: boolean;
+  /** Whether the content is defined for rows without issues, whatever is wrong with others. */
+  readonly keepsGoodRows?: boolean;
 }
 
 /**
- * Returns row-major [length, dimension] float32, all finite. The content is undefined if there are issues.
- * Throws `invalid_arrow`.
+ * Returns row-major [length, dimension] float32, all finite. With issues the content is undefined, unless good rows are
+ * kept. Throws `invalid_arrow`.
  */
 export function readVectors(column: ArrowColumn, toRead: DenseToRead): Float32Array {
-  const { dimension, bytesMax, issues } = toRead;
+  const { dimension, bytesMax, issues, keepsGoodRows = false } = toRead;
   if (!isVectorField(column.field)) {
     throw invalidArrow(`a column of ${describeType(column.field)}`, {
       expected: 'lists of numbers',
@@ -86,7 +88,7 @@ export function readVectors(column: ArrowColumn, toRead: DenseToRead): Float32Ar
   }
   const elements = column.children[0]!;
   checkElements(elements, starts, toRead);
-  if (issues.items.length > 0) return new Float32Array(0);
+  if (issues.items.length > 0 && !keepsGoodRows) return new Float32Array(0);
   const source = elementsOf(elements);
   const values = narrow(source, starts, dimension, isHalf(elements));
   for (let row = 0; row < length && !issues.isFull; row++) {
@@ -110,21 +112,22 @@ function memberOf({ name = UNNAMED }: DenseToRead): RowIssue['member'] {
   return name === UNNAMED ? 'values' : `vectors.${name}`;
 }
 
-/** The start of a row that is null. */
+/** The start of a row that is null or invalid. */
 const ABSENT = -1;
 
 /** Returns where the elements of each row start; null if there are issues. */
 function readStarts(column: ArrowColumn, toRead: DenseToRead): Int32Array | null {
   const { length, validity, field } = column;
-  const { dimension, issues, name = UNNAMED, mayBeNull = false } = toRead;
+  const { dimension, issues, name = UNNAMED, mayBeNull = false, keepsGoodRows = false } = toRead;
   const member = memberOf(toRead);
   const whose = name === UNNAMED ? "the collection's dimension" : `the dimension of "${name}"`;
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
-  // The offsets belong to the column, so they are copied if nulls are to be marked.
+  const mayBeAbsent = mayBeNull || keepsGoodRows;
+  // The offsets belong to the column, so they are copied if rows are to be marked.
   const offsets = spans?.starts.subarray(0, length) ?? new Int32Array(length);
-  const starts = mayBeNull ? offsets.slice() : offsets;
+  const starts = mayBeAbsent ? offsets.slice() : offsets;
   const issuesBefore = issues.items.length;
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
@@ -134,6 +137,7 @@ function readStarts(column: ArrowColumn, toRead: DenseToRead): Int32Array | null
       }
       const detail = 'Expected a list of numbers; found null.';
       issues.add({ row, member, code: 'invalid_vector', detail });
+      if (mayBeAbsent) starts[row] = ABSENT;
       continue;
     }
     const found =
@@ -143,11 +147,13 @@ function readStarts(column: ArrowColumn, toRead: DenseToRead): Int32Array | null
       const rest = { detail, expected: dimension, actual: found };
       issues.add({ row, member, code: 'dimension_mismatch', ...rest });
       // All rows of the column have the same length.
-      if (isFixed) break;
+      if (isFixed && !keepsGoodRows) break;
+      if (mayBeAbsent) starts[row] = ABSENT;
+      continue;
     }
     if (isFixed) starts[row] = row * dimension;
   }
-  return issues.items.length > issuesBefore ? null : starts;
+  return issues.items.length > issuesBefore && !keepsGoodRows ? null : starts;
 }
 
 function checkElements({ validity }: ArrowColumn, starts: Int32Array, toRead: DenseToRead): void {
@@ -159,6 +165,7 @@ function checkElements({ validity }: ArrowColumn, starts: Int32Array, toRead: De
       if (isValid(validity, start + i)) continue;
       const detail = `Element ${i} is null, not a number.`;
       issues.add({ row, member: memberOf(toRead), code: 'invalid_vector', detail });
+      if (toRead.keepsGoodRows) starts[row] = ABSENT;
       break;
     }
   }

@@ -2,6 +2,8 @@
 // change numbers such as 12345678901234567890 or 1.0. It checks the syntax of the objects that it walks only at their
 // own level; the caller parses the values that it uses.
 
+import { decodeUtf8, encodeUtf8, searchable } from '../../common/bytes.js';
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -29,13 +31,13 @@ export interface JsonMember {
  * object at its own level.
  */
 export function readMembers(text: string): JsonMember[] {
-  const bytes = Buffer.from(text);
+  const bytes = encodeUtf8(text);
   const members: JsonMember[] = [];
   const scanner = new JsonScanner(bytes);
   scanner.scanObject((nameStart, nameEnd, start, end) => {
-    const nameText = bytes.toString('utf8', nameStart, nameEnd);
+    const nameText = decodeUtf8(bytes, nameStart, nameEnd);
     const name = JSON.parse(nameText) as string;
-    members.push({ name, nameText, text: bytes.toString('utf8', start, end) });
+    members.push({ name, nameText, text: decodeUtf8(bytes, start, end) });
   });
   scanner.expectEnd();
   return members;
@@ -56,10 +58,10 @@ export function readUniqueMembers(text: string): JsonMember[] {
 
 /** Returns the elements of a JSON array as spelled. Throws SyntaxError if the text is not an array. */
 export function readElements(text: string): string[] {
-  const bytes = Buffer.from(text);
+  const bytes = encodeUtf8(text);
   const elements: string[] = [];
   const scanner = new JsonScanner(bytes);
-  scanner.scanArray((start, end) => elements.push(bytes.toString('utf8', start, end)));
+  scanner.scanArray((start, end) => elements.push(decodeUtf8(bytes, start, end)));
   scanner.expectEnd();
   return elements;
 }
@@ -69,7 +71,7 @@ type MemberVisitor = (nameStart: number, nameEnd: number, start: number, end: nu
 
 /** Walks over JSON values in UTF-8, one after another. */
 export class JsonScanner {
-  readonly #bytes: Buffer;
+  readonly #bytes: Uint8Array;
   #at = 0;
   /** Where these next occur at or after `#at`, cached so that each byte is searched only once. */
   #nextQuote = -1;
@@ -80,7 +82,7 @@ export class JsonScanner {
   end = 0;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#bytes = searchable(bytes);
   }
 
   moveTo(offset: number): void {
@@ -172,7 +174,7 @@ export class JsonScanner {
       if (bytes[i] === BACKSLASH) isEscaped = true;
       if (isEqual && bytes[i] !== name.charCodeAt(i - start - 1)) isEqual = false;
     }
-    return isEscaped ? JSON.parse(bytes.toString('utf8', start, end)) === name : isEqual;
+    return isEscaped ? JSON.parse(decodeUtf8(bytes, start, end)) === name : isEqual;
   }
 
   #expect(byte: number): void {
@@ -182,9 +184,11 @@ export class JsonScanner {
 
   #unexpected(expected: string): SyntaxError {
     const at = Math.min(this.#at, this.#bytes.length);
-    const character = this.#bytes.toString('utf8', 0, at).length + 1;
+    const character = decodeUtf8(this.#bytes, 0, at).length + 1;
     const isEnd = at === this.#bytes.length;
-    const found = isEnd ? 'the end' : `"${this.#bytes.toString('utf8', at, at + 12)}"`;
+    const found = isEnd
+      ? 'the end'
+      : `"${decodeUtf8(this.#bytes, at, Math.min(at + 12, this.#bytes.length))}"`;
     return new SyntaxError(`expected ${expected} at character ${character}, found ${found}`);
   }
 

@@ -1,6 +1,7 @@
 // Writes JSON or other text as UTF-8 into one growing buffer, without intermediate strings. Subclasses may limit its
 // growth. Runs on any thread.
 
+import { allocateBytes, writeLatin1 } from '../../common/bytes.js';
 import { FLOAT_BYTES_MAX, writeFloat } from '../../common/float-text.js';
 import type { Utf8Column } from '../../common/types.js';
 
@@ -29,7 +30,7 @@ const SHORT_ESCAPES: { readonly [byte: number]: string } = {
 };
 
 export class JsonWriter {
-  protected bytes: Buffer;
+  protected bytes: Uint8Array;
   /** The end of the bytes that may be written without `grow`. */
   protected limit: number;
   /** The number of bytes written. */
@@ -37,7 +38,7 @@ export class JsonWriter {
 
   /** @param byteCount the expected length. */
   constructor(byteCount: number) {
-    this.bytes = Buffer.allocUnsafeSlow(Math.max(byteCount, 64));
+    this.bytes = allocateBytes(Math.max(byteCount, 64));
     this.limit = this.bytes.length;
   }
 
@@ -56,7 +57,7 @@ export class JsonWriter {
     const { length } = text;
     if (this.end + length > this.limit) this.grow(length);
     if (length > LOOP_BYTES_MAX) {
-      this.end += this.bytes.write(text, this.end, 'latin1');
+      this.end += writeLatin1(this.bytes, text, this.end);
       return;
     }
     const { bytes } = this;
@@ -213,8 +214,8 @@ export class JsonWriter {
   }
 
   protected resize(length: number): void {
-    const bytes = Buffer.allocUnsafeSlow(length);
-    this.bytes.copy(bytes, 0, 0, this.end);
+    const bytes = allocateBytes(length);
+    bytes.set(this.written());
     this.bytes = bytes;
   }
 }

@@ -2,6 +2,8 @@
 // The decoder has already read the footer, so it is assumed to be valid.
 // https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
+import { decodeUtf8 } from '../../common/bytes.js';
+
 /** Field ids in the footer. */
 const SCHEMA = 2;
 const NAME = 4;
@@ -56,11 +58,11 @@ const SET = 10;
 const STRUCT = 12;
 
 class ThriftReader {
-  readonly #bytes: Buffer;
+  readonly #bytes: Uint8Array;
   #at = 0;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#bytes = bytes;
   }
 
   /** Reads the fields of a struct one by one. */
@@ -78,8 +80,9 @@ class ThriftReader {
   #value(type: number): unknown {
     if (type === TRUE || type === FALSE) return type === TRUE;
     if (type === BYTE) return this.#byte();
-    if (type === DOUBLE) return this.#take(8).readDoubleLE();
-    if (type === BINARY) return this.#take(this.#varint()).toString();
+    // No column is chosen by a fraction.
+    if (type === DOUBLE) return this.#take(8);
+    if (type === BINARY) return decodeUtf8(this.#take(this.#varint()));
     if (type === LIST || type === SET) return this.#list();
     if (type === STRUCT) return new Map(this.fields());
     // All other types are integers, because the footer contains no maps.
@@ -96,7 +99,7 @@ class ThriftReader {
     return this.#bytes[this.#at++] ?? 0;
   }
 
-  #take(byteCount: number): Buffer {
+  #take(byteCount: number): Uint8Array {
     this.#at += byteCount;
     return this.#bytes.subarray(this.#at - byteCount, this.#at);
   }

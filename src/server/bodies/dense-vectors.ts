@@ -3,6 +3,7 @@
 
 import { endianness } from 'node:os';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
+import { bytesOfBase64 } from '../../common/bytes.js';
 import { ELEMENTS, roundElements } from '../../common/elements.js';
 import { assert, type Violation } from '../../common/errors.js';
 import { float32Text } from '../../common/float-text.js';
@@ -151,9 +152,8 @@ function decodeElements(source: unknown): unknown[] | Float32Array | Violation {
 }
 
 function decodeBase64(text: string): Float32Array | Violation {
-  const bytes = Buffer.from(text, 'base64');
-  // Decoding is lenient. Only the canonical spelling, with padding, survives a round trip.
-  if (bytes.toString('base64') !== text) {
+  const bytes = bytesOfBase64(text);
+  if (bytes === undefined) {
     return {
       code: 'invalid_vector',
       detail: 'The string is not base64 (RFC 4648, section 4, with padding).',

@@ -29,6 +29,7 @@ import {
   type VectorMembers,
 } from '../../formats/json/cut-vectors.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
+import { isBlank, type LineBatch, linesIn } from '../../formats/text/line-cutter.js';
 import type { Task } from '../../platform/pool.js';
 import {
   type BodyInput,
@@ -39,7 +40,6 @@ import {
   parseBody,
   parseJson,
 } from './json-body.js';
-import { isBlank, type LineBatch } from './line-cutter.js';
 import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
 import { checkMetadata, checkText, measureId, readExpiry } from './row-rules.js';
@@ -238,8 +238,6 @@ export function parseLinesInput(input: LinesInput, cut: CutVectors): ParsedRows 
   return readLines(input, { bytes, vectors: null });
 }
 
-const NEWLINE = 0x0a;
-
 /** Throws the first issues. */
 function readLines(input: LinesInput, text: JsonText): ParsedRows {
   const { firstRow } = input;
@@ -260,23 +258,18 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
   const scanner = new JsonScanner(bytes);
   const bracketsCut = text.vectors === null ? 0 : 1;
   let row = 0;
-  let line = input.firstLine;
-  for (let start = 0; start < bytes.length && issues.length < ISSUES_MAX; line++) {
-    const newline = bytes.indexOf(NEWLINE, start);
-    const end = newline === -1 ? bytes.length : newline;
-    if (!isBlank(bytes[start], end - start)) {
-      const source = { bytes: bytes.subarray(start, end), line, row: firstRow + row, bracketsCut };
-      const parsed = parseLine(source, issues);
-      if (parsed !== INVALID) {
-        if (isJsonObject(parsed)) {
-          scanner.moveTo(start);
-          scanner.findMember('metadata');
-        }
-        reader.read(row, parsed, scanner);
+  for (const { bytes: text, start, line } of linesIn({ bytes, firstLine: input.firstLine })) {
+    if (issues.length >= ISSUES_MAX) break;
+    if (isBlank(text[0], text.length)) continue;
+    const parsed = parseLine({ bytes: text, line, row: firstRow + row, bracketsCut }, issues);
+    if (parsed !== INVALID) {
+      if (isJsonObject(parsed)) {
+        scanner.moveTo(start);
+        scanner.findMember('metadata');
       }
-      row++;
+      reader.read(row, parsed, scanner);
     }
-    start = end + 1;
+    row++;
   }
   if (issues.length > 0) throw validationError(issues);
   const digest = input.isKeyed ? createHash('sha256').update(input.bytes).digest('hex') : undefined;

@@ -2,13 +2,14 @@
 // depend only on the bytes, so that a repeated stream has the same batches.
 
 import { BufferPool } from '../../common/buffer-pool.js';
+import { rowField, validationError } from '../../common/errors.js';
 import type { FieldShapes } from '../../common/types.js';
 import { itemWidth, UNNAMED } from '../../common/vectors.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import { cutLines } from '../../formats/text/line-cutter.js';
 import { decompressBodyTask, parseRecordBatchTask } from '../bodies/arrow-rows.js';
 import { parseLinesTask } from '../bodies/json-rows.js';
-import { cutLines } from '../bodies/line-cutter.js';
 import type { ParsedRows } from '../bodies/parsed-rows.js';
 import type { RouteServices } from '../requests/route.js';
 import { runParseTask } from './parse-request.js';
@@ -46,6 +47,23 @@ const BODIES_KEPT_MAX = 3;
 const createBodyPool = (countMax: number) =>
   new BufferPool((byteCount) => new SharedArrayBuffer(byteCount), { countMax });
 
+/**
+ * A row of 16 384 numbers of 25 characters each and the longest metadata take half a megabyte; the rest is for
+ * blanks.
+ */
+export const LINE_BYTES_MAX = 4_000_000;
+
+export function lineTooLong({ row, line }: { readonly row: number; readonly line: number }): Error {
+  return validationError([
+    {
+      location: rowField(row),
+      code: 'limit_exceeded',
+      detail: `Line ${line} has more than ${LINE_BYTES_MAX} bytes; a line is one vector.`,
+      expected: LINE_BYTES_MAX,
+    },
+  ]);
+}
+
 export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
   { services, shapes, isKeyed, isPatch, onBuffered, embed }: BatchOptions,
@@ -56,7 +74,9 @@ export async function* lineBatches(
   const { [UNNAMED]: unnamed } = shapes;
   const valueCount = unnamed === undefined ? 0 : itemWidth(unnamed);
   const valueBytes = valueCount * Float32Array.BYTES_PER_ELEMENT;
-  for await (const lines of cutLines(body, onBuffered, (byteCount) => bodies.acquire(byteCount))) {
+  const allocate = (byteCount: number) => bodies.acquire(byteCount);
+  const options = { lineBytesMax: LINE_BYTES_MAX, tooLong: lineTooLong, allocate, onBuffered };
+  for await (const lines of cutLines(body, options)) {
     const { firstRow, rowCount, bytes } = lines;
     const room = bodies.acquire(rowCount * valueBytes);
     const input = { ...lines, room, isKeyed, isPatch, shapes, limits };

@@ -6,9 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { CliError } from '../../../src/cli/failure.js';
-import { openVectors } from '../../../src/cli/readers/formats.js';
-import { openSource } from '../../../src/cli/readers/source.js';
+import { openSource } from '../../../src/cli/files/file-source.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { ArrowFileReader } from '../../../src/formats/arrow/file-reader.js';
@@ -16,6 +14,8 @@ import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
 import { decodeArrowFile, decodeArrowStream } from '../../../src/formats/arrow/stored-arrow.js';
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { readElements, readMembers } from '../../../src/formats/json/json-scanner.js';
+import { openVectors } from '../../../src/readers/formats.js';
+import { ReadError } from '../../../src/readers/read-error.js';
 import { decodeLogRecord } from '../../../src/segment/log-record.js';
 import { parseVectorsInput } from '../../../src/server/bodies/json-rows.js';
 import { batchesOf, readBatch, textAt } from '../../formats/arrow/streams.js';
@@ -38,8 +38,8 @@ function isSagittaError(error: unknown): boolean {
   return error instanceof SagittaError && error.message !== '' && error.code !== 'internal';
 }
 
-function isCliError(error: unknown): boolean {
-  return error instanceof CliError && error.message !== '';
+function isReadError(error: unknown): boolean {
+  return error instanceof ReadError && error.message !== '';
 }
 
 /** An error of a function that throws plain errors with a message, which its caller converts. */
@@ -196,7 +196,7 @@ const fileReader = (name: string, extension = name, folders = [name]): Decoder =
   name: `${name} file`,
   folders,
   decode: (bytes) => readFile(extension, bytes),
-  isRefusal: isCliError,
+  isRefusal: isReadError,
 });
 
 export const DECODERS: readonly Decoder[] = [

@@ -1,0 +1,60 @@
+// Arrays in Fortran order: all values of the first dimension, then those of the second, and so on. Rows are gathered by
+// reading a piece of each column, so that memory does not depend on the size of the file.
+
+import type { RandomFile } from './byte-source.js';
+import type { ReadOptions } from './read-options.js';
+import { bytesPerNumber, type NumberType, toFloats } from './record-files.js';
+import {
+  plainBatch,
+  type RowBatch,
+  type RowReader,
+  rowsPerBatch,
+  sampleOfVectors,
+} from './row-batch.js';
+
+/** Bytes that can be read in any order, in a file. */
+export interface FilePart {
+  readonly file: RandomFile;
+  readonly start: number;
+  /** Throws ReadError for bytes that are damaged. */
+  check?(): Promise<void>;
+}
+
+export interface ColumnMajorArray extends Pick<FilePart, 'file' | 'start'> {
+  /** For messages. */
+  readonly name: string;
+  readonly type: NumberType;
+  readonly isBigEndian: boolean;
+  readonly rowCount: number;
+  readonly dimension: number;
+}
+
+export function readColumnMajor(array: ColumnMajorArray, options: ReadOptions): RowReader {
+  const { name, rowCount, dimension } = array;
+  async function* batches(startRow: number): AsyncGenerator<RowBatch> {
+    const step = rowsPerBatch(dimension, options.rowsPerBatch);
+    for (let firstRow = startRow; firstRow < rowCount; firstRow += step) {
+      const values = await gatherRows(array, firstRow, Math.min(step, rowCount - firstRow));
+      const location = (row: number) => `${name}, row ${row + 1}`;
+      if (yield* plainBatch({ values, dimension, firstRow, location }, options)) return;
+    }
+  }
+  return { rowCount, batches, sample: (count) => sampleOfVectors({ batches }, count) };
+}
+
+/** Row-major [count, dimension]. */
+async function gatherRows(
+  { file, start, type, isBigEndian, rowCount, dimension }: ColumnMajorArray,
+  first: number,
+  count: number,
+): Promise<Float32Array> {
+  const elementBytes = bytesPerNumber(type);
+  const values = new Float32Array(count * dimension);
+  for (let column = 0; column < dimension; column++) {
+    const at = start + (column * rowCount + first) * elementBytes;
+    const bytes = await file.read(at, at + count * elementBytes);
+    const floats = toFloats(type, bytes, isBigEndian);
+    for (let row = 0; row < count; row++) values[row * dimension + column] = floats[row]!;
+  }
+  return values;
+}

@@ -1,0 +1,57 @@
+// Row batches as Arrow, as they are sent to the server.
+
+import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
+import { allocateBytes, utf8ByteCount, writeUtf8 } from '../common/bytes.js';
+import type { Utf8Column } from '../common/types.js';
+import { encodeRecordBatch, encodeSchema, type FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { RowBatch } from './row-batch.js';
+
+/** The schema of batches; without ids the server generates them. */
+export function encodeRowsSchema(
+  { dimension, named = [] }: Pick<RowBatch, 'dimension' | 'named'>,
+  hasIds: boolean,
+): Uint8Array {
+  const id: FieldToWrite = { name: 'id', type: 'utf8' };
+  const values: FieldToWrite = { name: 'values', type: { vectorOf: dimension } };
+  return encodeSchema([
+    ...(hasIds ? [id] : []),
+    ...(dimension === 0 ? [] : [values]),
+    { name: 'metadata', type: 'utf8' },
+    ...named.map((vectors): FieldToWrite => {
+      const type = { vectorOf: vectors.dimension };
+      return { name: `vectors.${vectors.name}`, type, isNullable: true };
+    }),
+  ]);
+}
+
+/** The record batch of a row batch. The values are not copied. */
+export function encodeRows(batch: RowBatch, ids: readonly string[] | undefined): Uint8Array[] {
+  const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
+  return encodeRecordBatch(batch.rowCount, [
+    ...(ids === undefined ? [] : [{ leaf: textColumn(ids) }]),
+    ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
+    { leaf: textColumn(metadata) },
+    ...(batch.named ?? []).map(({ values, presence }) => {
+      return { vectors: values, presence: bitmapOf(presence) };
+    }),
+  ]);
+}
+
+/** A column of texts, which may have lone surrogates. */
+export function textColumn(texts: readonly string[]): Utf8Column {
+  const offsets = new Int32Array(texts.length + 1);
+  for (let at = 0; at < texts.length; at++) {
+    offsets[at + 1] = offsets[at]! + utf8ByteCount(texts[at]!);
+  }
+  const bytes = allocateBytes(offsets[texts.length]!);
+  // Encoded one by one: joined texts could merge lone surrogates at their borders into a character.
+  for (let at = 0; at < texts.length; at++) writeUtf8(bytes, texts[at]!, offsets[at]!);
+  return { offsets, bytes };
+}
+
+/** One bit for each flag that is not 0. */
+function bitmapOf(flags: Uint8Array): Bitmap {
+  const bitmap = createBitmap(flags.length);
+  for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);
+  return bitmap;
+}

@@ -1,0 +1,240 @@
+// The table of input formats: how they are detected (first bytes, file extension), whether they can be read from a
+// pipe or gzip, and their readers. Readers and packages are loaded on demand.
+
+import { latin1Bytes, startsWith } from '../common/bytes.js';
+import type { ByteSource } from './byte-source.js';
+import { refuseForeign } from './foreign-files.js';
+import { ReadError } from './read-error.js';
+import type { ReadOptions } from './read-options.js';
+import type { RowReader } from './row-batch.js';
+import { textHead } from './utf8.js';
+import { wordFormatOf } from './word-head.js';
+
+interface Format {
+  /** For help texts, previews and errors. */
+  readonly title: string;
+  readonly extensions: readonly string[];
+  readonly magic?: Uint8Array;
+  /** Whether the reader reads bytes in any order, and so needs a plain file. */
+  readonly needsFile?: true;
+  /** Whether rows can have ids and metadata. */
+  readonly hasMetadata: boolean;
+  open(source: ByteSource, options: ReadOptions): Promise<RowReader>;
+}
+
+const words = async () => await import('./word-vectors.js');
+const records = async () => await import('./record-files.js');
+
+export const FORMATS = {
+  ndjson: {
+    title: 'newline-delimited JSON, or a JSON array',
+    extensions: ['ndjson', 'jsonl', 'json'],
+    hasMetadata: true,
+    open: async (source, options) => (await import('./json-rows.js')).openJson(source, options),
+  },
+  csv: {
+    title: 'CSV or TSV with a header line',
+    extensions: ['csv', 'tsv', 'tab'],
+    hasMetadata: true,
+    open: async (source, options) => (await import('./csv-rows.js')).openCsv(source, options),
+  },
+  arrow: {
+    title: 'Arrow IPC file (Feather)',
+    extensions: ['arrow', 'feather', 'ipc'],
+    magic: latin1Bytes('ARROW1'),
+    needsFile: true,
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./arrow-rows.js')).openArrowFile(source, options),
+  },
+  'arrow-stream': {
+    title: 'Arrow IPC stream',
+    extensions: ['arrows'],
+    magic: Uint8Array.of(0xff, 0xff, 0xff, 0xff),
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./arrow-rows.js')).openArrowStream(source, options),
+  },
+  parquet: {
+    title: 'Parquet',
+    extensions: ['parquet', 'pq'],
+    magic: latin1Bytes('PAR1'),
+    needsFile: true,
+    hasMetadata: true,
+    open: async (source, options) =>
+      (await import('./parquet-rows.js')).openParquet(source, options),
+  },
+  npy: {
+    title: 'NumPy array',
+    extensions: ['npy'],
+    magic: latin1Bytes('\x93NUMPY'),
+    hasMetadata: false,
+    open: async (source, options) => (await import('./npy-file.js')).openNpy(source, options),
+  },
+  npz: {
+    title: 'NumPy archive with one or more arrays',
+    extensions: ['npz'],
+    magic: latin1Bytes('PK\x03\x04'),
+    needsFile: true,
+    hasMetadata: false,
+    open: async (source, options) => (await import('./npz-file.js')).openNpz(source, options),
+  },
+  fvecs: {
+    title: 'float32 vectors, each prefixed by its dimension',
+    extensions: ['fvecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'float32', options),
+  },
+  bvecs: {
+    title: 'uint8 vectors, each prefixed by its dimension',
+    extensions: ['bvecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'uint8', options),
+  },
+  ivecs: {
+    title: 'int32 vectors, each prefixed by its dimension',
+    extensions: ['ivecs'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openVecs(source, 'int32', options),
+  },
+  fbin: {
+    title: 'float32 vectors after a header of count and dimension',
+    extensions: ['fbin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'float32', options),
+  },
+  u8bin: {
+    title: 'uint8 vectors after a header of count and dimension',
+    extensions: ['u8bin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'uint8', options),
+  },
+  i8bin: {
+    title: 'int8 vectors after a header of count and dimension',
+    extensions: ['i8bin'],
+    hasMetadata: false,
+    open: async (source, options) => (await records()).openBin(source, 'int8', options),
+  },
+  hdf5: {
+    title: 'HDF5 in the layout of ann-benchmarks',
+    extensions: ['hdf5', 'h5'],
+    magic: latin1Bytes('\x89HDF\r\n\x1a\n'),
+    needsFile: true,
+    hasMetadata: false,
+    open: async (source, options) => (await import('./hdf5-file.js')).openHdf5(source, options),
+  },
+  glove: {
+    title: 'words with their vectors as text (GloVe)',
+    extensions: ['glove'],
+    hasMetadata: false,
+    open: async (source, options) => (await words()).openWords(source, options, false),
+  },
+  word2vec: {
+    title: 'word2vec and fastText, as text or binary',
+    extensions: ['vec', 'w2v'],
+    hasMetadata: false,
+    open: async (source, options) => (await words()).openWords(source, options, true),
+  },
+} as const satisfies Readonly<Record<string, Format>>;
+
+export type FormatName = keyof typeof FORMATS;
+export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
+
+/** Options that apply to some formats only: their spelling and the test for a format. */
+const FORMAT_OPTIONS = {
+  idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
+  valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
+  fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
+  exclude: ['--exclude', ({ hasMetadata }: Format) => hasMetadata],
+  vectorColumns: ['--vector-columns', ({ hasMetadata }: Format) => hasMetadata],
+  delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
+  decimal: ['--decimal', (format: Format) => format === FORMATS.csv],
+  nan: ['--nan', ({ hasMetadata }: Format) => hasMetadata],
+  dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5 || format === FORMATS.npz],
+} as const;
+
+/** Throws ReadError for an option that does not apply to the format. */
+export function checkOptions(
+  source: string,
+  name: FormatName,
+  given: { readonly [Name in keyof typeof FORMAT_OPTIONS]?: unknown },
+): void {
+  for (const option of Object.keys(FORMAT_OPTIONS) as (keyof typeof FORMAT_OPTIONS)[]) {
+    const [spelling, isApplicable] = FORMAT_OPTIONS[option];
+    if (given[option] === undefined || isApplicable(FORMATS[name])) continue;
+    throw new ReadError(`${source}: ${spelling} does not apply to ${FORMATS[name].title}`, {
+      isUsage: true,
+    });
+  }
+}
+
+const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
+
+/**
+ * The format by the first bytes, then by the file extension; undefined for text that may be anything. Throws ReadError
+ * for files that no reader reads.
+ */
+export function detectFormat(source: ByteSource): FormatName | undefined {
+  const byMagic = FORMAT_NAMES.find((name) => {
+    const { magic }: Format = FORMATS[name];
+    return magic !== undefined && startsWith(source.head, magic);
+  });
+  if (byMagic !== undefined) return byMagic;
+  refuseForeign(source);
+  const extension = /\.([^./]+?)(?:\.gz)?$/i.exec(source.name)?.[1]?.toLowerCase() ?? '';
+  const byName = FORMAT_NAMES.find((name) => {
+    const { extensions }: Format = FORMATS[name];
+    return extensions.includes(extension);
+  });
+  if (byName !== undefined) {
+    const { magic, title }: Format = FORMATS[byName];
+    if (magic === undefined) return byName;
+    throw new ReadError(`${source.name}: not ${title}, judging by its first bytes`, {
+      advice: '; choose the format with --format',
+    });
+  }
+  const text = textHead(source);
+  const first = text.find((byte) => byte > 0x20);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET || text.length === 0) return 'ndjson';
+  return wordFormatOf(source.head);
+}
+
+/** Throws ReadError when the format cannot be detected. */
+export function formatOf(source: ByteSource): FormatName {
+  const format = detectFormat(source);
+  if (format !== undefined) return format;
+  throw new ReadError(`${source.name}: cannot detect the format`, {
+    advice: `; choose it with --format (${FORMAT_NAMES.join(', ')})`,
+    isUsage: true,
+  });
+}
+
+/** Throws ReadError when the file has another format, or is a pipe or gzip where random access is needed. */
+export async function openRows(
+  source: ByteSource,
+  name: FormatName,
+  options: ReadOptions,
+): Promise<RowReader> {
+  const format: Format = FORMATS[name];
+  refuseForeign(source);
+  if (format.magic !== undefined && !startsWith(source.head, format.magic)) {
+    throw new ReadError(`${source.name}: not ${format.title}, judging by its first bytes`);
+  }
+  if (format.needsFile && source.file === undefined) {
+    const found = source.isCompressed ? 'gzip' : 'a pipe';
+    throw new ReadError(
+      `${source.name}: ${format.title} cannot be read from ${found}, because it needs random ` +
+        'access; pass an uncompressed file',
+    );
+  }
+  return await format.open(source, options);
+}
+
+/** A reader of the vectors of a file alone, with the default options of its format. */
+export function openVectors(
+  source: ByteSource,
+  { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,
+): Promise<RowReader> {
+  return openRows(source, formatOf(source), { fields: [], dataset, rowsPerBatch });
+}

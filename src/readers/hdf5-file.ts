@@ -1,0 +1,159 @@
+// HDF5 files in the layout of ann-benchmarks: a dataset of vectors, read in slices by the HDF5 library,
+// which opens the file in location, so that only one slice is in memory.
+
+import type { Dataset, Module } from 'h5wasm/node';
+import type { ByteSource } from './byte-source.js';
+import { ReadError } from './read-error.js';
+import type { ReadOptions } from './read-options.js';
+import { toFloats } from './record-files.js';
+import {
+  plainBatch,
+  type RowBatch,
+  type RowReader,
+  rowsPerBatch,
+  sampleOfVectors,
+} from './row-batch.js';
+
+const DATASET_DEFAULT = 'train';
+
+export async function openHdf5(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+  const name = options.dataset ?? DATASET_DEFAULT;
+  const table = await openTable(source, name);
+  const { rowCount, dimension } = table;
+  async function* batches(startRow: number): AsyncGenerator<RowBatch> {
+    const step = rowsPerBatch(dimension, options.rowsPerBatch);
+    const location = (row: number) => `${source.name}, row ${row + 1} of ${name}`;
+    for (let firstRow = startRow; firstRow < rowCount; firstRow += step) {
+      const end = Math.min(firstRow + step, rowCount);
+      const values = Float32Array.from(table.slice(firstRow, end));
+      const rows = { values, dimension, firstRow, field: name, location };
+      if (yield* plainBatch(rows, options)) return;
+    }
+  }
+  return { rowCount, batches, sample: (count) => sampleOfVectors({ batches }, count) };
+}
+
+/** Finds an item by its path through groups: `group/vectors`. Null when it does not exist. */
+function findItem<Item>(
+  readable: <Value>(read: () => Value) => Value,
+  file: { keys(): string[]; get(name: string): Item },
+  path: string,
+): Item | null {
+  let at = file;
+  const parts = path.split('/').filter((part) => part !== '');
+  for (const [depth, part] of parts.entries()) {
+    if (!readable(() => at.keys()).includes(part)) return null;
+    const item = readable(() => at.get(part));
+    if (depth === parts.length - 1) return item;
+    if (!isGroup<Item>(item)) return null;
+    at = item;
+  }
+  return null;
+}
+
+function isGroup<Item>(item: unknown): item is { keys(): string[]; get(name: string): Item } {
+  return typeof item === 'object' && item !== null && 'keys' in item && 'get' in item;
+}
+
+/** The filters of the library itself; others are plugins, which it does not have. */
+const FILTER_ID_MAX = 6;
+
+/** The bytes of rows, little-endian, for numbers that the library reads but does not convert to JavaScript's. */
+function bytesOf(library: typeof Module, dataset: Dataset, from: number, to: number): Uint8Array {
+  const { shape, size } = dataset.metadata;
+  const count = [BigInt(to - from), BigInt(shape![1]!)];
+  const byteCount = (to - from) * shape![1]! * size;
+  const pointer = library._malloc(byteCount);
+  if (pointer === 0) throw new Error(`no memory for ${byteCount} bytes`);
+  try {
+    const { file_id: file, path } = dataset;
+    const target = BigInt(pointer);
+    library.get_dataset_data(file, path, count, [BigInt(from), 0n], [1n, 1n], target);
+    return library.HEAPU8.slice(pointer, pointer + byteCount);
+  } finally {
+    library._free(pointer);
+  }
+}
+
+interface NumberTable {
+  readonly rowCount: number;
+  readonly dimension: number;
+  /** Row-major. */
+  slice(from: number, to: number): ArrayLike<number>;
+}
+
+/** Opens a two-dimensional dataset. Throws ReadError when none has that name. */
+async function openTable(source: ByteSource, name: string): Promise<NumberTable> {
+  const { library: hdf5, path: filePath } = await source.file!.packages.hdf5();
+  const path = source.name;
+  const library = await hdf5.ready;
+  // Otherwise the library prints errors on stderr and continues.
+  library.activate_throwing_error_handler();
+  const readable = <Value>(read: () => Value): Value => {
+    try {
+      return read();
+    } catch (cause) {
+      const reason = (cause as Error).message.trim().split('\n').at(-1);
+      throw new ReadError(`${path}: invalid HDF5: ${reason}`, { cause });
+    }
+  };
+  const file = readable(() => new hdf5.File(filePath, 'r'));
+  const found = findItem(readable, file, name);
+  if (found === null) {
+    const names = readable(() => file.paths());
+    throw new ReadError(
+      `${path}: no dataset ${name} (datasets: ${names.join(', ')}); choose one with --dataset`,
+      { isUsage: true },
+    );
+  }
+  if (!(found instanceof hdf5.Dataset)) {
+    throw new ReadError(`${path}: ${name} is a group, expected a dataset`);
+  }
+  const dataset: Dataset = found;
+  // The library reads the head of the dataset on each access.
+  const { shape, dtype: type } = readable(() => ({ shape: dataset.shape, dtype: dataset.dtype }));
+  if (shape === null || shape.length !== 2 || shape[1]! < 1) {
+    throw new ReadError(
+      `${path}: dataset ${name} has the shape (${shape?.join(', ') ?? ''}), ` +
+        'expected (vectors, dimension)',
+    );
+  }
+  if (typeof type !== 'string' || !/^[<>|=]?[bBhHiIlLqQefd]$/.test(type)) {
+    throw new ReadError(
+      `${path}: dataset ${name} has the type ${JSON.stringify(type)}, expected numbers`,
+    );
+  }
+  const unknown = readable(() => dataset.filters).filter(({ id }) => id > FILTER_ID_MAX);
+  if (unknown.length > 0) {
+    const filters = unknown
+      .map(({ name: filter, id }) => `${filter || 'filter'} (${id})`)
+      .join(', ');
+    throw new ReadError(
+      `${path}: dataset ${name} has the filter ${filters}, which is not read; convert the file with ` +
+        'h5repack -f GZIP=1, or write it with compression="gzip"',
+    );
+  }
+  const dimension = shape[1]!;
+  return {
+    rowCount: shape[0]!,
+    dimension,
+    slice(from, to) {
+      if (type.endsWith('e')) {
+        const bytes = readable(() => bytesOf(library, dataset, from, to));
+        return toFloats('float16', bytes);
+      }
+      const values = readable(() =>
+        dataset.slice([
+          [from, to],
+          [0, dimension],
+        ]),
+      );
+      if (!ArrayBuffer.isView(values)) {
+        throw new ReadError(`${path}: rows ${from + 1} to ${to} of ${name} cannot be read`);
+      }
+      const numbers = values as unknown as ArrayLike<number | bigint>;
+      if (typeof numbers[0] !== 'bigint') return numbers as ArrayLike<number>;
+      return Float64Array.from(numbers as ArrayLike<bigint>, Number);
+    },
+  };
+}

@@ -1,0 +1,63 @@
+// The text of input files: UTF-8, with or without a byte order mark. Other encodings are an error with the
+// line of the first byte that is not UTF-8, instead of replacement characters in ids and metadata.
+
+import { encodeUtf8, isUtf8, startsWith } from '../common/bytes.js';
+import type { ByteSource } from './byte-source.js';
+import { refuseForeign, refuseUtf16 } from './foreign-files.js';
+import { RowError } from './read-error.js';
+
+const BYTE_ORDER_MARK = encodeUtf8('\ufeff');
+const NEWLINE = 0x0a;
+
+/** The head without its byte order mark. Throws ReadError if it is of no text, or of UTF-16. */
+export function textHead(source: Pick<ByteSource, 'name' | 'head'>): Uint8Array {
+  refuseForeign(source);
+  refuseUtf16(source);
+  const { head } = source;
+  return startsWith(head, BYTE_ORDER_MARK) ? head.subarray(BYTE_ORDER_MARK.length) : head;
+}
+
+/** The content without its byte order mark, not checked. */
+export function textChunks(
+  source: Pick<ByteSource, 'name' | 'head' | 'chunks'>,
+): AsyncIterable<Uint8Array> {
+  return source.chunks(source.head.length - textHead(source).length);
+}
+
+/** Throws ReadError for bytes that are not UTF-8; `line` is that of the first byte. */
+export function requireUtf8(name: string, bytes: Uint8Array, line: number): void {
+  if (isUtf8(bytes)) return;
+  let start = 0;
+  let at = line;
+  for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+    if (!isUtf8(bytes.subarray(start, end))) break;
+    start = end + 1;
+    at++;
+  }
+  throw encodingError(`${name}:${at}`);
+}
+
+export function countNewlines(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}
+
+/** A decoder that throws ReadError with the position for bytes that are not UTF-8. */
+export function createLineDecoder(): (location: string, bytes: Uint8Array) => string {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  return (location, bytes) => {
+    try {
+      return decoder.decode(bytes);
+    } catch {
+      throw encodingError(location);
+    }
+  };
+}
+
+const ADVICE =
+  '; convert the file with iconv -t UTF-8, which -f tells its encoding (WINDOWS-1252, UTF-16, …)';
+
+function encodingError(location: string): RowError {
+  return new RowError(location, `invalid UTF-8${ADVICE}`);
+}
