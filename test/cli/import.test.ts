@@ -346,7 +346,7 @@ it('a failed import deletes only a collection that it has made and nobody has wr
     });
   const exists = async (id: string) =>
     (await client.collections.list({ limit: 1000 })).collections.some((one) => one.id === id);
-  const expected = { name: 'CliError', message: /bad-end\.ndjson:2: values\[1\] is null/ };
+  const expected = { name: 'ReadError', message: /bad-end\.ndjson:2: values\[1\] is null/ };
   await assert.rejects(
     failing('unused', async () => assert.ok(await exists('unused'))),
     expected,
