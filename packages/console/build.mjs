@@ -15,6 +15,8 @@ import { ThirdParty } from '../../scripts/building/third-party.mjs';
 
 const OUT = join(ROOT, 'dist', 'console');
 const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
+/** Larger files have one compressed copy. */
+const BROTLI_BYTES_MAX = 1_000_000;
 /** The licences of the packages whose code, styles or fonts are in the files. */
 const LICENCES = 'third-party.txt';
 /** Bytes after gzip of the script that the first view loads. */
@@ -48,6 +50,8 @@ const config = {
     alias: {
       '@sagitta/client/arrow': join(ROOT, 'packages/client/src/arrow.ts'),
       '@sagitta/client': join(ROOT, 'packages/client/src/client.ts'),
+      // The one for Node needs its Buffer.
+      'csv-parse/sync': 'csv-parse/browser/esm/sync',
     },
   },
   plugins: [thirdParty.plugin],
@@ -100,10 +104,12 @@ function checkFirstView() {
 
 function compress(path) {
   const bytes = readFileSync(path);
+  writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
+  // The decoder of Parquet: its best compression takes as long as the rest of the build, and few load it.
+  if (bytes.byteLength > BROTLI_BYTES_MAX) return;
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: 11,
     [constants.BROTLI_PARAM_SIZE_HINT]: bytes.byteLength,
   };
   writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
-  writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
 }

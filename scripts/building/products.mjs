@@ -42,7 +42,14 @@ export const PRODUCTS = {
     commands: [['scripts/building/program.mjs']],
   },
   console: {
-    sources: ['packages/console/src', 'packages/client/src', 'src/common', 'package-lock.json'],
+    sources: [
+      'packages/console/src',
+      'packages/client/src',
+      'src/common',
+      'src/formats',
+      'src/readers',
+      'package-lock.json',
+    ],
     scripts: ['packages/console/build.mjs', 'scripts/building'],
     output: 'dist/console',
     commands: [['packages/console/build.mjs']],

@@ -115,5 +115,8 @@ export function jsonOfText(text: string, isQuoted: boolean, style: NumberStyle):
   if (text === '' || (isNanNull && NAN.test(text))) return 'null';
   // Where commas are decimal, a point may separate thousands.
   if (hasDecimalCommas && text.includes('.')) return JSON.stringify(text);
-  return JSON_SCALAR.test(text) ? text : JSON.stringify(text);
+  const isScalar = JSON_SCALAR.test(text);
+  // Such as 1e400, for which metadata has no number.
+  const isInfinite = isScalar && Math.abs(Number(text)) === Infinity;
+  return isScalar && !isInfinite ? text : JSON.stringify(text);
 }

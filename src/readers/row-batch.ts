@@ -198,10 +198,12 @@ function takeVectors(
 
 /** The first vectors of a file that has no other columns, and its ids if it has them. */
 export async function sampleOfVectors(
-  { batches }: Pick<RowReader, 'batches'>,
+  reader: Pick<RowReader, 'batches'>,
   rowCount: number,
 ): Promise<Sample> {
-  for await (const { ids, values, dimension, ...batch } of batches(0)) {
+  for await (const { ids, values, dimension, ...batch } of reader.batches(0)) {
+    // All its rows may be bad.
+    if (batch.rowCount === 0) continue;
     const rows = Array.from({ length: Math.min(rowCount, batch.rowCount) }, (_, row) => ({
       ...(ids !== undefined && { id: ids[row] }),
       values: values.slice(row * dimension, (row + 1) * dimension),

@@ -15,8 +15,8 @@ import {
 } from 'apache-arrow';
 import { openSource } from '../../src/cli/files/file-source.js';
 import { elementsOf } from '../../src/readers/byte-stream.js';
-import { openRows } from '../../src/readers/formats.js';
-import type { ReadOptions } from '../../src/readers/read-options.js';
+import { formatOf, openRows } from '../../src/readers/formats.js';
+import type { BadRow, ReadOptions } from '../../src/readers/read-options.js';
 import { fileOf as parquetOf } from '../formats/parquet/parquet-files.js';
 import { cut, folderOfTests, READ_OPTIONS, sourceOf, vectorsOf } from './read-files.js';
 
@@ -379,5 +379,107 @@ describe('CSV', () => {
     assert.deepEqual((await readCsv(quoted, { decimal: ',' })).metadata, [
       '{"a":-2.5e3,"b":"1,2,3"}',
     ]);
+  });
+});
+
+describe('bad rows', () => {
+  const numbers = new List(new Field('item', new Float64(), true));
+  const table = new Table({
+    id: vectorFromArray(['a', 'b', 'c', 'd', 'e'], new Utf8()),
+    values: vectorFromArray([[1, 2], [3], [5, 6], [7, null], [9, 10]], numbers),
+  });
+  const contents = [
+    ['bad.csv', 'id,values\na,1 2\nb,3\nc,5 6\nd,7 x\ne,9 10\n'],
+    [
+      'bad.ndjson',
+      '{"id":"a","values":[1,2]}\n{"id":"b","values":[3]}\n{"id":"c","values":[5,6]}\n{"id"\n{"id":"e","values":[9,10]}\n',
+    ],
+    ['bad.arrow', tableToIPC(table, 'file')],
+    ['bad.arrows', tableToIPC(table, 'stream')],
+  ] as const;
+
+  it('are skipped, with their number and what is wrong, by every format of text and columns', async () => {
+    for (const [name, content] of contents) {
+      write(name, content);
+      const bad: number[] = [];
+      const onBadRow = ({ row, problem }: BadRow) => {
+        assert.ok(problem.length > 0 && !problem.includes(name), problem);
+        bad.push(row);
+        return 'skip' as const;
+      };
+      const batches = await batchesOf(name, { onBadRow, dimension: 2, rowsPerBatch: 2 });
+      assert.deepEqual(bad, [1, 3], name);
+      const rows = batches.flatMap(({ rowCount, ids, fileRow }) =>
+        Array.from({ length: rowCount }, (_, row) => [ids![row], fileRow(row)]),
+      );
+      assert.deepEqual(rows, [
+        ['a', 0],
+        ['c', 2],
+        ['e', 4],
+      ]);
+      assert.deepEqual(vectorsOf(batches), [
+        [1, 2],
+        [5, 6],
+        [9, 10],
+      ]);
+      assert.equal(batches.at(-1)!.endRow, 5);
+    }
+  });
+
+  it('end the reading before them on request', async () => {
+    for (const [name] of contents) {
+      const batches = await batchesOf(name, { onBadRow: () => 'stop', rowsPerBatch: 10 }, 2);
+      assert.deepEqual(vectorsOf(batches), [[5, 6]], name);
+      assert.equal(batches.at(-1)!.endRow, 3);
+    }
+  });
+});
+
+describe('a vector', () => {
+  it('may have a column for each value, or be text, in every format', async () => {
+    const table = new Table({
+      d0: vectorFromArray([1, 3], new Int32()),
+      d1: vectorFromArray([2.5, 4], new Float64()),
+      text: vectorFromArray(['[1, 2.5]', '3 4'], new Utf8()),
+    });
+    for (const [name, content] of [
+      ['numbers.arrows', tableToIPC(table, 'stream')],
+      ['numbers.csv', 'd0,d1,text\n1,2.5,"[1, 2.5]"\n3,4,3 4\n'],
+      ['numbers.ndjson', '{"d0":1,"d1":2.5,"text":"[1, 2.5]"}\n{"d0":3,"d1":4,"text":"3 4"}\n'],
+    ] as const) {
+      write(name, content);
+      for (const options of [{ vectorColumns: ['d0', 'd1'] }, { valuesField: 'text' }]) {
+        const batches = await batchesOf(name, { ...options, fields: [] });
+        assert.deepEqual(vectorsOf(batches), [
+          [1, 2.5],
+          [3, 4],
+        ]);
+      }
+    }
+  });
+});
+
+it('a sample has the first rows as the file has them', async () => {
+  const file = parquetOf({ dimension: 2, groups: [[['a', 'b']], [['c']]] });
+  write('sample.parquet', file.bytes);
+  write('sample.csv', 'id,n\na,"1"\n');
+  write('sample.ndjson', '{"id":"a"}\n{"n":12345678901234567890}\n');
+  const sampleOf = async (name: string) => {
+    const source = await openSource(path(name));
+    return await (await openRows(source, formatOf(source), READ_OPTIONS)).sample(2);
+  };
+  const { columns, rows } = await sampleOf('sample.parquet');
+  assert.ok(columns.includes('id') && columns.includes('values'));
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    ['a', 'b'],
+  );
+  assert.deepEqual(await sampleOf('sample.csv'), {
+    columns: ['id', 'n'],
+    rows: [{ id: 'a', n: '1' }],
+  });
+  assert.deepEqual(await sampleOf('sample.ndjson'), {
+    columns: ['id', 'n'],
+    rows: [{ id: 'a' }, { n: 12345678901234567890n }],
   });
 });

@@ -90,7 +90,7 @@ export function defineImport(command: Command): void {
     .option('--exclude <names>', 'fields not to store, such as binary columns', splitNames)
     .option(
       '--vector-columns <names>',
-      'CSV columns with one value each: d0..d767 or x,y,z',
+      'columns with one value each: d0..d767 or x,y,z',
       expandColumns,
     )
     .option(

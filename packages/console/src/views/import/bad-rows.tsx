@@ -1,12 +1,12 @@
 // The rows that were not imported, with a file of them.
 
+import type { BadRow } from '../../../../../src/readers/read-options.js';
 import { Button } from '../../ui/button.js';
 import { DataTable, Truncated } from '../../ui/data-table.js';
 import { formatCount } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { saveFile } from '../../ui/save-file.js';
 import styles from './import.module.css';
-import type { BadRow } from './import-batches.js';
 
 interface BadRowsProps {
   readonly fileName: string;
@@ -18,10 +18,8 @@ interface BadRowsProps {
 const SHOWN_MAX = 50;
 
 const COLUMNS = [
-  { label: 'Row', kind: 'number' as const, cell: ({ row }: BadRow) => formatCount(row) },
-  { label: 'Column', cell: ({ column }: BadRow) => column ?? '–' },
-  { label: 'What is wrong', cell: ({ problem }: BadRow) => problem },
-  { label: 'Value', cell: ({ value }: BadRow) => <Truncated text={value} isMuted /> },
+  { label: 'Row', kind: 'number' as const, cell: ({ row }: BadRow) => formatCount(row + 1) },
+  { label: 'What is wrong', cell: ({ problem }: BadRow) => <Truncated text={problem} /> },
 ];
 
 export function BadRows({ fileName, badRows, count }: BadRowsProps) {
@@ -48,6 +46,6 @@ export function BadRows({ fileName, badRows, count }: BadRowsProps) {
 }
 
 function download(fileName: string, badRows: readonly BadRow[]) {
-  const lines = badRows.map((row) => `${JSON.stringify(row)}\n`);
+  const lines = badRows.map(({ row, problem }) => `${JSON.stringify({ row: row + 1, problem })}\n`);
   saveFile(`${fileName}.bad-rows.ndjson`, 'application/x-ndjson', lines);
 }

@@ -4,7 +4,7 @@ import { Checkbox, FieldGroup, SelectField } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
 import styles from './import.module.css';
 import { type ImportDraft, withIdColumn, withVector } from './import-draft.js';
-import { furtherColumns } from './import-plan.js';
+import { otherColumns } from './import-plan.js';
 import type { FilePreview } from './import-reader.js';
 import { changeDraft } from './import-session.js';
 
@@ -62,16 +62,16 @@ interface MetadataChoicesProps {
 
 function MetadataChoices({ draft, columns }: MetadataChoicesProps) {
   const { idColumn, vector, metadataColumns } = draft.plan;
-  const further = furtherColumns(columns, idColumn, vector);
-  if (further.length === 0) return null;
+  const others = otherColumns(columns, idColumn, vector);
+  if (others.length === 0) return null;
   const set = (chosen: ReadonlySet<string>) => {
-    const kept = further.filter((name) => chosen.has(name));
+    const kept = others.filter((name) => chosen.has(name));
     changeDraft({ ...draft, plan: { ...draft.plan, metadataColumns: kept } });
   };
   return (
     <FieldGroup label="Metadata">
       <div className={styles.checkboxes}>
-        {further.map((name) => (
+        {others.map((name) => (
           <Checkbox
             key={name}
             label={<span dir="auto">{name === 'metadata' ? 'metadata (its members)' : name}</span>}

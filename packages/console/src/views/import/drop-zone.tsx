@@ -39,8 +39,9 @@ export function DropZone() {
       </label>
       <p>or drop it here</p>
       <p className={styles.muted}>
-        Parquet, Arrow (file or stream), NDJSON, a JSON array, CSV or npy, of any size: the file is
-        read in pieces. An import that was cut goes on when the same file is chosen again.
+        Parquet, Arrow, NDJSON, a JSON array, CSV, npy, npz, fvecs, fbin, GloVe or word2vec, of any
+        size: the file is read in pieces. An import that was cut goes on when the same file is
+        chosen again.
       </p>
     </div>
   );

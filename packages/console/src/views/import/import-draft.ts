@@ -1,7 +1,7 @@
 // What a person chose for an import: columns, target and mode. Checks the choices and names the import.
 
 import type { CollectionRecord, Metric, WriteMode } from '@sagitta/client';
-import { furtherColumns, type ImportPlan, type VectorPlan } from './import-plan.js';
+import { type ImportPlan, otherColumns, type VectorPlan } from './import-plan.js';
 import type { FilePreview } from './import-reader.js';
 
 export interface ImportDraft {
@@ -47,7 +47,7 @@ export function withVector(
   dimension: number,
 ): ImportDraft {
   const { idColumn } = draft.plan;
-  const metadataColumns = furtherColumns(columns, idColumn, vector);
+  const metadataColumns = otherColumns(columns, idColumn, vector);
   return { ...draft, dimension, plan: { idColumn, vector, metadataColumns } };
 }
 
@@ -58,7 +58,7 @@ export function withIdColumn(
   idColumn: string | undefined,
 ): ImportDraft {
   const { vector } = draft.plan;
-  const metadataColumns = furtherColumns(columns, idColumn, vector);
+  const metadataColumns = otherColumns(columns, idColumn, vector);
   return { ...draft, plan: { idColumn, vector, metadataColumns } };
 }
 
@@ -90,7 +90,7 @@ interface FileIdentity {
   readonly lastModified: number;
 }
 
-/** The name under which the position of the file is kept. */
+/** The name under which the progress of the file is kept. */
 export function identityOf({ name, size, lastModified }: FileIdentity, serverUrl: string): string {
   return JSON.stringify([serverUrl, name, size, lastModified]);
 }

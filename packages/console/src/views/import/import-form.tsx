@@ -60,16 +60,16 @@ function isTargetOf(saved: SavedImport | undefined, target: CollectionRecord): b
   return target.id === saved?.draft.collectionId && target.created_at === saved.createdAt;
 }
 
-function GoOn({ saved: { draft, position } }: { readonly saved: SavedImport }) {
+function GoOn({ saved: { draft, progress } }: { readonly saved: SavedImport }) {
   return (
     <section className={styles.goOn}>
       <p>
-        {formatCount(position.endRow)} rows of this file are in{' '}
+        {formatCount(progress.endRow)} rows of this file are in{' '}
         <strong>{draft.collectionId}</strong> already: an earlier import stopped there
-        {position.badCount > 0 && `, after ${pluralize(position.badCount, 'bad row')}`}.
+        {progress.badCount > 0 && `, after ${pluralize(progress.badCount, 'bad row')}`}.
       </p>
       <Button kind="primary" onClick={() => void continueImport()}>
-        Go on from row {formatCount(position.endRow + 1)}
+        Go on from row {formatCount(progress.endRow + 1)}
       </Button>
     </section>
   );

@@ -1,9 +1,11 @@
-// Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first
-// choice from the names and the first rows.
+// Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first choice from the
+// names and the first rows.
 
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
-import { vectorOf } from './cell-values.js';
-import type { ReadRow } from './read/row-source.js';
+import { VECTOR_NAMES } from '../../../../../src/formats/arrow/column-choice.js';
+import { vectorOf } from '../../../../../src/readers/cells.js';
+import type { ReadChoices } from '../../../../../src/readers/read-options.js';
+import type { Sample } from '../../../../../src/readers/row-batch.js';
 
 /** Where the vectors are: in one column, or each value in a column of its own. */
 export type VectorPlan =
@@ -24,19 +26,22 @@ export interface VectorChoice {
   readonly dimension: number;
 }
 
-const VECTOR_NAMES = ['values', 'vector', 'embedding'];
 const ID_NAMES = ['id', '_id', 'key', 'uuid'];
 
-/** The columns of rows that may differ, in the order in which they appear. */
-export function columnsOf(rows: readonly ReadRow[]): readonly string[] {
-  return [...new Set(rows.flatMap(({ cells }) => Object.keys(cells)))];
+/** The choices of the readers that stand for a plan. */
+export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan): ReadChoices {
+  return {
+    idField: idColumn ?? null,
+    ...(vector.kind === 'column'
+      ? { valuesField: vector.column }
+      : { vectorColumns: vector.columns }),
+    fields: metadataColumns,
+    delimiter: 'detect',
+  };
 }
 
 /** Usual names first, then in the order of the columns. */
-export function vectorChoicesOf(
-  columns: readonly string[],
-  rows: readonly ReadRow[],
-): readonly VectorChoice[] {
+export function vectorChoicesOf({ columns, rows }: Sample): readonly VectorChoice[] {
   const single = columns.flatMap((column): VectorChoice[] => {
     const dimension = dimensionOf(rows, column);
     return dimension === undefined
@@ -48,19 +53,19 @@ export function vectorChoicesOf(
 }
 
 /** The length of the vectors in the column; undefined if a row has none, or another length. */
-function dimensionOf(rows: readonly ReadRow[], column: string): number | undefined {
-  const lengths = rows.map(({ cells }) => vectorOf(cells[column])?.length);
+function dimensionOf(rows: Sample['rows'], column: string): number | undefined {
+  const lengths = rows.map((row) => vectorOf(row[column])?.length);
   const [first] = lengths;
   const isVector = first !== undefined && first > 1 && lengths.every((length) => length === first);
   return isVector ? first : undefined;
 }
 
 /** Columns such as d0, d1, …, d63, which have a number in each row. */
-function numberedGroups(columns: readonly string[], rows: readonly ReadRow[]): VectorChoice[] {
+function numberedGroups(columns: readonly string[], rows: Sample['rows']): VectorChoice[] {
   const groups = new Map<string, { readonly name: string; readonly number: number }[]>();
   for (const name of columns) {
     const [, prefix, digits] = /^(.*?)(\d+)$/.exec(name) ?? [];
-    if (prefix === undefined || !rows.every(({ cells }) => isNumber(cells[name]))) continue;
+    if (prefix === undefined || !rows.every((row) => isNumber(row[name]))) continue;
     groups.set(prefix, [...(groups.get(prefix) ?? []), { name, number: Number(digits) }]);
   }
   return [...groups.values()].flatMap((group) => {
@@ -87,18 +92,15 @@ function isNumber(cell: unknown): boolean {
 }
 
 /** The first choice; undefined when no column has vectors. */
-export function proposePlan(
-  columns: readonly string[],
-  rows: readonly ReadRow[],
-): ImportPlan | undefined {
-  const vector = vectorChoicesOf(columns, rows)[0]?.plan;
+export function proposePlan(sample: Sample): ImportPlan | undefined {
+  const vector = vectorChoicesOf(sample)[0]?.plan;
   if (vector === undefined) return undefined;
-  const idColumn = ID_NAMES.find((name) => columns.includes(name));
-  return { idColumn, vector, metadataColumns: furtherColumns(columns, idColumn, vector) };
+  const idColumn = ID_NAMES.find((name) => sample.columns.includes(name));
+  return { idColumn, vector, metadataColumns: otherColumns(sample.columns, idColumn, vector) };
 }
 
 /** The columns that are neither ids nor vectors. */
-export function furtherColumns(
+export function otherColumns(
   columns: readonly string[],
   idColumn: string | undefined,
   vector: VectorPlan,

@@ -1,21 +1,24 @@
-// What the worker does: reads the file, cuts it into batches and encodes them. A batch is kept until the
-// next one is asked for, since the server may reject some of its rows.
+// What the worker does: reads the file, cuts it into batches and encodes them. A batch is kept until the next one is
+// asked for, since the server may reject some of its rows.
 
-import { describe } from './cell-values.js';
-import { encodeBatch } from './encode-batch.js';
+import { joinBytes } from '../../../../../src/common/bytes.js';
+import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
+import { encodeEnd } from '../../../../../src/formats/arrow/ipc-writer.js';
+import { encodeRows, encodeRowsSchema } from '../../../../../src/readers/encode-rows.js';
+import { FORMATS } from '../../../../../src/readers/formats.js';
+import { ReadError } from '../../../../../src/readers/read-error.js';
+import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { RowBatch } from '../../../../../src/readers/row-batch.js';
 import {
-  type BadRow,
   type BatchOptions,
   batchesOf,
+  type ImportBatch,
+  type OpenFile,
+  openFile,
   type RejectedRow,
-  type RowBatch,
   withoutRejected,
 } from './import-batches.js';
-import type { VectorChoice } from './import-plan.js';
-import { columnsOf, type ImportPlan, proposePlan, vectorChoicesOf } from './import-plan.js';
-import type { SliceableFile } from './read/file-bytes.js';
-import { openRows } from './read/open-rows.js';
-import { ImportError, type ReadRow, type RowSource } from './read/row-source.js';
+import { type ImportPlan, proposePlan, type VectorChoice, vectorChoicesOf } from './import-plan.js';
 
 export interface FilePreview {
   readonly format: string;
@@ -32,6 +35,7 @@ export interface EncodedBatch {
   /** An Arrow stream; empty without rows. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
+  /** The row of the file that follows the batch, from 0. */
   readonly endRow: number;
   readonly badRows: readonly BadRow[];
   /** The share of the file that was read. */
@@ -39,8 +43,8 @@ export interface EncodedBatch {
 }
 
 export interface ImportReader {
-  /** Throws ImportError when the file cannot be read. */
-  open(file: SliceableFile): Promise<FilePreview>;
+  /** Throws ReadError when the file cannot be read. */
+  open(file: File): Promise<FilePreview>;
   start(options: BatchOptions): Promise<void>;
   /** Undefined after the last batch. */
   next(): Promise<EncodedBatch | undefined>;
@@ -50,19 +54,21 @@ export interface ImportReader {
 
 const SAMPLE_ROWS = 100;
 const SHOWN_ROWS = 8;
+const SHOWN_CHARACTERS = 200;
 
 export function createImportReader(): ImportReader {
-  let source: RowSource | undefined;
-  let batches: AsyncGenerator<RowBatch> | undefined;
+  let file: OpenFile | undefined;
+  let batches: AsyncGenerator<ImportBatch> | undefined;
   /** The batch after the latest one, which is read while that is sent. */
-  let following: Promise<IteratorResult<RowBatch>> | undefined;
-  let latest: RowBatch | undefined;
-  let dimension = 0;
-  const encode = async (batch: RowBatch): Promise<EncodedBatch> => {
+  let following: Promise<IteratorResult<ImportBatch>> | undefined;
+  let latest: ImportBatch | undefined;
+  let hasIds = false;
+  const encode = (batch: ImportBatch): EncodedBatch => {
     latest = batch;
-    const { rows, endRow, badRows, share } = batch;
-    const bytes = rows.length === 0 ? new Uint8Array(0) : await encodeBatch(rows, dimension);
-    return { bytes, rowCount: rows.length, endRow, badRows, share };
+    const { rows, badRows, share } = batch;
+    const { rowCount, endRow } = rows;
+    const bytes = rowCount === 0 ? new Uint8Array(0) : encodeStream(rows, hasIds);
+    return { bytes, rowCount, endRow, badRows, share };
   };
   const read = () => {
     following = batches!.next();
@@ -70,54 +76,50 @@ export function createImportReader(): ImportReader {
     following.catch(() => {});
   };
   return {
-    async open(file) {
-      source = await openRows(file);
-      return previewOf(source);
+    async open(chosen) {
+      file = await openFile(chosen);
+      return await previewOf(file);
     },
     async start(options) {
-      dimension = options.dimension;
-      batches = batchesOf(source!, options);
+      hasIds = options.plan.idColumn !== undefined;
+      batches = batchesOf(file!, options);
       read();
     },
     async next() {
       const next = await following!;
       if (next.done) return undefined;
-      const encoded = await encode(next.value);
+      const encoded = encode(next.value);
       read();
       return encoded;
     },
-    again: (from, rejected) => encode(withoutRejected(latest!, from, rejected)),
+    again: async (from, rejected) => encode(withoutRejected(latest!, from, rejected)),
   };
 }
 
-async function previewOf(source: RowSource): Promise<FilePreview> {
-  const sample: ReadRow[] = [];
-  let problem: string | undefined;
-  for await (const block of source.rows(0)) {
-    for (const row of block) {
-      if (row.kind === 'row') sample.push(row);
-      else problem ??= row.problem;
-      if (sample.length === SAMPLE_ROWS) break;
-    }
-    if (sample.length > 0) break;
-  }
-  if (sample.length === 0) {
-    throw new ImportError(problem === undefined ? 'the file has no rows' : `row 1: ${problem}`);
-  }
-  const columns = source.columns ?? columnsOf(sample);
+async function previewOf({ source, format, openRows }: OpenFile): Promise<FilePreview> {
+  const reader = await openRows({ onBadRow: () => 'skip' });
+  const sample = await reader.sample(SAMPLE_ROWS);
+  const { columns, rows } = sample;
+  if (rows.length === 0) throw new ReadError(`${source.name}: the file has no rows`);
   return {
-    format: source.title,
-    rowCount: source.rowCount,
+    format: FORMATS[format].title,
+    rowCount: reader.rowCount,
     columns,
-    rows: sample
-      .slice(0, SHOWN_ROWS)
-      .map(({ cells }) => columns.map((column) => shown(cells[column]))),
-    vectorChoices: vectorChoicesOf(columns, sample),
-    plan: proposePlan(columns, sample),
+    rows: rows.slice(0, SHOWN_ROWS).map((row) => columns.map((column) => shown(row[column]))),
+    vectorChoices: vectorChoicesOf(sample),
+    plan: proposePlan(sample),
   };
 }
 
 function shown(cell: unknown): string {
   if (cell === undefined) return '';
-  return typeof cell === 'string' ? cell.slice(0, 200) : describe(cell);
+  if (typeof cell === 'string') return cell.slice(0, SHOWN_CHARACTERS);
+  const value = cell instanceof Float32Array ? [...cell] : cell;
+  return stringifyExactJson(value).slice(0, SHOWN_CHARACTERS);
+}
+
+function encodeStream(rows: RowBatch, hasIds: boolean): Uint8Array<ArrayBuffer> {
+  const ids = hasIds ? (rows.ids as readonly string[] | undefined) : undefined;
+  const parts = [encodeRowsSchema(rows, ids !== undefined), ...encodeRows(rows, ids), encodeEnd()];
+  return joinBytes(parts) as Uint8Array<ArrayBuffer>;
 }

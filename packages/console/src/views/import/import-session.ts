@@ -2,15 +2,15 @@
 
 import type { CollectionRecord } from '@sagitta/client';
 import { whenAborted } from '../../../../../src/common/when-aborted.js';
+import type { BadRow } from '../../../../../src/readers/read-options.js';
 import { connection } from '../../api/connection.js';
 import { queryClient } from '../../api/queries.js';
 import { SERVER_URL, session } from '../../api/session.js';
 import { createStore } from '../../api/store.js';
-import type { BadRow } from './import-batches.js';
 import { draftOf, type ImportDraft, identityOf, importKeyOf } from './import-draft.js';
 import type { FilePreview } from './import-reader.js';
 import { Pace } from './pace.js';
-import { FIRST_POSITION, type ImportPosition, runImport } from './run-import.js';
+import { FIRST_PROGRESS, type ImportProgress, runImport } from './run-import.js';
 import { forget, readSaved, type SavedImport, save } from './saved-imports.js';
 import { openWorkerReader, type WorkerReader } from './worker-reader.js';
 
@@ -23,8 +23,8 @@ export interface OpenImport {
   readonly saved: SavedImport | undefined;
 }
 
-interface ImportProgress {
-  readonly position: ImportPosition;
+interface ShownProgress {
+  readonly done: ImportProgress;
   /** The share of the file that was read. */
   readonly share: number;
   /** Undefined until it is known. */
@@ -41,11 +41,11 @@ export type ImportState =
   | { readonly kind: 'opening'; readonly file: File }
   | { readonly kind: 'unreadable'; readonly file: File; readonly error: unknown }
   | ({ readonly kind: 'ready'; readonly error: unknown } & OpenImport)
-  | ({ readonly kind: 'running'; readonly progress: ImportProgress } & OpenImport)
-  | ({ readonly kind: 'done'; readonly progress: ImportProgress } & OpenImport)
+  | ({ readonly kind: 'running'; readonly progress: ShownProgress } & OpenImport)
+  | ({ readonly kind: 'done'; readonly progress: ShownProgress } & OpenImport)
   | ({
       readonly kind: 'stopped';
-      readonly progress: ImportProgress;
+      readonly progress: ShownProgress;
       /** Undefined when the person cancelled. */
       readonly error: unknown;
     } & OpenImport);
@@ -107,7 +107,7 @@ export async function startImport(): Promise<void> {
   const settled = { ...draft, isNew: false };
   const key = importKeyOf(file, settled, crypto.getRandomValues(new Uint32Array(2)).join(''));
   const { created_at: createdAt } = collection;
-  const start = { draft: settled, createdAt, position: FIRST_POSITION, key };
+  const start = { draft: settled, createdAt, progress: FIRST_PROGRESS, key };
   await run({ ...state, draft: settled }, start);
 }
 
@@ -146,9 +146,9 @@ async function run(
   running = abort;
   const name = identityOf(file, SERVER_URL);
   const open: OpenImport = { file, preview, draft, saved };
-  let progress = firstProgress(start.position, badRowsBefore);
+  let progress = shownAtStart(start.progress, badRowsBefore);
   const pace = new Pace(Date.now);
-  const show = (change: Partial<ImportProgress>) => {
+  const show = (change: Partial<ShownProgress>) => {
     progress = { ...progress, ...change };
     importState.set({ kind: 'running', ...open, progress });
   };
@@ -156,18 +156,18 @@ async function run(
   await save(name, start);
   try {
     const { plan, dimension, skipsBadRows } = draft;
-    const startRow = start.position.endRow;
+    const startRow = start.progress.endRow;
     await opened.start({ plan, dimension, startRow, stopsAtBadRow: !skipsBadRows });
     await runImport(opened, targetOf(draft, abort.signal), {
-      position: start.position,
+      progress: start.progress,
       key: start.key,
       skipsBadRows,
       onEvent(event) {
         if (event.kind === 'waiting') return show({ waitingFor: event.error });
-        const { position, share } = event;
+        const { progress: done, share } = event;
         const badRows = [...progress.badRows, ...event.badRows].slice(0, BAD_ROWS_KEPT);
-        void save(name, { ...start, position });
-        show({ position, share, badRows, waitingFor: undefined, ...pace.add(position, share) });
+        void save(name, { ...start, progress: done });
+        show({ done, share, badRows, waitingFor: undefined, ...pace.add(done, share) });
       },
     });
     await forget(name);
@@ -181,9 +181,9 @@ async function run(
   }
 }
 
-function firstProgress(position: ImportPosition, badRows: readonly BadRow[]): ImportProgress {
+function shownAtStart(done: ImportProgress, badRows: readonly BadRow[]): ShownProgress {
   return {
-    position,
+    done,
     share: 0,
     rowsPerSecond: undefined,
     secondsLeft: undefined,

@@ -1,5 +1,6 @@
 // The worker that reads files: one call at a time, answered by a message.
 
+import { ReadError } from '../../../../../src/readers/read-error.js';
 import { createImportReader, type EncodedBatch, type ImportReader } from './import-reader.js';
 
 /** A call of a method of the reader. */
@@ -18,10 +19,18 @@ self.onmessage = async ({ data: { method, args } }: MessageEvent<ReaderCall>) =>
     const value = await run(...args);
     self.postMessage({ value } satisfies ReaderReply, { transfer: transferred(value) });
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = problemOf(error);
     self.postMessage({ problem } satisfies ReaderReply);
   }
 };
+
+/** Without the advice on options that only the command line has. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof ReadError)) return error instanceof Error ? error.message : String(error);
+  return error.isUsage
+    ? `${error.problem}; \`sagitta import\` has an option for it`
+    : error.problem;
+}
 
 /** The bytes of a batch are handed over, not copied. */
 function transferred(value: unknown): Transferable[] {

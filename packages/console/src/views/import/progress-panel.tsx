@@ -18,7 +18,7 @@ const TITLES = { running: 'Importing', stopped: 'Stopped', done: 'Imported' };
 
 export function ProgressPanel({ state }: { readonly state: ProgressState }) {
   const { kind, progress, draft } = state;
-  const { position, rowsPerSecond, secondsLeft } = progress;
+  const { done, rowsPerSecond, secondsLeft } = progress;
   const share = kind === 'done' ? 1 : progress.share;
   return (
     <>
@@ -38,7 +38,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
           )}
           <Stat
             label="Written"
-            value={formatCount(position.writtenCount)}
+            value={formatCount(done.writtenCount)}
             note={
               <>
                 into{' '}
@@ -48,7 +48,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
               </>
             }
           />
-          <Stat label="Bad rows" value={formatCount(position.badCount)} />
+          <Stat label="Bad rows" value={formatCount(done.badCount)} />
           <Stat
             label="Rate"
             value={
@@ -69,7 +69,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
       </Panel>
       {state.kind === 'stopped' && <StopReason error={state.error} />}
       {progress.badRows.length > 0 && (
-        <BadRows fileName={state.file.name} badRows={progress.badRows} count={position.badCount} />
+        <BadRows fileName={state.file.name} badRows={progress.badRows} count={done.badCount} />
       )}
     </>
   );
@@ -78,7 +78,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
 function statusText({ kind, progress, file }: ProgressState): string {
   if (kind === 'done') return `All rows of ${file.name} were read.`;
   if (kind === 'stopped') {
-    return `${pluralize(progress.position.endRow, 'row')} of the file are done. Go on here, or choose the same file again later.`;
+    return `${pluralize(progress.done.endRow, 'row')} of the file are done. Go on here, or choose the same file again later.`;
   }
   if (progress.waitingFor === undefined) return '';
   return `${describeError(progress.waitingFor).title}. The import goes on by itself.`;
@@ -105,15 +105,6 @@ function Actions({ state }: { readonly state: ProgressState }) {
 function StopReason({ error }: { readonly error: unknown }) {
   if (error === undefined) return null;
   if (!(error instanceof BadRowError)) return <Problem error={error} title="The import stopped" />;
-  const { row, column, problem, value } = error.badRow;
-  return (
-    <Problem
-      title={`Row ${formatCount(row)} is not valid`}
-      error={
-        new Error(
-          column === undefined ? `${problem}; its value: ${value}` : `${column}: ${problem}`,
-        )
-      }
-    />
-  );
+  const { row, problem } = error.badRow;
+  return <Problem title={`Row ${formatCount(row + 1)} is not valid`} error={new Error(problem)} />;
 }

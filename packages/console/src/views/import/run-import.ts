@@ -2,11 +2,12 @@
 // server is away, and sends what was not acknowledged again under the same idempotency key.
 
 import { SagittaClientError } from '@sagitta/client';
-import type { BadRow, RejectedRow } from './import-batches.js';
+import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { RejectedRow } from './import-batches.js';
 import type { EncodedBatch, ImportReader } from './import-reader.js';
 
 /** How far an import is; where it goes on after a cut. */
-export interface ImportPosition {
+export interface ImportProgress {
   /** Rows of the file that are done, from its beginning: written or skipped. */
   readonly endRow: number;
   /** Batches that are done: the number of the next one. */
@@ -15,12 +16,12 @@ export interface ImportPosition {
   readonly badCount: number;
 }
 
-export const FIRST_POSITION: ImportPosition = { endRow: 0, batch: 0, writtenCount: 0, badCount: 0 };
+export const FIRST_PROGRESS: ImportProgress = { endRow: 0, batch: 0, writtenCount: 0, badCount: 0 };
 
 export type ImportEvent =
   | {
       readonly kind: 'progress';
-      readonly position: ImportPosition;
+      readonly progress: ImportProgress;
       readonly badRows: readonly BadRow[];
       readonly share: number;
     }
@@ -35,7 +36,7 @@ export interface ImportTarget {
 }
 
 export interface RunOptions {
-  readonly position: ImportPosition;
+  readonly progress: ImportProgress;
   /** Identifies the file, its plan and this import: what all its keys begin with. */
   readonly key: string;
   readonly skipsBadRows: boolean;
@@ -47,7 +48,7 @@ export class BadRowError extends Error {
   readonly badRow: BadRow;
 
   constructor(badRow: BadRow) {
-    super(`row ${badRow.row}: ${badRow.problem}`);
+    super(`row ${badRow.row + 1}: ${badRow.problem}`);
     this.badRow = badRow;
   }
 }
@@ -56,33 +57,33 @@ const WAIT_MS_MIN = 1_000;
 const WAIT_MS_MAX = 15_000;
 
 /**
- * Resolves when every row is written or skipped. Throws BadRowError, ImportError when the file cannot be
+ * Resolves when every row is written or skipped. Throws BadRowError, ReadError when the file cannot be
  * read on, and SagittaClientError for refusals that waiting does not change.
  */
 export async function runImport(
   reader: ImportReader,
   target: ImportTarget,
   options: RunOptions,
-): Promise<ImportPosition> {
-  let { position } = options;
+): Promise<ImportProgress> {
+  let { progress } = options;
   let batch = await reader.next();
   while (batch !== undefined) {
-    const sent = await sendBatch(reader, target, batch, position, options);
+    const sent = await sendBatch(reader, target, batch, progress, options);
     const [firstBadRow] = sent.badRows;
     const stopsHere = firstBadRow !== undefined && !options.skipsBadRows;
     // A row at which the import stops is not done: the batch ends before it.
     const badRows = stopsHere ? [] : sent.badRows;
-    position = {
+    progress = {
       endRow: batch.endRow,
-      batch: position.batch + 1,
-      writtenCount: position.writtenCount + sent.writtenCount,
-      badCount: position.badCount + badRows.length,
+      batch: progress.batch + 1,
+      writtenCount: progress.writtenCount + sent.writtenCount,
+      badCount: progress.badCount + badRows.length,
     };
-    options.onEvent({ kind: 'progress', position, badRows, share: batch.share });
+    options.onEvent({ kind: 'progress', progress, badRows, share: batch.share });
     if (stopsHere) throw new BadRowError(firstBadRow);
     batch = await reader.next();
   }
-  return position;
+  return progress;
 }
 
 interface SentBatch {
@@ -95,14 +96,14 @@ async function sendBatch(
   reader: ImportReader,
   target: ImportTarget,
   batch: EncodedBatch,
-  position: ImportPosition,
+  progress: ImportProgress,
   options: RunOptions,
 ): Promise<SentBatch> {
   let rest = batch;
   let writtenCount = 0;
   const badRows = [...batch.badRows];
   for (let attempt = 0; rest.rowCount > 0; attempt++) {
-    const idempotencyKey = `${options.key}-${position.batch}-${attempt}`;
+    const idempotencyKey = `${options.key}-${progress.batch}-${attempt}`;
     const refusal = await sendPatiently(target, rest.bytes, idempotencyKey, options);
     if (refusal === undefined) return { writtenCount: writtenCount + rest.rowCount, badRows };
     const rejected = rejectedRowsOf(refusal);
@@ -110,7 +111,7 @@ async function sendBatch(
     const durable = refusal.committedCount ?? 0;
     writtenCount += durable;
     rest = await reader.again(durable, rejected);
-    // The position stays before the batch: it is sent again when the import goes on.
+    // The progress stays before the batch: it is sent again when the import goes on.
     if (!options.skipsBadRows) throw new BadRowError(rest.badRows[0]!);
     badRows.push(...rest.badRows);
   }

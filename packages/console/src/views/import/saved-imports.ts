@@ -1,19 +1,19 @@
-// Where imports got to, in this browser (IndexedDB): choosing the same file again goes on from there.
+// The progress of imports, in this browser (IndexedDB): choosing the same file again goes on from there.
 
 import type { ImportDraft } from './import-draft.js';
-import type { ImportPosition } from './run-import.js';
+import type { ImportProgress } from './run-import.js';
 
 export interface SavedImport {
   readonly draft: ImportDraft;
   /** When the collection was created: another one of the same name lacks what was imported. */
   readonly createdAt: string;
-  readonly position: ImportPosition;
+  readonly progress: ImportProgress;
   /** Begins the idempotency keys of this import. */
   readonly key: string;
 }
 
-const DATABASE = 'sagitta-imports';
-const STORE = 'positions';
+const DATABASE = 'sagitta-import-progress';
+const STORE = 'progress';
 
 /** Undefined also where the browser keeps nothing, as in private windows. */
 export async function readSaved(name: string): Promise<SavedImport | undefined> {

@@ -1,8 +1,8 @@
 // The reader in a worker, as an object of this thread. Calls are answered in their order.
 
+import { ReadError } from '../../../../../src/readers/read-error.js';
 import type { ImportReader } from './import-reader.js';
 import type { ReaderCall, ReaderReply } from './import-worker.js';
-import { ImportError } from './read/row-source.js';
 
 export interface WorkerReader extends ImportReader {
   /** Ends the worker, also in the middle of a call, which then never resolves. */
@@ -14,11 +14,11 @@ export function openWorkerReader(): WorkerReader {
   const waiting: { resolve(value: unknown): void; reject(error: Error): void }[] = [];
   worker.onmessage = ({ data }: MessageEvent<ReaderReply>) => {
     const call = waiting.shift()!;
-    if ('problem' in data) call.reject(new ImportError(data.problem));
+    if ('problem' in data) call.reject(new ReadError(data.problem));
     else call.resolve(data.value);
   };
   worker.onerror = ({ message }) => {
-    for (const { reject } of waiting.splice(0)) reject(new ImportError(message));
+    for (const { reject } of waiting.splice(0)) reject(new ReadError(message));
   };
   const call = <Value>(method: ReaderCall['method'], ...args: readonly unknown[]) =>
     new Promise<Value>((resolve, reject) => {
