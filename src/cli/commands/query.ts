@@ -155,7 +155,7 @@ export function defineQuery(command: Command): void {
     )
     .option('--id-field <name>', 'field of the id in that file (default: id)')
     .option('--values-field <name>', 'field of the vector in that file')
-    .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
+    .option('--vector-columns <names>', 'columns with one value each: d0..d767', expandColumns)
     .option(
       '--delimiter <character>',
       'delimiter of a CSV file (default: comma; tab for .tsv)',
