@@ -156,7 +156,9 @@ function rejectedRowsOf({ items }: SagittaClientError): readonly RejectedRow[] {
   for (const { pointer, detail } of items) {
     const [, index, field] = /^\/rows\/(\d+)(?:\/(.*))?$/.exec(pointer) ?? [];
     if (index === undefined || rejected.has(Number(index))) continue;
-    rejected.set(Number(index), field === undefined ? detail : `${field}: ${detail}`);
+    // The server adds the place in the stream, which the person has never seen.
+    const problem = detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
+    rejected.set(Number(index), field === undefined ? problem : `${field}: ${problem}`);
   }
   return [...rejected].map(([index, problem]) => ({ index, problem }));
 }
