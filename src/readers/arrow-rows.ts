@@ -525,7 +525,9 @@ async function readable<Value>(
   } catch (cause) {
     if (!(cause instanceof SagittaError)) throw cause;
     if (cause.code !== 'invalid_arrow') throw new ReadError(`${name}: ${cause.message}`, { cause });
-    const reason = cause.message.replace(/\.$/, '').replace(/^Found /, 'found ');
+    const reason = cause.message
+      .replace(/\.$/, '')
+      .replace(/^(Found|Expected) /, (word) => word.toLowerCase());
     throw new ReadError(`${name}: invalid ${format}: ${reason}`, { cause });
   }
 }

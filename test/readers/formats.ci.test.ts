@@ -381,7 +381,7 @@ describe('files of other programs', { skip }, () => {
     [
       'a torn Arrow file',
       () => write('torn.arrow', torn('plain.arrow', 900)),
-      /torn\.arrow: invalid Arrow IPC: found no Arrow file: it would begin and end with ARROW1/,
+      /torn\.arrow: invalid Arrow IPC: expected an Arrow file, which begins and ends with ARROW1/,
     ],
     [
       'no column of vectors',

@@ -50,7 +50,7 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   console: [['api', 'styles'], ['ui'], ['views'], ['shell'], ['.']],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
-  formats: [['json'], ['arrow'], ['parquet']],
+  formats: [['json', 'text'], ['arrow'], ['parquet']],
   tools: [['doctor', 'selftest', 'verify']],
   cluster: [
     ['blobs', 'logs'],
