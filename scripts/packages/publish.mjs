@@ -21,8 +21,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGES = ['@sagitta/client', '@sagitta/langchain', 'sagitta'];
 /** Files without which a package is of no use, to catch a build that left something out. */
 const REQUIRED = {
-  '@sagitta/client': ['dist/client/client.js', 'dist/client/arrow.d.ts', 'README.md', 'LICENSE'],
-  '@sagitta/langchain': ['dist/integrations/langchain/vector-store.d.ts', 'README.md', 'LICENSE'],
+  '@sagitta/client': [
+    'dist/packages/client/src/client.js',
+    'dist/packages/client/src/arrow.d.ts',
+    'README.md',
+    'LICENSE',
+  ],
+  '@sagitta/langchain': ['dist/packages/langchain/src/vector-store.d.ts', 'README.md', 'LICENSE'],
   sagitta: [
     'dist/app/cli/main.js',
     'dist/console/index.html',

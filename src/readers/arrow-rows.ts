@@ -229,7 +229,7 @@ interface ColumnPlan {
     readonly dimension: number;
     readonly index: number;
   }[];
-  /** ArrowColumn names for error messages. */
+  /** Column names for error messages. */
   readonly names: Readonly<Record<RowIssue['member'], string>>;
   readonly objects: number | null;
   readonly members: readonly number[];
