@@ -73,7 +73,7 @@ it('creates a collection with named vectors or text in place of a dimension', as
   assert.match(await stdoutOf('collections', 'list'), /\nlyrics +0 +ready/);
   const { code, stderr } = await sagitta('collections', 'create', 'nothing');
   assert.equal(code, 1);
-  assert.match(stderr, /dimension.*required without vectors/);
+  assert.match(stderr, /dimension.*since there are no vectors/);
 });
 
 it('adds named vectors to a collection and drops them', async () => {

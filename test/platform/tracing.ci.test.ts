@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { startTestServer } from '../support/server-in-process.js';
-import { type SentSpan, startCollector } from './trace-collector.js';
+import { type SentSpan, startCollector } from '../support/trace-collector.js';
 
 const SERVER = 2;
 const ERROR = 2;

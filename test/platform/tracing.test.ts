@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createTracer } from '../../src/platform/tracing.js';
 import { captureLog } from '../server/log.js';
-import { startCollector } from './trace-collector.js';
+import { startCollector } from '../support/trace-collector.js';
 
 describe('traces', () => {
   it('are dropped with one log line per minute when the collector is unreachable', async (t) => {
