@@ -155,7 +155,13 @@ const LISTED = [
     name: 'decoders',
     minutes: 4,
     isScaled: true,
-    guards: ['src/formats/', 'src/server/ingest/', 'src/readers/', 'test/hostile/decoders/'],
+    guards: [
+      'src/formats/',
+      'src/server/bodies/',
+      'src/server/ingest/',
+      'src/readers/',
+      'test/hostile/decoders/',
+    ],
     steps: program(`${HOSTILE}/decoders/main.js`),
   },
   {
