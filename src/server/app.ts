@@ -66,7 +66,10 @@ export interface AppOptions
   readonly cors?: CorsSettings | null;
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; by default none. */
   readonly trustedProxies?: readonly string[];
-  /** Names of the service besides those of this machine; other Host headers are refused while no credential is required. */
+  /**
+   * Names of the service besides those of this machine; other Host headers are refused while no credential is
+   * required.
+   */
   readonly hostNames?: readonly string[];
   /** The folder with the built files of the console; null (the default) if it is not served. */
   readonly consoleFolder?: string | null;

@@ -4,12 +4,12 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { RouteReply } from '../wire/reply.js';
 import { type FolderPages, findPages, serveFolder } from './static-folder.js';
 
-/** Relative, so that it is right under any prefix that a proxy adds. */
+/** Relative, so that it is correct under any prefix that a proxy adds. */
 export const CONSOLE_PATH = 'console/';
 
 /**
- * Only the page's own scripts and styles run, it talks to this service only, and no other page can
- * frame it: a script that got into metadata must reach neither the credential nor another host.
+ * The page may run only its own scripts and styles and connect only to this service, and no other page may frame it: a
+ * script in metadata must reach neither the credential nor another host.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",

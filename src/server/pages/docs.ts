@@ -1,5 +1,5 @@
-// Serves the API reference at /docs: Swagger UI, from files that the build copies from its package, so that the page
-// works offline. The page loads the document from /openapi.json.
+// Serves the API reference at /docs/: Swagger UI from files that the build copies from its package, so that it works
+// offline. The page loads the document from /openapi.json.
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { packageFile } from '../../common/package-files.js';
@@ -9,7 +9,7 @@ import { findPages, serveFolder } from './static-folder.js';
 const PATH = 'docs/';
 const FOLDER = packageFile('dist/app/docs');
 
-/** Allows the page's own files only, and inline styles, which Swagger UI uses. */
+/** Allows only the page's own files, and inline styles, which Swagger UI uses. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

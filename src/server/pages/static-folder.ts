@@ -1,14 +1,16 @@
 // Serves a folder that the build fills: the console or the API reference. Its files are listed when the service starts,
-// so that no path can lead to any other file, and each is read when it is first asked for. They need no credential:
-// they hold no data, and the page sends the user's credential with its requests to the API.
+// so that no path can lead to another file, and each is read at its first request. All requests share the bytes, so
+// that a slow reader holds neither a file descriptor nor memory. The files contain no data and need no credential: the
+// page sends the user's credential with its requests to the API.
 
 import { readdir, readFile } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import { extname, join, relative, sep } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { assert, SagittaError } from '../../common/errors.js';
-import type { RouteReply } from '../wire/reply.js';
-import { NO_STORE } from '../wire/reply.js';
-import { createPage, type StaticPage, servePage } from './static-page.js';
+import { applyIfNoneMatch, etagOf } from '../wire/conditional.js';
+import { chooseEncoding } from '../wire/media-types.js';
+import { NO_STORE, type RouteReply } from '../wire/reply.js';
 
 const INDEX = 'index.html';
 
@@ -26,42 +28,59 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.wasm': 'application/wasm',
 };
 
-/** The name contains a hash of the contents, so that a cached file is never out of date. */
+/** Extensions of compressed files by their encoding, the most preferred first. */
+const ENCODINGS = { br: '.br', gzip: '.gz' } as const;
+type Encoding = keyof typeof ENCODINGS;
+const ENCODING_NAMES = Object.keys(ENCODINGS) as Encoding[];
+
+/** The name contains a hash of the contents, so that a cached file is never outdated. */
 const HASHED_NAME = /^assets\/.*-[\w-]{8,}\.\w+$/;
 const CACHE_HASHED = 'public, max-age=31536000, immutable';
-/** Revalidated on each use, without a body if unchanged. */
+/** Revalidated at each use, without a body if unchanged. */
 const CACHE_REVALIDATED = 'no-cache';
 
-/** The names become routes, in which other characters would have a meaning. */
+/** Links do not disclose the page to other sites, and pages of other sites cannot access its window. */
+const PAGE_HEADERS = {
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+} as const;
+
+/** Names become routes, in which other characters would have a meaning. */
 const NAME = /^[\w./-]+$/;
 
-/** Readers of the files by their path in the folder; index.html as ''. */
-export type FolderPages = ReadonlyMap<string, () => Promise<StaticPage>>;
+/** A file as replies: uncompressed, and in the available encodings. */
+interface StaticFile {
+  readonly plain: RouteReply;
+  readonly encoded: Readonly<Partial<Record<Encoding, RouteReply>>>;
+}
 
-/** Lists the pages of a folder; null if the folder was not built. */
+/** Readers of the files by their path in the folder, which is empty for index.html. */
+export type FolderPages = ReadonlyMap<string, () => Promise<StaticFile>>;
+
+/** Lists the files of a folder; null if the folder has not been built. */
 export async function findPages(
   folder: string,
   contentSecurityPolicy: readonly string[],
 ): Promise<FolderPages | null> {
   const names = await listFiles(folder);
   if (!names.has(INDEX)) return null;
-  const pages = new Map<string, () => Promise<StaticPage>>();
+  const pages = new Map<string, () => Promise<StaticFile>>();
   for (const name of names) {
     const isEncoded = /\.(br|gz)$/.test(name) && names.has(name.slice(0, name.lastIndexOf('.')));
     if (isEncoded) continue;
     assert(NAME.test(name), `the name of the file ${name} needs no encoding in a URL`);
-    let page: Promise<StaticPage> | undefined;
+    let file: Promise<StaticFile> | undefined;
     pages.set(name === INDEX ? '' : name, () => {
-      page ??= readPage(folder, name, { names, contentSecurityPolicy });
-      return page;
+      file ??= readStaticFile(folder, name, { names, contentSecurityPolicy });
+      return file;
     });
   }
   return pages;
 }
 
 /**
- * Serves the pages below `path`, such as `docs/`, and leads there from the path without a slash. `title` names them in
- * messages. Without pages, requests are told how to build them.
+ * Serves the pages below `path`, such as `docs/`, and redirects there from the path without a slash. `title` names them
+ * in messages. Without pages, an error tells how to build them.
  */
 export function serveFolder(
   app: FastifyInstance,
@@ -83,28 +102,31 @@ export function serveFolder(
     });
     return;
   }
-  servePage(app, `/${path}*`, {
-    find: (rest) => {
-      const read = pages.get(rest);
-      if (read !== undefined) return read();
+  app.get(`/${path}*`, async ({ params, headers }, reply) => {
+    const { '*': rest = '' } = params as { '*'?: string };
+    const read = pages.get(rest);
+    if (read === undefined) {
       throw new SagittaError(
         'route_not_found',
         `The path /${path}${rest} does not exist; the ${title} is at /${path}.`,
       );
-    },
-    send,
+    }
+    return send(
+      reply,
+      applyIfNoneMatch(chooseReply(await read(), headers), headers['if-none-match']),
+    );
   });
 }
 
 /**
- * Leads to a path that is relative, so that it is right under any prefix that a proxy adds. Not kept by caches: a setting
- * may remove the page.
+ * Redirects to a path that is relative, and so is correct under any prefix that a proxy adds. Not cached, since a
+ * setting may remove the page.
  */
 export function redirectTo(path: string): RouteReply {
   return { status: 307, headers: { location: path, 'cache-control': NO_STORE }, body: '' };
 }
 
-/** Paths of all files below the folder, with slashes; none if it does not exist. */
+/** Paths of all files below the folder, with slashes; empty if it does not exist. */
 async function listFiles(folder: string): Promise<ReadonlySet<string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
@@ -120,26 +142,38 @@ async function listFiles(folder: string): Promise<ReadonlySet<string>> {
   );
 }
 
-async function readPage(
+/** All representations share the headers; each has its own entity tag. */
+async function readStaticFile(
   folder: string,
   name: string,
   options: {
     readonly names: ReadonlySet<string>;
     readonly contentSecurityPolicy: readonly string[];
   },
-): Promise<StaticPage> {
-  const { names, contentSecurityPolicy } = options;
-  const read = (file: string) => readFile(join(folder, file));
-  return createPage(
-    await read(name),
-    {
-      'content-security-policy': contentSecurityPolicy.join('; '),
+): Promise<StaticFile> {
+  const encodings = ENCODING_NAMES.filter((encoding) =>
+    options.names.has(name + ENCODINGS[encoding]),
+  );
+  const replyWith = async (encoding?: Encoding): Promise<RouteReply> => {
+    const suffix = encoding === undefined ? '' : ENCODINGS[encoding];
+    const body = await readFile(join(folder, name + suffix));
+    const headers = {
+      ...PAGE_HEADERS,
+      'content-security-policy': options.contentSecurityPolicy.join('; '),
       'content-type': CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
       'cache-control': HASHED_NAME.test(name) ? CACHE_HASHED : CACHE_REVALIDATED,
-    },
-    {
-      ...(names.has(`${name}.br`) ? { br: await read(`${name}.br`) } : {}),
-      ...(names.has(`${name}.gz`) ? { gzip: await read(`${name}.gz`) } : {}),
-    },
-  );
+      ...(encodings.length > 0 && { vary: 'accept-encoding' }),
+      ...(encoding && { 'content-encoding': encoding }),
+      etag: etagOf(body),
+    };
+    return { status: 200, headers, body };
+  };
+  const encoded = encodings.map(async (encoding) => [encoding, await replyWith(encoding)] as const);
+  return { plain: await replyWith(), encoded: Object.fromEntries(await Promise.all(encoded)) };
+}
+
+function chooseReply({ plain, encoded }: StaticFile, headers: IncomingHttpHeaders): RouteReply {
+  const offered = ENCODING_NAMES.filter((encoding) => encoded[encoding] !== undefined);
+  const chosen = chooseEncoding(headers['accept-encoding'], offered);
+  return chosen === null ? plain : encoded[chosen]!;
 }
