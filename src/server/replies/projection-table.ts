@@ -1,6 +1,7 @@
 // Writes a projection as NDJSON, with a first line about all rows and then a line per row, or as a table with the
 // content of that line in the metadata of its schema.
 
+import { wireNames } from '../../common/wire-names.js';
 import type {
   ProjectedRows,
   Projection,
@@ -46,12 +47,12 @@ function headOf(
   { varianceRatios }: ProjectedRows,
   hasNeighbors: boolean,
 ) {
-  return {
+  return wireNames({
     sequence,
-    row_count: rowCount,
-    variance_ratios: varianceRatios,
-    ...(hasNeighbors ? { neighbor_metric: neighborMetric } : {}),
-  };
+    rowCount,
+    varianceRatios,
+    ...(hasNeighbors && { neighborMetric }),
+  });
 }
 
 function columnsOf({ dimensions, hasNeighbors }: ProjectionOptions) {
