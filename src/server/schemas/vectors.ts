@@ -54,22 +54,31 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     if_sequence: ifSequence,
     expires_at: expiresAt,
   };
-  const input = z.strictObject({ ...rowMembers, values }).meta({
-    id: 'VectorInput',
-    description: 'A vector to write, given by its values.',
-    examples: [EXAMPLE],
-  });
-  const textInput = z.strictObject({ ...rowMembers, embed }).meta({
-    id: 'TextInput',
-    description:
-      'A vector to write, given by a text that an embedding endpoint turns into its values.',
-    examples: [{ id: 'article-17', embed: 'On exactness' }],
-  });
-  const recordInput = z.strictObject(rowMembers).meta({
-    id: 'RecordInput',
-    description: 'A record to write to a collection without the unnamed vector.',
-    examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
-  });
+  /** A row given by its values, by a text, or without the unnamed vector. `ids` are those of the three schemas. */
+  const bySource = <Members extends z.core.$ZodLooseShape>(
+    members: Members,
+    ids: readonly [values: string, text: string, record: string],
+    example: object = {},
+  ) =>
+    [
+      z.strictObject({ ...members, values }).meta({
+        id: ids[0],
+        description: 'A vector given by its values.',
+        examples: [{ ...example, values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
+      }),
+      z.strictObject({ ...members, embed }).meta({
+        id: ids[1],
+        description: 'A vector given by a text that an embedding endpoint turns into its values.',
+        examples: [{ ...example, embed: 'On exactness' }],
+      }),
+      z.strictObject(members).meta({
+        id: ids[2],
+        description: 'A record of a collection without the unnamed vector.',
+        examples: [{ ...example, vectors: { title: [0.7, -0.2] } }],
+      }),
+    ] as const;
+  const named = { id: EXAMPLE.id };
+  const inputs = bySource(rowMembers, ['VectorInput', 'TextInput', 'RecordInput'], named);
   const vectorsToSet = z
     .custom<Record<string, unknown>>(isJsonObject, { error: expectedObject })
     .meta({
@@ -138,7 +147,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       z
         .strictObject({
           vectors: z
-            .array(z.union([input, textInput, recordInput]))
+            .array(z.union(inputs))
             .min(1)
             .max(limits.batchRowsMax)
             .meta({ description: 'The vectors to write.' }),
@@ -151,21 +160,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
             'Atomic: if one vector is invalid, nothing is written. Each id may occur once.',
           examples: [{ vectors: [{ id: 'article-17', values: [0.12, -0.5, 0.33] }] }],
         }),
-      z.strictObject({ ...input.shape, mode, idempotency_key: idempotencyKey }).meta({
-        id: 'VectorSingleWrite',
-        description: 'One vector to write, given by its values.',
-        examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], mode: 'insert' }],
-      }),
-      z.strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey }).meta({
-        id: 'TextSingleWrite',
-        description: 'One vector to write, given by a text.',
-        examples: [{ id: 'article-17', embed: 'On exactness' }],
-      }),
-      z.strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey }).meta({
-        id: 'RecordSingleWrite',
-        description: 'One record to write to a collection without the unnamed vector.',
-        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
-      }),
+      ...bySource(
+        { ...rowMembers, mode, idempotency_key: idempotencyKey },
+        ['VectorSingleWrite', 'TextSingleWrite', 'RecordSingleWrite'],
+        named,
+      ),
       z
         .strictObject({
           vectors: z
@@ -210,29 +209,6 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
-  /** A replacement by values, by a text or without the unnamed vector. */
-  const put = <Members extends typeof putMembers>(
-    suffix: string,
-    members: Members,
-    named: object,
-  ) =>
-    z.union([
-      z.strictObject({ ...members, values }).meta({
-        id: `ValuesPut${suffix}`,
-        description: 'A vector given by its values.',
-        examples: [{ ...named, ...putExample }],
-      }),
-      z.strictObject({ ...members, embed }).meta({
-        id: `TextPut${suffix}`,
-        description: 'A vector given by a text.',
-        examples: [{ ...named, embed: 'On exactness' }],
-      }),
-      z.strictObject(members).meta({
-        id: `RecordPut${suffix}`,
-        description: 'A record of a collection without the unnamed vector.',
-        examples: [{ ...named, vectors: { title: [0.7, -0.2] } }],
-      }),
-    ]);
   const inArticles = { collection: 'articles' };
   const patch = z
     .strictObject(changeMembers)
@@ -339,12 +315,20 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           examples: ['emb'],
         }),
     }),
-    put: put('Anywhere', { ...putMembers, collection }, inArticles).meta({
-      id: 'VectorPut',
-      description: 'A vector that replaces the one with the id, and its collection.',
-      examples: [{ ...inArticles, ...putExample }],
-    }),
-    putInCollection: put('', putMembers, {}).meta({
+    put: z
+      .union(
+        bySource(
+          { ...putMembers, collection },
+          ['ValuesPutAnywhere', 'TextPutAnywhere', 'RecordPutAnywhere'],
+          inArticles,
+        ),
+      )
+      .meta({
+        id: 'VectorPut',
+        description: 'A vector that replaces the one with the id, and its collection.',
+        examples: [{ ...inArticles, ...putExample }],
+      }),
+    putInCollection: z.union(bySource(putMembers, ['ValuesPut', 'TextPut', 'RecordPut'])).meta({
       id: 'VectorPutInCollection',
       description: 'A vector that replaces the one with the id.',
       examples: [putExample],
