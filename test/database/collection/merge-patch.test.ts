@@ -21,9 +21,21 @@ function mergeValues(target: Json | undefined, patch: Json): Json {
   return merged;
 }
 
+/**
+ * Whether V8 takes a member named by an escaped quote for one named by a backslash after it has parsed such an object,
+ * as in Node 24 and 26. The expected values come from JSON.parse, so they would be wrong.
+ */
+function confusesEscapes(): boolean {
+  JSON.parse('{"a":1,"\\\\":2}');
+  return Object.keys(JSON.parse('{"a":1,"\\"":2}'))[1] !== '"';
+}
+
 describe('a merge patch of metadata', () => {
   it('gives the value that RFC 7396 gives, whatever the spacing', () => {
-    const key = fc.constantFrom('a', 'b', 'c d', '"', '\\', '{', 'ä', '__proto__', '');
+    const keys = ['a', 'b', 'c d', '"', '\\', '{', 'ä', '__proto__', ''];
+    const key = fc.constantFrom(
+      ...keys.filter((name) => !confusesEscapes() || !/["\\]/.test(name)),
+    );
     const { object } = fc.letrec<{ object: JsonObject; value: Json }>((tie) => ({
       object: fc.dictionary(key, tie('value'), { maxKeys: 4 }) as fc.Arbitrary<JsonObject>,
       value: fc.oneof(
