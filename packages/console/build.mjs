@@ -105,8 +105,12 @@ function checkFirstView() {
 function compress(path) {
   const bytes = readFileSync(path);
   writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-  // The decoder of Parquet: its best compression takes as long as the rest of the build, and few load it.
-  if (bytes.byteLength > BROTLI_BYTES_MAX) return;
+  // The decoder of Parquet, which few load: brotli takes as long as the rest of the build, and the file itself would make
+  // the npm package larger by a sixth. The server unpacks it for clients without gzip.
+  if (bytes.byteLength > BROTLI_BYTES_MAX) {
+    rmSync(path);
+    return;
+  }
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: 11,
     [constants.BROTLI_PARAM_SIZE_HINT]: bytes.byteLength,

@@ -6,6 +6,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { extname, join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { assert, SagittaError } from '../../common/errors.js';
 import { applyIfNoneMatch, etagOf } from '../wire/conditional.js';
@@ -32,6 +34,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 const ENCODINGS = { br: '.br', gzip: '.gz' } as const;
 type Encoding = keyof typeof ENCODINGS;
 const ENCODING_NAMES = Object.keys(ENCODINGS) as Encoding[];
+
+const gunzipped = promisify(gunzip);
 
 /** The name contains a hash of the contents, so that a cached file is never outdated. */
 const HASHED_NAME = /^assets\/.*-[\w-]{8,}\.\w+$/;
@@ -65,9 +69,7 @@ export async function findPages(
   const names = await listFiles(folder);
   if (!names.has(INDEX)) return null;
   const pages = new Map<string, () => Promise<StaticFile>>();
-  for (const name of names) {
-    const isEncoded = /\.(br|gz)$/.test(name) && names.has(name.slice(0, name.lastIndexOf('.')));
-    if (isEncoded) continue;
+  for (const name of new Set([...names].map((each) => each.replace(/\.(br|gz)$/, '')))) {
     assert(NAME.test(name), `the name of the file ${name} needs no encoding in a URL`);
     let file: Promise<StaticFile> | undefined;
     pages.set(name === INDEX ? '' : name, () => {
@@ -155,8 +157,11 @@ async function readStaticFile(
     options.names.has(name + ENCODINGS[encoding]),
   );
   const replyWith = async (encoding?: Encoding): Promise<RouteReply> => {
-    const suffix = encoding === undefined ? '' : ENCODINGS[encoding];
-    const body = await readFile(join(folder, name + suffix));
+    // Of large files, the folder has only the compressed form.
+    const isUnpacked = encoding === undefined && !options.names.has(name);
+    const suffix = isUnpacked ? ENCODINGS.gzip : encoding === undefined ? '' : ENCODINGS[encoding];
+    const bytes = await readFile(join(folder, name + suffix));
+    const body = isUnpacked ? await gunzipped(bytes) : bytes;
     const headers = {
       ...PAGE_HEADERS,
       'content-security-policy': options.contentSecurityPolicy.join('; '),
