@@ -56,7 +56,7 @@ const EMPTY = new Uint8Array(0);
 
 /**
  * Writes batches into a collection, one ingest batch at a time (`Vectors.writeStream`). The vector
- * column is `values`, `vector` or `embedding`; ids are in `id`; further columns are metadata.
+ * column is `values`, `vector` or `embedding`; ids are in `id`; all other columns are metadata.
  */
 export function writeBatches(
   vectors: Pick<Streams, 'writeStream'>,
@@ -68,8 +68,8 @@ export function writeBatches(
 
 /**
  * Runs one query per row. The matches arrive in batches with the columns `query_index`, `rank`, `id`,
- * `score`, and `metadata` and `values` where requested. They arrive while queries are still being
- * sent, and must be read meanwhile.
+ * `score`, and `metadata` and `values` where requested. Read them while the queries are still being
+ * sent: the server stops reading queries when replies pile up.
  */
 export async function* queryBatches<Metadata extends object = JsonObject>(
   vectors: Streams<Metadata>,
@@ -249,7 +249,7 @@ function* batchesOf(columns: VectorColumns, count: number): Generator<RecordBatc
   ]);
   const rowsMax = Math.max(1, Math.min(ROWS_MAX, Math.floor(VALUES_BYTES_MAX / (4 * dimension))));
   let from = 0;
-  // A stream without rows still has one batch.
+  // An empty stream still contains one batch.
   do {
     const texts = metadata === undefined ? undefined : metadataTexts(metadata, from, rowsMax);
     const to = Math.min(count, from + (texts?.length ?? rowsMax));
@@ -267,7 +267,7 @@ function* batchesOf(columns: VectorColumns, count: number): Generator<RecordBatc
   } while (from < count);
 }
 
-/** JSON text of at most `rowsMax` rows, fewer where the texts are long. */
+/** The JSON texts of at most `rowsMax` rows, or fewer if they are long. */
 function metadataTexts(
   metadata: readonly (JsonObject | undefined)[],
   from: number,

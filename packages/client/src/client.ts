@@ -1,5 +1,5 @@
-// The typed client, entry point `@sagitta/client`: a method for every route, pages as async iterators,
-// streams in both directions, and no dependency but fetch. The types are those of the wire (types.ts).
+// The entry point of `@sagitta/client`: a method for every route, pages as async iterators, streams in
+// both directions, and no dependency but fetch.
 
 import type { JsonObject } from '../../../src/common/types.js';
 import { createRequests, pathSegment } from './requests.js';
@@ -53,8 +53,8 @@ export type { OnWarning, WarnedRequest } from './warnings.js';
 
 export interface Client extends ServiceMethods {
   /**
-   * The vectors of one collection, with metadata of the type that the program stores there. Sends no
-   * request, and checks no metadata: a `schema` of the collection does that.
+   * The vectors of one collection. `Metadata` is the type that the program stores there. No request is
+   * sent and metadata is not checked; give the collection a `schema` for that.
    */
   collection<Metadata extends object = JsonObject>(id: string): Vectors<Metadata>;
   /** The server's default collection, if one is configured. */

@@ -1,10 +1,10 @@
-// The vectors that records of a collection may have, in one list, whichever members of its description have them.
+// Lists all vectors that a collection defines: unnamed, named, multi and sparse.
 
 import type { Metric } from '../../../src/common/types.js';
 import { UNNAMED, type VectorKind } from '../../../src/common/vectors.js';
 import type { CollectionRecord } from './types.js';
 
-/** The member of descriptions and of records that has the vectors of a kind by their names. */
+/** The member of collections and records that holds the named vectors of each kind. */
 export const VECTOR_MEMBERS = {
   dense: 'vectors',
   multi: 'vectors',
@@ -25,7 +25,7 @@ export type CollectionVector =
   | DimensionedVector<'multi'>
   | { readonly name: string; readonly kind: 'sparse'; readonly metric: 'dot' };
 
-/** The unnamed one first, the sparse ones last. */
+/** The unnamed vector comes first, sparse vectors last. */
 export function vectorsOf({
   dimension,
   metric,
@@ -43,7 +43,7 @@ export function vectorsOf({
   ];
 }
 
-/** Those of which a record has one, which can be joined and projected. */
+/** The vectors that can be joined and projected: one dense vector per record. */
 export function denseVectors(collection: CollectionRecord): DenseVector[] {
   return vectorsOf(collection).filter((vector) => vector.kind === 'dense');
 }

@@ -1,15 +1,16 @@
-// What to change after a connection that failed, for the reasons that programs can do something about: TLS on
-// one side only, a certificate that is not accepted, and what browsers prevent without saying why.
+// Hints for failed connections, where the user can fix the cause: TLS on one side only, a certificate that
+// is not accepted, and requests that browsers block without saying why.
 
 import { proxyHint } from './proxy.js';
 
 /**
- * `unknown_authority`: who signed the server's certificate is not known here. `wrong_host`: the certificate is for
- * other names. `no_tls`: the server speaks plain HTTP. `perhaps_tls`: it closed a connection without TLS.
+ * `unknown_authority`: the server's certificate is signed by an authority that is not trusted here. `wrong_host`: the
+ * certificate is for other names. `no_tls`: the server speaks plain HTTP. `perhaps_tls`: the server closed a plain
+ * HTTP connection.
  */
 export type ConnectionProblem = 'unknown_authority' | 'wrong_host' | 'no_tls' | 'perhaps_tls';
 
-/** Codes of Node, Deno and Bun in an error or its causes. */
+/** The codes that Node, Deno and Bun set on an error or its causes. */
 const CODES: Readonly<Record<ConnectionProblem, readonly string[]>> = {
   unknown_authority: [
     'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -19,9 +20,9 @@ const CODES: Readonly<Record<ConnectionProblem, readonly string[]>> = {
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   ],
   wrong_host: ['ERR_TLS_CERT_ALTNAME_INVALID'],
-  // Where a TLS record was expected.
+  // A TLS record was expected.
   no_tls: ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO'],
-  // How a server with TLS ends a connection without it.
+  // A TLS server closes plain HTTP connections like this.
   perhaps_tls: ['UND_ERR_SOCKET', 'ECONNRESET', 'HPE_INVALID_CONSTANT'],
 };
 
@@ -41,7 +42,7 @@ export function connectionProblemOf(error: unknown, url: string): ConnectionProb
   return (found === 'perhaps_tls') === isPlain ? found : undefined;
 }
 
-/** `pageOrigin` is the origin of the web page; undefined outside of browsers. */
+/** `pageOrigin` is the origin of the web page; undefined outside browsers. */
 export function connectionHint(
   error: unknown,
   url: string,
@@ -62,7 +63,7 @@ export function connectionHint(
   );
 }
 
-/** The codes of an error, of its causes, and of the attempts with several addresses. */
+/** The codes of an error, of its causes and of the attempts on each address. */
 function codesOf(error: unknown): string[] {
   const codes: string[] = [];
   for (let at: unknown = error; at instanceof Error; at = at.cause) {

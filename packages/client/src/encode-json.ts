@@ -1,13 +1,13 @@
-// JSON for requests. What JSON.stringify would drop or change in silence is an error that names its place, before anything
-// is sent: a filter that lost its only condition would select every vector.
+// JSON for requests. A value that JSON.stringify would silently drop or change is an error that says where it is, before
+// anything is sent: a filter that lost its only condition would select every vector.
 
 import { isStoredInteger, stringifyExactJson } from '../../../src/common/exact-json.js';
 import { SagittaClientError } from './error.js';
 import { isInvalidDate, pointerTo, unexpected } from './values.js';
 
 /**
- * The members whose contents are what the program made, not options of this client: there a member that is undefined
- * is missing by mistake. Elsewhere it is absent, as optional members of TypeScript are.
+ * Members that hold the program's own data. Inside them `undefined` is a mistake; elsewhere it means that an option is
+ * absent.
  */
 const CONTENTS: ReadonlySet<string> = new Set([
   'filter',
@@ -18,19 +18,19 @@ const CONTENTS: ReadonlySet<string> = new Set([
   'schema',
 ]);
 
-/** What the server accepts is nested less deeply by far. */
+/** Far deeper than the nesting that the server accepts. */
 const DEPTH_MAX = 500;
 
 /**
- * Throws SagittaClientError (`invalid_argument`). `pointer` is the JSON pointer of the value in the request;
- * `isContent` tells that no member of it may be undefined.
+ * Throws SagittaClientError (`invalid_argument`). `pointer` is the JSON pointer of the value in the request. If
+ * `isContent`, no member may be undefined.
  */
 export function encodeJson(value: unknown, pointer = '', isContent = false): string {
   requireJson(value, pointer, isContent, 0);
   return stringifyExactJson(value);
 }
 
-/** A filter as text, for query strings; undefined without one. */
+/** A filter as JSON text, for query strings. */
 export function encodeFilter(filter: object | undefined): string | undefined {
   return filter === undefined ? undefined : encodeJson(filter, '/filter', true);
 }
@@ -50,7 +50,7 @@ function requireJson(value: unknown, pointer: string, isContent: boolean, depth:
     const detail = `the value at ${pointer.slice(0, 100)}… contains itself, or is nested more than ${DEPTH_MAX} levels deep`;
     throw new SagittaClientError('invalid_argument', detail);
   }
-  // Before toJSON, which Buffers have.
+  // Checked before toJSON, which Buffers implement.
   if (isBytes(value)) throw unfit(value, pointer, KINDS.Array);
   if ('toJSON' in value && typeof value.toJSON === 'function') {
     if (isInvalidDate(value)) throw unfit(value, pointer, 'a valid Date, or null');
@@ -59,10 +59,10 @@ function requireJson(value: unknown, pointer: string, isContent: boolean, depth:
     return;
   }
   if (Array.isArray(value)) {
-    // By index, because entries that were never set are undefined, too.
+    // By index, because holes in the array count as undefined too.
     for (let at = 0; at < value.length; at++) {
       const each: unknown = value[at];
-      // Vectors as plain numbers are most of what is sent.
+      // Fast path: vectors as plain numbers make up most of the data.
       if (typeof each === 'number' && Number.isFinite(each)) continue;
       requireJson(each, `${pointer}/${at}`, isContent, depth + 1);
     }
@@ -75,10 +75,10 @@ function requireJson(value: unknown, pointer: string, isContent: boolean, depth:
   }
 }
 
-/** Of the objects of classes, those whose contents are in their members. */
+/** Rejects objects that do not keep their contents in enumerable members, such as Map. */
 function requirePlainObject(value: object, pointer: string): void {
   const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  // What keeps its contents in private fields, or in members that it inherits, would be {}.
+  // Contents in private fields or in inherited members would be sent as {}.
   const isOpaque = Object.keys(value).length === 0 && !isPlain(value);
   if (kind !== 'Object' || isOpaque) throw unfit(value, pointer, KINDS[kind] ?? PLAIN);
   for (const name of Object.getOwnPropertySymbols(value)) {
@@ -88,7 +88,7 @@ function requirePlainObject(value: object, pointer: string): void {
   }
 }
 
-/** Of no class, also where the object is from another realm. */
+/** Whether an object has no class; works across realms. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -100,7 +100,7 @@ function isBytes(value: object): boolean {
 
 const PLAIN = 'a plain object, or an object with toJSON';
 
-/** What to use in place of a value, by its type. */
+/** The suggested replacement, by the type of the value. */
 const ADVICE: Readonly<Record<string, string>> = {
   undefined: 'null, or leave it out',
   bigint: 'a number',
@@ -108,7 +108,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   symbol: 'a string',
 };
 
-/** What to use in place of an object, by its class. */
+/** The suggested replacement, by the class of the object. */
 const KINDS: Readonly<Record<string, string>> = {
   Map: 'Object.fromEntries(…)',
   Set: 'Array.from(…)',

@@ -10,7 +10,7 @@ export type TransportCode =
   | 'network_error'
   /** No data arrived for `timeoutMs`. */
   | 'timeout'
-  /** The reply is not from Sagitta, but perhaps from a proxy or another service. */
+  /** The reply is not from Sagitta; it may come from a proxy or another service. */
   | 'unexpected_reply'
   /** The arguments are invalid; nothing was sent. */
   | 'invalid_argument'
@@ -25,7 +25,7 @@ interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
   readonly committedCount?: number | undefined;
   readonly sequence?: number | undefined;
-  /** What to change, for the message only: it names options of this client. */
+  /** How to fix the problem; only appended to the message, because it names options of this client. */
   readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
@@ -34,7 +34,7 @@ export class SagittaClientError extends Error {
   readonly code: ErrorCode | TransportCode;
   /** HTTP status; undefined without a reply. */
   readonly status: number | undefined;
-  /** What was found, what was expected and where. The message may go on with what to change. */
+  /** What was found, what was expected and where. The message may also say how to fix it. */
   readonly detail: string;
   /** One entry per invalid part of the request, at most 100. */
   readonly items: readonly ProblemItem[];
@@ -45,13 +45,13 @@ export class SagittaClientError extends Error {
   /** Milliseconds to wait before the next attempt; undefined when unknown. */
   readonly retryAfterMs: number | undefined;
   /**
-   * For a streamed write: how many of its rows, counted from the first, are durable. After a lost reply the server
-   * is asked; undefined when it was not reached.
+   * For a streamed write: how many rows, counted from the first, are durable. After a lost reply the client asks the
+   * server; undefined if that failed too.
    */
   readonly committedCount: number | undefined;
-  /** The same, or while that is not known what earlier attempts of the call were told; 0 if none. */
+  /** `committedCount`, or the highest count that earlier attempts of the call reported; 0 if none did. */
   readonly committedCountAtLeast: number;
-  /** The sequence of the write that made the last of those rows durable. */
+  /** The sequence of the write that made the last durable row durable. */
   readonly sequence: number | undefined;
 
   constructor(code: ErrorCode | TransportCode, detail: string, details: ErrorDetails = {}) {
@@ -71,7 +71,7 @@ export class SagittaClientError extends Error {
   }
 }
 
-/** Adds to an error what is known of the rows of a streamed write. */
+/** Adds the progress of a streamed write to an error. */
 export function noteCommitted(
   error: SagittaClientError,
   known: Partial<Pick<SagittaClientError, 'committedCount' | 'committedCountAtLeast' | 'sequence'>>,
@@ -79,7 +79,7 @@ export function noteCommitted(
   Object.assign(error, known);
 }
 
-/** The error for an unsuccessful reply; `body` is its text. `hint` is for one that is not from Sagitta. */
+/** The error for an unsuccessful reply with the text `body`. `hint` is used if the reply is not from Sagitta. */
 export function errorOfReply(
   status: number,
   body: string,
@@ -87,7 +87,7 @@ export function errorOfReply(
 ): SagittaClientError {
   const problem = parseProblem(body);
   if (problem !== undefined) return errorOfProblem(problem, { status, ...details });
-  // Of a reply that is not from Sagitta, the hint may tell whose it is.
+  // The hint may say where a reply that is not from Sagitta comes from.
   const start = body.trim().slice(0, 200);
   return new SagittaClientError(
     'unexpected_reply',
@@ -111,13 +111,13 @@ export function errorOfProblem(problem: Problem, details: ErrorDetails = {}): Sa
   });
 }
 
-/** What to change after a request that was refused because of its credential. */
+/** How to fix a request that was refused because of its credential. */
 const KEY_HINTS: Readonly<Record<string, string>> = {
   credentials_missing: 'pass apiKey to createClient; `sagitta keys create` makes one',
   credentials_invalid: 'check the apiKey that is passed to createClient',
 };
 
-/** The value as a problem document; undefined when it is none. */
+/** The value if it is a problem document, otherwise undefined. */
 export function asProblem(value: unknown): Problem | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   return 'code' in value && typeof value.code === 'string' && 'detail' in value

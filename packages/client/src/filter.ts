@@ -1,5 +1,5 @@
-// Filters on metadata of a declared type: names of paths are completed and checked, and operands have the types of
-// the values there. What the server decides by itself, such as shapes of places, is JSON here.
+// Types for filters on metadata of a declared type: editors complete paths, and operands must have the type of the
+// values at their path. Operands that only the server checks, such as geographic shapes, are plain JSON here.
 
 import type {
   FilterOperatorName,
@@ -8,14 +8,12 @@ import type {
 } from '../../../src/common/filter-operators.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 
-/**
- * A filter on metadata of this type. Without a declared type it is any JSON object, which the server checks.
- */
+/** A filter on metadata of this type. Without a declared type it is any JSON object, and the server checks it. */
 export type Filter<Metadata extends object = JsonObject> = string extends keyof Metadata
   ? JsonObject
   : TypedFilter<Metadata>;
 
-/** The paths of metadata of this type; any text without a declared type. */
+/** The paths of metadata of this type; any string without a declared type. */
 export type MetadataPath<Metadata extends object = JsonObject> = string extends keyof Metadata
   ? string
   : PathOf<Metadata>;
@@ -32,10 +30,10 @@ type TypedFilter<Metadata extends object> = {
   readonly $text?: { readonly $match: string };
 };
 
-/** Metadata that contains itself ends here. */
+/** Bounds the depth of recursive metadata types. */
 type DepthMax = [1, 1, 1, 1, 1];
 
-/** The members of objects and, after a dot, those of objects in them. */
+/** The names of members and, after a dot, of the members of nested objects. */
 type PathOf<Value, Depth extends readonly unknown[] = DepthMax> = Depth extends readonly [
   unknown,
   ...infer Rest,
@@ -64,20 +62,20 @@ type ValueAt<Value, Path extends string> = Path extends keyof Value
     : never;
 
 type Scalar = string | number | boolean;
-/** What is compared: a scalar, or each element of an array. */
+/** The type that is compared: a scalar, or the elements of an array. */
 type Element<Value> =
   NonNullable<Value> extends readonly (infer Item)[] ? Item & Scalar : NonNullable<Value> & Scalar;
-/** `true` alone would not be a value of a type that narrows to it. */
+/** Allows `false` too where the declared type has narrowed to `true`, and vice versa. */
 type Widened<Value> = Value extends boolean ? boolean : Value;
 
-/** A value that is equal, or operators that all hold. */
+/** A value to equal, or operators that must all hold. */
 export type Condition<Value> = Widened<Element<Value>> | null | Operators<Widened<Element<Value>>>;
 
 type Operators<Compared> = {
   readonly [Name in Exclude<FilterOperatorName, '$match'>]?: Operands<Compared>[KindOf<Name>];
 } & { readonly $case?: 'insensitive' };
 
-/** What an operator takes, by the kind of its operand. */
+/** The operand types, by kind. */
 interface Operands<Compared> extends Readonly<Record<OperandKind, unknown>> {
   readonly value: Compared | null;
   readonly values: readonly (Compared | null)[];

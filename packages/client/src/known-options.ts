@@ -1,10 +1,10 @@
-// Options that do not exist: an error with the name that was probably meant. Programs in JavaScript learn of a misspelling
-// from it, before anything is sent.
+// Rejects unknown options and suggests the name that was probably meant, so that a misspelling in JavaScript fails before
+// anything is sent.
 
 import { describeUnknownName } from '../../../src/common/unknown-name.js';
 import { SagittaClientError } from './error.js';
 
-/** Throws SagittaClientError (`invalid_argument`) for members of options that do not exist. */
+/** Throws SagittaClientError (`invalid_argument`) for a member of `options` that is not in `names`. */
 export function requireKnown(options: object, names: readonly string[]): void {
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;

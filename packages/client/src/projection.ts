@@ -1,4 +1,4 @@
-// The projection of a collection, as bytes or as columns.
+// Projections of a collection, as bytes or as columns.
 
 import type { JsonObject } from '../../../src/common/types.js';
 import { SagittaClientError } from './error.js';
@@ -6,26 +6,26 @@ import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, openStream, type StreamReply } from './stream-reply.js';
 
-/** Everything has a default: 20 000 rows, two dimensions, no neighbours. */
+/** By default 20 000 rows, two dimensions and no neighbours. */
 export interface ProjectionRequest<Metadata extends object = JsonObject> {
   /** The named vector to project, instead of the unnamed one. */
   readonly using?: string;
   readonly filter?: Filter<Metadata>;
   /** The number of rows, chosen by hashes of their ids. */
   readonly sample?: number;
-  /** Another one gives another sample; 0 when absent. */
+  /** Selects a different sample; 0 when absent. */
   readonly seed?: number;
-  /** Coordinates of each row. */
+  /** The number of coordinates per row. */
   readonly dimensions?: number;
-  /** Nearest rows of each, within the sample. */
+  /** The number of nearest rows to return per row, within the sample. */
   readonly neighbors?: number;
 }
 
 /** Rows as columns, in insertion order. */
 export interface ProjectionReply {
-  /** Of the snapshot. */
+  /** Sequence of the snapshot. */
   readonly sequence: number;
-  /** The share of each component in the variance. */
+  /** The share of the variance that each component explains. */
   readonly varianceRatios: readonly number[];
   readonly ids: readonly string[];
   /** Row-major [ids.length, dimensions]. */
@@ -34,12 +34,12 @@ export interface ProjectionReply {
   readonly neighbors?: ProjectionNeighbors;
 }
 
-/** Row i has the neighbours `starts[i]..starts[i + 1]`, nearest first. */
+/** The neighbours of row i are at `starts[i]..starts[i + 1]`, nearest first. */
 export interface ProjectionNeighbors {
-  /** Of the distances. */
+  /** Metric of the distances. */
   readonly metric: 'cosine' | 'euclidean';
   readonly starts: Uint32Array;
-  /** Indexes of rows. */
+  /** Row indexes. */
   readonly rows: Uint32Array;
   readonly distances: Float32Array;
 }
@@ -90,13 +90,13 @@ interface ProjectionRow {
   readonly distances?: readonly number[];
 }
 
-/** Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
+/** Throws SagittaClientError: the error in the last line, or `unexpected_reply`. */
 async function readProjection(
   lines: AsyncGenerator<ProjectionHead | ProjectionRow, void, undefined>,
 ): Promise<ProjectionReply> {
   const first = await lines.next();
   if (first.done === true || !('row_count' in first.value)) {
-    const detail = 'expected a line with row_count at the beginning of the reply, found none';
+    const detail = 'expected a first line with row_count, found none';
     throw new SagittaClientError('unexpected_reply', detail);
   }
   const { sequence, row_count, variance_ratios: varianceRatios, neighbor_metric } = first.value;

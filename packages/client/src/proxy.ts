@@ -1,18 +1,19 @@
-// The proxy that the environment names for a URL, for errors: a proxy that refuses looks like a server that does.
+// Finds the proxy that the environment sets for a URL, for error messages: a refusal by a proxy looks like one by the
+// server.
 
 export interface ProxyRuntime {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether fetch heeds these variables: that of Bun and Deno does, and that of Node where it is told to. */
+  /** Whether fetch honours these variables: Bun and Deno always do, Node only when told to. */
   readonly isUsed: boolean;
 }
 
-/** What is read of Node's `process`, which browsers lack. */
+/** The part of Node's `process` that is read; browsers have none. */
 interface NodeProcess {
   readonly env?: ProxyRuntime['environment'];
   readonly execArgv?: readonly string[];
 }
 
-/** Of this process; undefined in browsers, and where the environment may not be read. */
+/** The runtime of this process; undefined in browsers and where the environment may not be read. */
 function proxyRuntime(): ProxyRuntime | undefined {
   const { process } = globalThis as { readonly process?: NodeProcess };
   try {
@@ -30,7 +31,7 @@ function proxyRuntime(): ProxyRuntime | undefined {
   }
 }
 
-/** What to say about the proxy of a URL, after a failure; undefined without one, and where none may be read. */
+/** A hint about the proxy for a URL, for use after a failure; undefined if no proxy is known. */
 export function proxyHint(
   url: string,
   runtime: ProxyRuntime | undefined = proxyRuntime(),
@@ -39,7 +40,7 @@ export function proxyHint(
   try {
     return hintFor(url, runtime);
   } catch {
-    // Deno asks for a permission for each variable.
+    // Deno requires a permission for each variable.
     return undefined;
   }
 }
@@ -51,16 +52,16 @@ function hintFor(url: string, runtime: ProxyRuntime): string | undefined {
   const names = [`${scheme}_proxy`, `${scheme.toUpperCase()}_PROXY`, 'all_proxy', 'ALL_PROXY'];
   const name = names.find((each) => environment[each]);
   if (name === undefined) return undefined;
-  const spared = (environment.no_proxy || environment.NO_PROXY || '').split(/[\s,]+/);
-  if (spared.some((each) => isSpared(each, hostname, port))) return undefined;
+  const exceptions = (environment.no_proxy || environment.NO_PROXY || '').split(/[\s,]+/);
+  if (exceptions.some((entry) => isExcepted(entry, hostname, port))) return undefined;
   const proxy = `the proxy ${shownUrl(environment[name]!)}, which ${name} names`;
   return isUsed
     ? `the request goes through ${proxy}; to reach the server without it, add ${hostname} to NO_PROXY`
     : `fetch of Node does not use ${proxy}, unless Node 24 or later runs with NODE_USE_ENV_PROXY=1`;
 }
 
-/** An entry of NO_PROXY: all hosts, a host with its subdomains, perhaps with a port. */
-function isSpared(entry: string, hostname: string, port: string): boolean {
+/** Whether an entry of NO_PROXY (`*`, or a host with its subdomains and an optional port) covers the host. */
+function isExcepted(entry: string, hostname: string, port: string): boolean {
   if (entry === '*') return true;
   const [host, only] = entry.toLowerCase().split(/:(?=\d+$)/);
   if (!host || (only !== undefined && only !== port)) return false;
@@ -69,8 +70,7 @@ function isSpared(entry: string, hostname: string, port: string): boolean {
 }
 
 /**
- * An address as messages may show it: without user name and password, and without query and fragment, which may have
- * tokens. It need not be a valid URL.
+ * The address without its user name, password, query and fragment, which may hold secrets. It need not be a valid URL.
  */
 export function shownUrl(url: string): string {
   return url.replace(/[?#].*$/s, '').replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1');

@@ -11,9 +11,7 @@ export interface ReplyBodyOptions {
   readonly onEnd: () => void;
 }
 
-/**
- * The bytes of a reply, to be read once. Leaving a `for await` loop, or `cancel`, aborts the request.
- */
+/** The bytes of a reply, which can be read once. Leaving a `for await` loop, or `cancel`, aborts the request. */
 export class ReplyBody implements AsyncIterable<Uint8Array> {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   readonly #options: ReplyBodyOptions;
@@ -37,7 +35,7 @@ export class ReplyBody implements AsyncIterable<Uint8Array> {
     };
   }
 
-  /** Aborts the request, when the rest is not needed. */
+  /** Aborts the request when the rest of the body is not needed. */
   async cancel(): Promise<void> {
     if (this.#isEnded) return;
     this.#end();

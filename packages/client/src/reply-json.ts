@@ -1,13 +1,13 @@
-// The numbers of replies: those of metadata may be integers of 64 bits, which a program gets rounded or as bigints.
+// Parses replies. Metadata may contain 64-bit integers, which become rounded numbers or bigints.
 
 import { type ExactMembers, parseExactJson } from '../../../src/common/exact-json.js';
 
-/** Takes and throws what JSON.parse does. */
+/** Accepts and throws the same as JSON.parse. */
 export type ParseReply = (text: string) => unknown;
 
 /**
- * What is from metadata. Scores and elements of vectors are float32, and remain numbers: the server writes their shortest
- * digits, which as an integer may be one that float64 does not have.
+ * The members whose values come from metadata. Scores and vector elements always stay numbers: they are float32, and the
+ * server writes their shortest digits, which may form an integer that float64 cannot represent.
  */
 const EXACT_MEMBERS: ExactMembers = {
   within: new Set(['metadata', 'facets', 'stats', 'paths', 'group']),

@@ -1,5 +1,5 @@
-// The kinds of requests that the client's methods send, each with its retry behaviour; the options they
-// take; ids as path segments; and iteration over pages.
+// The kinds of requests that the client's methods send, each with its retry behaviour; options of calls,
+// ids as path segments and iteration over pages.
 
 import { SagittaClientError } from './error.js';
 import { requireKnown } from './known-options.js';
@@ -8,7 +8,7 @@ import type { Transport, TransportReply } from './transport.js';
 export interface CallOptions {
   /** Aborts the call; it rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Milliseconds per attempt, in place of the client's setting; Infinity disables the timeout. */
+  /** Milliseconds per attempt; overrides the client's setting. Infinity disables the timeout. */
   readonly timeoutMs?: number;
 }
 
@@ -21,7 +21,7 @@ export interface Requests {
   readonly transport: Transport;
   /** A GET request. */
   get<Body>(path: string, query: object, options?: CallOptions): Promise<Body>;
-  /** A POST request that may be sent twice: without side effects, or with the same ones. */
+  /** A POST request that may be sent twice, because it has no side effects or repeats them harmlessly. */
   read<Body>(path: string, body: object, options?: CallOptions): Promise<Body>;
   /** A POST request with an idempotency key, retried after a lost reply. */
   write<Body>(
@@ -29,12 +29,12 @@ export interface Requests {
     body: object | string,
     options?: WriteOptions,
     query?: object,
-    /** The options that the method has besides, and has taken out. */
+    /** The names of the method's own options, which it has already removed from `options`. */
     names?: readonly string[],
   ): Promise<TransportReply<Body>>;
   /** A POST request that is not retried after a lost reply. */
   postOnce<Body>(path: string, body: object, options?: CallOptions): Promise<Body>;
-  /** A PUT, PATCH or DELETE request, of which only some are idempotent. */
+  /** A request that may or may not be idempotent. */
   change<Body>(
     method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
@@ -85,8 +85,8 @@ export function createRequests(transport: Transport): Requests {
 }
 
 /**
- * What is left of the options of a method when it has taken out its own, whose names are `names`. Throws SagittaClientError
- * (`invalid_argument`) for others: without `dryRun`, spelt correctly, a deletion would be carried out.
+ * Picks the options of every call from a method's options; `names` are the method's own. Throws SagittaClientError
+ * (`invalid_argument`) for any others: a misspelt `dryRun` would otherwise delete vectors.
  */
 export function callOptions(
   options: CallOptions | undefined,

@@ -7,7 +7,7 @@ import type { SagittaClientError } from './error.js';
 export interface RetryOptions {
   /** Maximum number of attempts, including the first. */
   readonly attemptsMax: number;
-  /** Milliseconds before the second attempt; doubled before each further one. */
+  /** Milliseconds before the second attempt; the wait doubles with each attempt. */
   readonly delayMsBase: number;
   readonly delayMsMax: number;
 }
@@ -20,7 +20,7 @@ const RETRY_AFTER_MS_MAX = 30_000;
 /** Statuses that a retry cannot change: not implemented, and a full disk. */
 const PERMANENT_STATUSES: readonly number[] = [501, 505, 507];
 
-/** Whether the server failed, not the request; counted by the circuit breaker. */
+/** Whether the server failed rather than the request; the circuit breaker counts these errors. */
 export function isServerFailure(error: SagittaClientError): boolean {
   if (error.code === 'network_error' || error.code === 'timeout') return true;
   const { status = 0 } = error;

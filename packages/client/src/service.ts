@@ -39,7 +39,7 @@ import type {
 } from './types.js';
 
 export interface Collections {
-  /** Makes a collection. Throws `collection_exists`, unless `ifNotExists` and dimension and metric agree. */
+  /** Creates a collection. Throws `collection_exists`, unless `ifNotExists` is set and dimension and metric agree. */
   create(
     input: CollectionInput,
     options?: WriteOptions & { ifNotExists?: boolean },
@@ -56,15 +56,15 @@ export interface Collections {
   /** Every collection, in id order, one at a time. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionRecord>;
   /**
-   * A digest of what a collection has at a sequence, by default the last one; with `all_nodes` also of the other nodes of
-   * a cluster. Reads all rows; there is no timeout.
+   * A digest of a collection's contents at a sequence, by default the last one; with `all_nodes` also the digests of the
+   * other nodes of a cluster. It reads all rows, and there is no timeout unless `timeoutMs` is given.
    */
   digest(
     id: string,
     request?: { sequence?: number; all_nodes?: boolean },
     options?: CallOptions,
   ): Promise<CollectionDigest>;
-  /** One page of its segments, in the order of their numbers: rows, memory and files. */
+  /** One page of segments with their rows, memory and files, ordered by number. */
   segments(
     id: string,
     request?: { limit?: number; cursor?: string },
@@ -77,8 +77,8 @@ export interface Collections {
     options?: CallOptions,
   ): AsyncIterable<SegmentRecord>;
   /**
-   * Absent members keep their values; `labels` replaces all labels. Not retried when the connection breaks if
-   * it drops vectors: the second attempt would not find them.
+   * Absent members keep their values; `labels` replaces all labels. A change that drops vectors is not retried when the
+   * connection breaks, because the second attempt would not find them.
    */
   update(
     id: string,
@@ -91,23 +91,23 @@ export interface Collections {
       embedding?: EmbeddingInput | null;
       /** How many nodes of a cluster hold the collection; null for all. */
       replication_factor?: number | null;
-      /** Named vectors to add, and with null to drop; the others stay. */
+      /** Named vectors to add, or null to drop them; the others stay. */
       vectors?: Readonly<Record<string, NamedVectorInput | null>>;
-      /** The same for sparse vectors. */
+      /** Sparse vectors to add, or null to drop them. */
       sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>> | null>>;
     },
     options?: CallOptions,
   ): Promise<CollectionRecord>;
   /**
-   * Makes another collection with the same vectors; resolves when it can be queried, and there is no
-   * timeout unless `timeoutMs` is given. Throws `collection_exists`.
+   * Copies the collection; resolves when the copy can be queried. There is no timeout unless
+   * `timeoutMs` is given. Throws `collection_exists`.
    */
   clone(id: string, input?: CollectionClone, options?: WriteOptions): Promise<CollectionRecord>;
   /** Gives the collection another id. Throws `collection_exists`. */
   rename(id: string, newId: string, options?: WriteOptions): Promise<CollectionRecord>;
   /**
-   * Moves the collection from one node of a cluster to another one. The record has `move` until that is done. Not
-   * retried when the connection breaks: `get` shows the outcome. Throws `node_not_found`.
+   * Moves the collection between nodes of a cluster. The record has a `move` member until the move is done. Not
+   * retried when the connection breaks; `get` shows the outcome. Throws `node_not_found`.
    */
   move(
     id: string,
@@ -116,8 +116,8 @@ export interface Collections {
   ): Promise<CollectionRecord>;
   /**
    * Deletes the collection with all its vectors. Throws `collection_aliased` while it has aliases. Not
-   * retried when the connection breaks, since a new collection of the same id may exist by then. After
-   * a `network_error`, check with `get`.
+   * retried when the connection breaks, since a new collection with the same id may exist by then; check
+   * with `get` after a `network_error`.
    */
   delete(
     id: string,
@@ -125,20 +125,20 @@ export interface Collections {
   ): Promise<{ id: string; deleted: true; vector_count: number }>;
 }
 
-/** Aliases, which stand for a collection wherever its id does. */
+/** Aliases, which can be used wherever the id of a collection can. */
 export interface Aliases {
-  /** Makes the alias, or points it to another collection. Throws `collection_not_found`. */
+  /** Creates the alias or points it to another collection. Throws `collection_not_found`. */
   set(name: string, collection: string, options?: CallOptions): Promise<AliasRecord>;
-  /** Sets several aliases at the same moment, and deletes those whose collection is null. */
+  /** Sets several aliases atomically, and deletes those whose collection is null. */
   change(
     aliases: Readonly<Record<string, string | null>>,
     options?: CallOptions,
   ): Promise<readonly AliasRecord[]>;
   /** One alias. Throws `alias_not_found`. */
   get(name: string, options?: CallOptions): Promise<AliasRecord>;
-  /** One page, in the order of the names. */
+  /** One page, ordered by name. */
   list(request?: { limit?: number; cursor?: string }, options?: CallOptions): Promise<AliasPage>;
-  /** Every alias, in the order of the names. `limit` is the page size. */
+  /** Every alias, ordered by name. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<AliasRecord>;
   /** Deletes the alias; the collection remains. Throws `alias_not_found`. */
   delete(name: string, options?: CallOptions): Promise<{ name: string; deleted: true }>;
@@ -146,27 +146,27 @@ export interface Aliases {
 
 /** API keys; every method requires the scope `admin`. */
 export interface Keys {
-  /** Makes a key. Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it. */
+  /** Creates a key. Not retried: if the reply is lost, revoke the key, because nobody knows its secret. */
   create(input: ApiKeyInput, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** All keys, including expired and revoked ones. */
   list(options?: CallOptions): Promise<readonly ApiKeyRecord[]>;
   /** One key, without its secret. */
   get(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
-  /** Replaces the secret; the old one stays valid for `grace_seconds` (0). Not retried. */
+  /** Replaces the secret; the old one stays valid for `grace_seconds` (default 0). Not retried. */
   rotate(
     id: string,
     request?: { grace_seconds?: number },
     options?: CallOptions,
   ): Promise<ApiKeyWithSecret>;
-  /** Ends the key at once. */
+  /** Revokes the key immediately. */
   revoke(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
 }
 
 /** Backups; every method requires the scope `admin` and a server with a backup directory. */
 export interface Backups {
   /**
-   * Makes a backup; resolves when it is on disk, and there is no timeout unless `timeoutMs` is given. Not retried:
-   * after a `network_error`, `list` shows whether the backup was created.
+   * Creates a backup; resolves when it is on disk. There is no timeout unless `timeoutMs` is given. Not retried:
+   * after a `network_error`, `list` shows whether the backup exists.
    */
   create(request?: { name?: string }, options?: CallOptions): Promise<BackupRecord>;
   /** All backups in the directory. */
@@ -188,22 +188,22 @@ export interface Audit {
 
 /** Methods for operators. */
 export interface Service {
-  /** What the service is, with links relative to its address. */
+  /** A description of the service, with links relative to its address. */
   info(options?: CallOptions): Promise<ServiceInfo>;
-  /** Resolves when the process responds, else throws. */
+  /** Resolves if the process responds, and throws otherwise. */
   live(options?: CallOptions): Promise<{ readonly status: 'live' }>;
   /** The readiness of the server; starting and stopping are not errors here. */
   ready(options?: CallOptions): Promise<Readiness>;
   /** The cluster as one of its nodes sees it. Requires the scope `metrics:read` where keys are required. */
   cluster(options?: CallOptions): Promise<Cluster>;
-  /** Reads the logs and the shared files of the cluster, and tells what is wrong. There is no timeout. Requires `admin`. */
+  /** Checks the logs and the shared files of the cluster; without a timeout. Requires the scope `admin`. */
   verifyFiles(options?: CallOptions): Promise<ClusterFiles>;
   /**
-   * Prepares a node of the cluster for being stopped: another one takes over from it. `cluster` shows when it is drained.
+   * Prepares a node of the cluster for a shutdown: other nodes take over. `cluster` shows when the node is drained.
    * Requires the scope `admin`. Throws `node_not_found`.
    */
   drain(node: string, options?: CallOptions): Promise<ClusterNode>;
-  /** Ends what `drain` began. Requires the scope `admin`. Throws `node_not_found`. */
+  /** Undoes `drain`. Requires the scope `admin`. Throws `node_not_found`. */
   undrain(node: string, options?: CallOptions): Promise<ClusterNode>;
   /** Metrics in the Prometheus text format. Requires the scope `metrics:read` where keys are required. */
   metrics(options?: CallOptions): Promise<string>;

@@ -1,24 +1,24 @@
-// What a client has seen of a cluster: up to where the logs were that replies tell of, in the header Sagitta-Session. It goes
-// along with each request, so that no reply has less, whichever node gives it. A service that is alone sends no such header.
+// The log positions of a cluster that this client has seen, from the Sagitta-Session header of replies. Every request sends
+// them back, so that whichever node answers has at least as much data. A server outside a cluster sends no such header.
 
 const SESSION = 'sagitta-session';
-/** Of the collections used last, and the catalogue; the server accepts 64. */
+/** Enough for the catalogue and the collections used most recently; the server accepts 64. */
 const LOGS_MAX = 32;
 const ITEM = /^([^:]+):(\d{1,15})$/;
 
-export class Session {
-  /** By log, the one seen last at the end. */
+export class ClusterSession {
+  /** Positions by log, least recently seen first. */
   readonly #positions = new Map<string, number>();
 
-  /** Of the next request. */
+  /** The headers to send with the next request. */
   get headers(): Readonly<Record<string, string>> {
     if (this.#positions.size === 0) return {};
     const items = [...this.#positions].map(([log, position]) => `${log}:${position}`);
     return { [SESSION]: items.join(',') };
   }
 
-  /** The headers of a reply. */
-  note(headers: Headers): void {
+  /** Records the positions in the headers of a reply. */
+  record(headers: Headers): void {
     const text = headers.get(SESSION);
     if (text === null) return;
     for (const item of text.split(',')) {

@@ -26,23 +26,23 @@ import {
   withFloat32,
 } from './values.js';
 
-/** For the default collection, all throw `collection_required` when none is configured. */
+/** On the default collection, all methods throw `collection_required` when none is configured. */
 export interface SharedRoutes<Metadata extends object = JsonObject> {
-  /** Replaces the whole vector or creates it. */
+  /** Creates the vector or replaces it completely. */
   put(vector: VectorInput<Metadata> & { id: string }, options?: CallOptions): Promise<PutReply>;
-  /** One page, in insertion order or as `sort` says. */
+  /** One page, in insertion order or sorted by `sort`. */
   list<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): Promise<VectorPage<ReadVector<Metadata, Asked, Included>>>;
-  /** The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of all. */
+  /** The nearest vectors, best first: `top_k` of them (10), or a page of all vectors if only `limit` is given. */
   query<Asked extends IncludeValues = false, Included extends IncludeMetadata<Metadata> = false>(
     request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): Promise<QueryReply<FoundMatch<Metadata, Asked, Included>>>;
   /**
-   * All pages, from the snapshot that the first one opened: of all vectors that the query ranks, unless `top_k`,
-   * `score_threshold` or a cursor bounds them. `limit` is the page size (100).
+   * All pages of one snapshot: of all vectors that the query ranks, unless `top_k`, `score_threshold` or a cursor bounds
+   * them. `limit` is the page size (100).
    */
   queryPages<
     Asked extends IncludeValues = false,
@@ -53,7 +53,7 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
   ): AsyncIterable<QueryReply<FoundMatch<Metadata, Asked, Included>>>;
 }
 
-/** `root` is the path of a collection, empty for the default one. */
+/** `root` is the path of a collection; empty for the default collection. */
 export function createSharedRoutes({ read, change }: Requests, root = ''): SharedRoutes {
   const query = (request: QueryMembers, options: CallOptions | undefined) =>
     read<QueryReply>(`${root}/query`, wireQuery(request), options);
@@ -67,7 +67,7 @@ export function createSharedRoutes({ read, change }: Requests, root = ''): Share
     list: async (request = {}, options) =>
       readList(await readPage({ read }, root, request, options), request),
     query: async (request, options) => readMatches(await query(request, options), request),
-    // Further pages are requested by cursor alone, so the first request determines their types.
+    // The following pages are requested by cursor alone, so the first request determines their types.
     queryPages: (request, options) =>
       pagesOf(withLimit(request), async (page: QueryMembers) =>
         readMatches(await query(page, options), request),
@@ -75,12 +75,12 @@ export function createSharedRoutes({ read, change }: Requests, root = ''): Share
   };
 }
 
-/** The default of the server for pages. */
+/** The server's default page size. */
 const PAGE_MATCHES = 100;
-/** What the server takes as `top_k`, and as matches of a page of groups. */
+/** The server's limit for `top_k` and for the matches of a page of groups. */
 const MATCHES_MAX = 10_000;
 
-/** Without any bound the server answers with the ten nearest, and `limit` asks it for pages of all. */
+/** Adds `limit` to an unbounded request: without any bound the server returns only the ten nearest. */
 function withLimit(request: QueryMembers): QueryMembers {
   const { limit, top_k, score_threshold, cursor, group_size = 1 } = request ?? {};
   const isBounded = top_k !== undefined || score_threshold !== undefined || cursor !== undefined;
@@ -89,7 +89,7 @@ function withLimit(request: QueryMembers): QueryMembers {
   return { ...request, limit: Math.min(PAGE_MATCHES, groupCount) };
 }
 
-/** A page of a list: in the body, since a URL has a bound, which the filter may not have. */
+/** Lists one page. The request goes into the body, because a long filter may not fit into a URL. */
 export function readPage(
   { read }: Pick<Requests, 'read'>,
   root: string,
@@ -111,7 +111,7 @@ export function wireQuery(request: QueryMembers, pointer = ''): object {
   };
 }
 
-/** With the vectors, and those of the parts of a fusion, as they are sent. */
+/** Encodes the vectors of a ranking and of the parts of a fusion. */
 function wireRanking(
   {
     vector,
@@ -131,7 +131,7 @@ function wireRanking(
   };
 }
 
-/** The page with values as they were asked for, which decides its type. */
+/** Converts the values of a page to the requested form, which determines the type of the page. */
 export function readList<Page>(
   page: Pick<VectorPage, 'vectors'>,
   { include_values: asked }: AskedValues,
@@ -139,7 +139,7 @@ export function readList<Page>(
   return { ...page, vectors: withFloat32(page.vectors, asked) } as Page;
 }
 
-/** The same of a query. */
+/** Converts the values of matches to the requested form. */
 export function readMatches<Reply>(
   reply: QueryReply,
   { include_values: asked }: AskedValues,

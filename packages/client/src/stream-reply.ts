@@ -1,4 +1,4 @@
-// What streamed replies have in common: their formats, the sequence of their snapshot, and the rows of NDJSON.
+// Streamed replies: their formats, the sequence of their snapshot, and the decoding of NDJSON rows.
 
 import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
 import type { ReplyBody } from './reply-body.js';
@@ -15,13 +15,13 @@ export const MEDIA_TYPES = {
 export type StreamFormat = keyof typeof MEDIA_TYPES;
 
 export interface StreamReply {
-  /** To be read once; leaving the loop, or `cancel()`, aborts the request. */
+  /** Can be read once; leaving the loop, or `cancel()`, aborts the request. */
   readonly body: ReplyBody;
   /** Sequence of the snapshot, if the server sends it before the stream. */
   readonly sequence: number | undefined;
 }
 
-/** Sends a request whose reply is read while it arrives. It may be sent again until then. */
+/** Sends a request and streams its reply. It may be retried until the reply begins. */
 export async function openStream(
   transport: Transport,
   format: keyof typeof MEDIA_TYPES,
@@ -37,13 +37,13 @@ export function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number 
   return text === null ? undefined : Number(text);
 }
 
-/** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
+/** The rows of a reply. Throws SagittaClientError: the error in the last line, or `unexpected_reply`. */
 export async function* decodeLines<Row>(
   chunks: AsyncIterable<Uint8Array>,
   parse: ParseReply,
 ): AsyncGenerator<Row, void, undefined> {
   const decoder = new TextDecoder();
-  /** Parts of an incomplete line, joined once when it is complete. */
+  /** The parts of an incomplete line, joined when it is complete. */
   let parts: string[] = [];
   for await (const chunk of chunks) {
     const lines = decoder.decode(chunk, { stream: true }).split('\n');

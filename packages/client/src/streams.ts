@@ -1,6 +1,6 @@
-// The methods of one collection that send or receive streams of Arrow or NDJSON bytes; client/arrow.ts
-// encodes and decodes Arrow. Requests are retried until the reply begins; a truncated stream always ends
-// in an error, and so does one whose last NDJSON line is `{"error": …}`.
+// The methods of one collection that send or receive streams of Arrow or NDJSON bytes; arrow.ts encodes
+// and decodes Arrow. Requests are retried until the reply begins. A stream that is truncated, or whose
+// last NDJSON line is `{"error": …}`, always ends in an error.
 
 import type { JsonObject, Metric } from '../../../src/common/types.js';
 import { wireNames } from '../../../src/common/wire-names.js';
@@ -34,8 +34,8 @@ export interface WriteStreamOptions<Mode = WriteMode> extends CallOptions {
   /** `upsert` when absent. */
   readonly mode?: Mode;
   /**
-   * Identifies the stream, so that it can be sent again after a broken connection, also after your program has ended,
-   * and the server skips what is durable. Generated when absent. A source that is no function is not sent again.
+   * Identifies the stream, so that it can be sent again after a broken connection, even by another run of your program,
+   * and the server skips the durable rows. Generated when absent. Only a source that is a function is sent again.
    */
   readonly idempotencyKey?: string;
 }
@@ -51,20 +51,20 @@ export interface WriteBytesOptions extends WriteStreamOptions<WriteMode | 'patch
 export interface QueryStreamOptions<Metadata extends object = JsonObject> extends CallOptions {
   /** Format of the reply; `arrow` when absent. */
   readonly format?: StreamFormat;
-  /** For rows without their own `top_k`; 10 when absent. */
+  /** Used for rows without their own `top_k`; 10 when absent. */
   readonly topK?: number;
   readonly filter?: Filter<Metadata>;
   /** The named vector to search, instead of the unnamed one. */
   readonly using?: string;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
-  /** True for all, or the paths that matches have. */
+  /** True for all metadata, or the paths to include. */
   readonly includeMetadata?: IncludeMetadata<Metadata>;
   readonly includeValues?: boolean;
   readonly minSequence?: number;
   /** The vector column; the first of `vector`, `values` and `embedding` when absent. */
   readonly vectorColumn?: string;
-  /** Whether further columns are left out, instead of an error. */
+  /** Whether unknown columns are ignored; otherwise they are an error. */
   readonly ignoreColumns?: boolean;
 }
 
@@ -72,25 +72,25 @@ export interface QueryStreamOptions<Metadata extends object = JsonObject> extend
 export interface JoinRequest<Metadata extends object = JsonObject> {
   /** The collection to search; this one when absent. */
   readonly with?: string;
-  /** The named vector of the rows of this collection, instead of the unnamed one. */
+  /** The named vector to search with, instead of the unnamed one. */
   readonly using?: string;
-  /** The named vector that is searched, instead of the unnamed one. */
+  /** The named vector to search, instead of the unnamed one. */
   readonly withUsing?: string;
   readonly topK?: number;
   readonly scoreThreshold?: number;
-  /** Selects the rows of this collection that are joined. */
+  /** Selects the rows of this collection to join. */
   readonly filter?: Filter<Metadata>;
-  /** Selects the rows that are searched. */
+  /** Selects the rows to search. */
   readonly withFilter?: JsonObject;
-  /** Joins only so many rows of this collection. */
+  /** The number of rows of this collection to join; all when absent. */
   readonly sample?: number;
-  /** Searches only so many rows: in a join with itself those of `sample`, if it is the same number. */
+  /** The number of rows to search. In a self-join, an equal `sample` selects the same rows. */
   readonly withSample?: number;
-  /** Another one gives another sample; 0 when absent. */
+  /** Selects different samples; 0 when absent. */
   readonly seed?: number;
-  /** Whether a row is excluded from its own matches; true by default in a join with itself. */
+  /** Whether a row is excluded from its own matches; true by default in a self-join. */
   readonly excludeSelf?: boolean;
-  /** Each pair once, in a join with itself by `scoreThreshold` alone. */
+  /** Returns each pair once; only for a self-join without `topK`. */
   readonly unorderedPairs?: boolean;
   readonly metric?: Metric;
   readonly includeMetadata?: boolean;
@@ -98,9 +98,9 @@ export interface JoinRequest<Metadata extends object = JsonObject> {
 
 export interface ExportOptions<Metadata extends object = JsonObject> extends CallOptions {
   readonly filter?: Filter<Metadata>;
-  /** Only so many of the rows, chosen by hashes of their ids. */
+  /** The number of rows, chosen by hashes of their ids. */
   readonly sample?: number;
-  /** Another one gives another sample; 0 when absent. */
+  /** Selects a different sample; 0 when absent. */
   readonly seed?: number;
   /** True when absent. */
   readonly includeValues?: boolean;
@@ -108,12 +108,11 @@ export interface ExportOptions<Metadata extends object = JsonObject> extends Cal
   readonly includeMetadata?: boolean;
 }
 
-/** For replies with columns. */
 export interface ColumnExportOptions<Metadata extends object = JsonObject>
   extends ExportOptions<Metadata> {
   /**
-   * `columns`: a column of its type for each metadata path, in Arrow and Parquet only; `text` when
-   * absent: one column of JSON text.
+   * `columns` returns a typed column for each metadata path, in Arrow and Parquet only; `text`, the
+   * default, returns one column of JSON text.
    */
   readonly metadata?: 'text' | 'columns';
 }
@@ -121,35 +120,34 @@ export interface ColumnExportOptions<Metadata extends object = JsonObject>
 export interface JoinReply extends StreamReply {
   /** Sequence of the searched collection's snapshot. */
   readonly withSequence: number | undefined;
-  /** The rows that are joined. */
+  /** The number of rows that are joined. */
   readonly rowCount: number | undefined;
 }
 
 export interface Streams<Metadata extends object = JsonObject> {
   /**
-   * Writes a stream of bytes in ingest batches, with bounded memory on both sides: each batch is
-   * durable before the next but one is read. If the source is a *function* that opens the same bytes
-   * again, a broken stream is retried under one idempotency key, and the server skips what is durable.
+   * Writes a stream of bytes in ingest batches with bounded memory on both sides: at most one batch is
+   * read ahead of the batch that is being committed. If the source is a *function* that reopens the same
+   * bytes, a broken stream is retried under one idempotency key, and the server skips the durable rows.
    * `committedCount` of an error counts the durable rows. Errors of the source are rethrown.
    */
   writeStream(
     source: Resendable<ByteSource>,
     options: WriteBytesOptions,
   ): Promise<WriteStreamReply>;
-  /** As `writeStream`, for changes of vectors that exist, which are sent as NDJSON. */
+  /** Like `writeStream`, for changes of existing vectors, which are sent as NDJSON. */
   writeAll(
     source: Resendable<Iterable<PatchInput<Metadata>> | AsyncIterable<PatchInput<Metadata>>>,
     options: WriteStreamOptions<'patch'> & { readonly mode: 'patch' },
   ): Promise<WriteStreamReply>;
-  /** As `writeStream`, for single vectors, which are sent as NDJSON. */
+  /** Like `writeStream`, for single vectors, which are sent as NDJSON. */
   writeAll(
     source: Resendable<Iterable<VectorInput<Metadata>> | AsyncIterable<VectorInput<Metadata>>>,
     options?: WriteStreamOptions,
   ): Promise<WriteStreamReply>;
   /**
-   * Sends an Arrow stream with one query per row. The replies arrive in the same order and begin while
-   * queries are still being sent. Read them meanwhile: the server stops reading queries when replies
-   * are not read.
+   * Sends an Arrow stream with one query per row. Results arrive in the same order. Read them while the
+   * queries are still being sent: the server stops reading queries when results pile up.
    */
   queryStream(
     source: Resendable<ByteSource>,
@@ -170,7 +168,7 @@ export interface Streams<Metadata extends object = JsonObject> {
   exportAll(options?: ExportOptions<Metadata>): AsyncIterable<StoredVector<Metadata>>;
 }
 
-// Long because it is one object of independent methods, each of which fits a screen.
+// Long because it is one object of independent methods.
 export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
@@ -179,7 +177,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         method: 'POST',
         path: `${root}/vectors`,
         query: wireNames({ mode, idColumn, vectorColumn }),
-        // Also for a source that cannot be opened again: what is durable is asked for by the key.
+        // A source that cannot be reopened needs the key too, to ask the server which rows are durable.
         headers: { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() },
         ...callOptions(options, Object.keys(WRITE)),
       } as const;
@@ -191,7 +189,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       } catch (error) {
         const isUnknown = error instanceof SagittaClientError && error.committedCount === undefined;
         if (!isUnknown || !isServerFailure(error)) throw error;
-        // The same stream, which ends within its first row: it writes nothing, and its error counts the rows of earlier
+        // Resend a stream that is cut off in its first row: it writes nothing, and its error counts the rows of earlier
         // attempts.
         const stream = { source: () => [CUT_OFF[format]], contentType };
         await transport.send({ ...request, stream, isIdempotent: true }).catch((found: unknown) => {
@@ -251,13 +249,13 @@ export function createStreams({ transport }: Requests, root: string): Streams {
   return streams;
 }
 
-/** The beginning of a stream without its first row. */
+/** The first bytes of a stream, which end before its first row. */
 const CUT_OFF = {
   arrow: Uint8Array.of(0xff, 0xff, 0xff, 0xff),
   ndjson: Uint8Array.of(0x7b),
 } as const;
 
-/** The options of streams besides those of every call, for errors about others. */
+/** The names of each method's own options, to reject unknown ones. */
 const WRITE: NamesOf<WriteBytesOptions> = {
   mode: true,
   idempotencyKey: true,
@@ -303,7 +301,7 @@ const JOIN: NamesOf<JoinRequest> = {
   includeMetadata: true,
 };
 
-/** The options of a stream, but for those of every call, as parameters of its address. */
+/** The options of a stream as query parameters, without those of every call. */
 function parametersOf({ signal, timeoutMs, ...rest }: QueryStreamOptions | ExportOptions) {
   return wireNames({ ...rest, filter: encodeFilter(rest.filter) });
 }
@@ -318,7 +316,7 @@ export function wireJoin(request: JoinRequest) {
 
 type Row = VectorInput | PatchInput;
 
-/** The vectors as NDJSON; can be sent again if the source can. */
+/** The vectors as NDJSON, which can be sent again if the source can. */
 function vectorLines(
   source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
 ): Resendable<ByteSource> {
@@ -332,10 +330,9 @@ function vectorLines(
   return typeof source === 'function' ? open : open();
 }
 
-/** Lines are gathered to chunks of this size; one chunk per line would cost more than the encoding. */
+/** Lines are collected into chunks of this size; sending each line alone would cost more than its encoding. */
 const CHUNK_CHARACTERS = 65_536;
 
-/** One vector per line. */
 async function* encodeVectorLines(
   vectors: Iterable<Row> | AsyncIterable<Row>,
 ): AsyncGenerator<Uint8Array, void, undefined> {

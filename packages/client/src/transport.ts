@@ -1,5 +1,5 @@
 // Sends one request and returns its reply, whole or as a stream. Retries where that is safe
-// (retry.ts) and fails fast while the circuit breaker is open. Knows nothing of routes and bodies.
+// (retry.ts) and fails fast while the circuit breaker is open. Knows nothing about routes and bodies.
 
 import {
   type Admission,
@@ -23,7 +23,7 @@ import {
   retryAfterMsOf,
   sleep,
 } from './retry.js';
-import { Session } from './session.js';
+import { ClusterSession } from './session.js';
 import {
   type ByteSource,
   blobUpload,
@@ -37,7 +37,7 @@ import {
 import { pointerTo } from './values.js';
 import { logOnce, type OnWarning, warningsOf } from './warnings.js';
 
-/** The server's request deadline is 30 s; a reply that has not arrived after twice that is lost. */
+/** Twice the server's request deadline of 30 s; a reply that takes longer is lost. */
 const DEFAULT_TIMEOUT_MS = 60_000;
 
 const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
@@ -46,16 +46,16 @@ const DEFAULT_CIRCUIT_BREAKER: CircuitBreakerOptions = {
 };
 
 export interface TransportOptions {
-  /** Server address such as `http://127.0.0.1:8484`, with or without `/v1`. */
+  /** The server's address, such as `http://127.0.0.1:8484`, with or without `/v1`. */
   readonly baseUrl: string;
   readonly apiKey?: string;
-  /** Milliseconds per attempt; for streams, milliseconds without a byte (60 000). */
+  /** Milliseconds per attempt or, for streams, without a byte; 60 000 when absent. */
   readonly timeoutMs?: number;
   /** By default at most 5 attempts, with waits of 0.1 s, 0.2 s, … between them. */
   readonly retry?: Partial<RetryOptions>;
   /**
-   * By default, nothing is sent for 5 s after 10 consecutive failures (or twice `retry.attemptsMax`,
-   * if that is more, so that no single call opens the breaker). False disables it.
+   * By default nothing is sent for 5 s after 10 consecutive failures, or after twice `retry.attemptsMax`
+   * if that is more, so that no single call opens the breaker. False disables it.
    */
   readonly circuitBreaker?: Partial<CircuitBreakerOptions> | false;
   /**
@@ -64,14 +64,14 @@ export interface TransportOptions {
    */
   readonly uploads?: 'stream' | 'blob';
   /**
-   * Called with each warning of a reply, such as a path in a filter that no vector has. By default each is written
-   * once with `console.warn`. What it throws rejects the call.
+   * Called with each warning in a reply, such as a path in a filter that no vector has. By default each warning is
+   * written once with `console.warn`. If this function throws, the call is rejected.
    */
   readonly onWarning?: OnWarning;
   /**
-   * Whether integers of metadata, facets, stats and groups that a number cannot hold, such as 2^53 + 1, are read as
-   * `bigint`, with all their digits. By default they are read as the nearest number, as the declared types say. To write
-   * them, pass a `bigint`.
+   * Whether integers in metadata, facets, stats and groups that a number cannot hold, such as 2^53 + 1, are read as
+   * `bigint`. By default they are rounded to the nearest number, as the declared types say. To write them exactly, pass
+   * a `bigint`.
    */
   readonly exactIntegers?: boolean;
   /** Replacement for the global fetch. */
@@ -93,7 +93,7 @@ export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path below `/v1`, already encoded. */
   readonly path: string;
-  /** The path is at the root instead, as for probes. */
+  /** Whether the path is at the root instead, as for probes. */
   readonly isOperational?: boolean;
   /** Arrays are sent as JSON. */
   readonly query?: Readonly<Record<string, Parameter | readonly string[] | undefined>>;
@@ -107,10 +107,10 @@ export interface TransportRequest {
    * are always retried, because the server executed nothing.
    */
   readonly isIdempotent: boolean;
-  /** A further status that counts as success. */
+  /** An additional status that counts as success. */
   readonly alsoStatus?: number;
   readonly signal?: AbortSignal | undefined;
-  /** In place of the client's timeout. */
+  /** Overrides the client's timeout. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -121,7 +121,7 @@ export interface TransportReply<Body> {
 
 /** All methods throw SagittaClientError, or the signal's reason when the caller aborts. */
 export interface Transport {
-  /** Reads JSON of replies as the client's options say. */
+  /** Parses replies, as the client's options say. */
   readonly parse: ParseReply;
   /** Sends a request and parses the reply as JSON. */
   send<Body>(request: TransportRequest): Promise<TransportReply<Body>>;
@@ -130,21 +130,21 @@ export interface Transport {
   open(request: TransportRequest): Promise<TransportReply<ReplyBody>>;
 }
 
-/** What the attempts of a transport share. */
+/** State that all attempts share. */
 interface TransportState {
   readonly root: string;
   readonly apiKey: string | undefined;
   readonly timeoutMs: number;
   readonly retry: RetryOptions;
   readonly breaker: CircuitBreaker | undefined;
-  readonly session: Session;
+  readonly session: ClusterSession;
   /** Whether uploads are streamed or collected into a Blob. */
   readonly streamsUploads: boolean;
   readonly fetch: typeof globalThis.fetch;
   readonly random: () => number;
 }
 
-/** Takes over the reply of an attempt, and finishes the attempt. */
+/** Reads the reply of an attempt, and finishes the attempt. */
 type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Result>;
 
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
@@ -159,7 +159,7 @@ export function createTransport(options: TransportOptions): Transport {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     retry,
     breaker: breakerOf(options, retry.attemptsMax),
-    session: new Session(),
+    session: new ClusterSession(),
     streamsUploads:
       options.uploads === undefined ? canStreamUploads() : options.uploads === 'stream',
     fetch: options.fetch ?? globalThis.fetch,
@@ -167,7 +167,7 @@ export function createTransport(options: TransportOptions): Transport {
   };
   const { onWarning = logOnce() } = options;
   const parse = parseReply(options.exactIntegers === true);
-  const tell = ({ method, path }: TransportRequest, body: unknown, headers: Headers) => {
+  const passWarnings = ({ method, path }: TransportRequest, body: unknown, headers: Headers) => {
     for (const warning of warningsOf(body, headers)) onWarning(warning, { method, path });
   };
   const sendForText = (request: TransportRequest) =>
@@ -187,7 +187,7 @@ export function createTransport(options: TransportOptions): Transport {
     async send<Body>(request: TransportRequest) {
       const { body: text, headers, status, url } = await sendForText(request);
       const body = parseJson<Body>(parse, text, status, url);
-      tell(request, body, headers);
+      passWarnings(request, body, headers);
       return { body, headers };
     },
     async open(request) {
@@ -200,7 +200,7 @@ export function createTransport(options: TransportOptions): Transport {
         }),
       }));
       try {
-        tell(request, undefined, reply.headers);
+        passWarnings(request, undefined, reply.headers);
       } catch (error) {
         await reply.body.cancel();
         throw error;
@@ -223,7 +223,7 @@ async function withRetries<Result>(
   let committedCountAtLeast = 0;
   for (let attemptCount = 1; ; attemptCount++) {
     const admission = breaker?.admit() ?? UNGUARDED;
-    // The last error of this call says more than that the breaker is open.
+    // The last error of this call is more useful than a report that the breaker is open.
     if (admission.kind === 'rejected') throw last ?? circuitOpen(url, admission.retryAfterMs);
     try {
       const result = await runAttempt(state, url, { ...request, text }, read);
@@ -235,7 +235,7 @@ async function withRetries<Result>(
         throw error;
       }
       admission.settle(isServerFailure(error) ? 'failure' : 'success');
-      // A later attempt may end without word of what an earlier one has made durable.
+      // A later attempt may not report what an earlier attempt made durable.
       committedCountAtLeast = Math.max(committedCountAtLeast, error.committedCountAtLeast);
       noteCommitted(error, { committedCountAtLeast });
       const isLast = isSentOnce || attemptCount >= retry.attemptsMax;
@@ -252,7 +252,7 @@ async function runAttempt<Result>(
   request: EncodedRequest,
   read: ReadReply<Result>,
 ): Promise<Result> {
-  // Not called as a method: fetch of browsers accepts no other `this`.
+  // Not called as a method: in browsers, fetch accepts no other `this`.
   const { fetch, streamsUploads } = state;
   const { signal } = request;
   const timeoutMs = request.timeoutMs ?? state.timeoutMs;
@@ -284,7 +284,7 @@ async function runAttempt<Result>(
     }
     const init = { ...initOf(request, state), ...upload?.init, signal: timer.signal };
     const response = await fetch(url, init);
-    state.session.note(response.headers);
+    state.session.record(response.headers);
     const isSuccess = response.ok || response.status === request.alsoStatus;
     if (isSuccess) return await read(response, attempt);
     const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
@@ -303,7 +303,7 @@ type EncodedRequest = Omit<TransportRequest, 'body'> & { readonly text: string |
 /** One attempt in flight. */
 interface Attempt {
   readonly timer: IdleTimer;
-  /** The error to throw for what ended the attempt after `byteCount` bytes of the reply. */
+  /** The error to throw for a failure after `byteCount` bytes of the reply. */
   toError(cause: unknown, byteCount: number): unknown;
   /** Stops the timer, and the upload if it is not complete. */
   finish(): void;
@@ -353,7 +353,7 @@ const OPTIONS: Readonly<Record<keyof TransportOptions, true>> = {
   now: true,
 };
 
-/** Programs in JavaScript may pass anything. */
+/** Throws for options that JavaScript programs get wrong. */
 function requireOptions(options: unknown): void {
   if (typeof options === 'object' && options !== null) {
     requireKnown(options, Object.keys(OPTIONS));
@@ -436,13 +436,13 @@ function networkError(url: string, cause: unknown, byteCount: number): SagittaCl
   return new SagittaClientError('network_error', detail, { cause, retryable: true, hint });
 }
 
-/** The reason behind "fetch failed": the innermost cause, or the first of several for one host. */
+/** The reason behind "fetch failed": the innermost cause, or the first of those for several addresses. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause instanceof AggregateError && error.cause.errors.length > 0) {
     return reasonOf(error.cause.errors[0]);
   }
   if (error.cause !== undefined) return reasonOf(error.cause);
-  // Messages of OpenSSL also name places in its sources.
+  // OpenSSL's messages also contain positions in its source code.
   return 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message;
 }

@@ -1,5 +1,5 @@
-// The types of requests and replies: those of the wire, which wire.ts has from the server's schemas,
-// and what the client adds to them, such as vectors as Float32Arrays.
+// The types of requests and replies: the wire types, which wire.ts generates from the server's schemas,
+// and the client's additions to them, such as vectors as Float32Arrays.
 
 import type { AuditKind, AuditOperation, AuditOutcome } from '../../../src/common/audit.js';
 import type { JsonObject, Metric } from '../../../src/common/types.js';
@@ -76,8 +76,8 @@ export type {
 export type VectorValues = readonly number[] | Float32Array | Float64Array | string;
 
 /**
- * A vector with its values, with a text that the server turns into them, or with neither for a collection
- * without the unnamed vector.
+ * A vector with its values, with a text for the server to embed, or with neither for a collection without the unnamed
+ * vector.
  */
 export type VectorInput<Metadata extends object = JsonObject> =
   | (wire.VectorInput<VectorValues, Metadata> & { readonly embed?: never })
@@ -87,7 +87,7 @@ export type VectorInput<Metadata extends object = JsonObject> =
       readonly embed?: never;
     });
 
-/** What is new of a vector that exists; the rest of it stays. */
+/** A change of an existing vector; absent members stay as they are. */
 export type PatchInput<Metadata extends object = JsonObject> = Omit<
   wire.PatchInput<VectorValues>,
   'metadata'
@@ -97,13 +97,12 @@ export type PatchInput<Metadata extends object = JsonObject> = Omit<
 };
 
 /**
- * The form in which vectors are returned: numbers, the wire's base64 (queries only), or a
- * Float32Array, for which the client requests base64 where the server offers it, so that no decimal
- * text is parsed.
+ * The form in which vectors are returned: numbers, base64 (queries only), or a Float32Array, for which the
+ * client requests base64 where the server offers it, to avoid parsing decimal text.
  */
 export type IncludeValues = boolean | 'base64' | 'float32';
 
-/** The forms of vectors for requests whose replies cannot be base64. */
+/** The forms of vectors in replies that do not offer base64. */
 export type PlainValues = boolean | 'float32';
 
 /** The type of vectors in a reply, by what was requested. */
@@ -113,12 +112,12 @@ export type ValuesOf<Requested extends IncludeValues> = Requested extends 'float
     ? string
     : readonly number[];
 
-/** What `include_metadata` asks for: all metadata, none, or the paths that are named. */
+/** The value of `include_metadata`: all metadata, none, or only some paths. */
 export type IncludeMetadata<Metadata extends object = JsonObject> =
   | boolean
   | readonly MetadataPath<Metadata>[];
 
-/** The members that are in a reply for certain, by what was requested. */
+/** The members that a reply always has, by what was requested. */
 type Present<Metadata, Asked extends IncludeValues, Included extends IncludeMetadata> = ([
   Included,
 ] extends [true]
@@ -128,7 +127,7 @@ type Present<Metadata, Asked extends IncludeValues, Included extends IncludeMeta
     : unknown) &
   ([Asked] extends [false] ? unknown : WithValues<Asked>);
 
-/** Of a request for paths, the metadata that has these. */
+/** The type of the returned metadata: every member is optional if only some paths were requested. */
 type Selected<Metadata, Included extends IncludeMetadata> = Included extends readonly string[]
   ? PartOf<Metadata>
   : Metadata;
@@ -141,7 +140,7 @@ type PartOf<Value> = string extends keyof Value
       ? { readonly [Name in keyof Value]?: PartOf<Value[Name]> }
       : Value;
 
-/** A request whose option is known only when the program runs may have no values. */
+/** Values are optional if the request's option is only known at run time. */
 type WithValues<Asked extends IncludeValues> = [false] extends [Asked]
   ? unknown
   : { readonly values: ValuesOf<Asked> };
@@ -153,8 +152,8 @@ export interface StoredVector<Metadata = JsonObject, Values = readonly number[]>
 }
 
 /**
- * A stored vector in the reply to a request with these options. A collection without the unnamed vector has no
- * `values`, whatever was asked for.
+ * A stored vector in the reply to a request with these options. In a collection without the unnamed vector, `values` is
+ * always absent.
  */
 export type ReadVector<
   Metadata = JsonObject,
@@ -171,10 +170,10 @@ export interface VectorPage<Vector = StoredVector> extends Omit<wire.VectorPage,
   readonly vectors: readonly Vector[];
 }
 
-/** Of writes of whole vectors. The mode `patch` takes what is new of them. */
+/** The modes that write whole vectors; the mode `patch` takes a PatchInput instead. */
 export type WriteMode = 'upsert' | 'insert' | 'update';
 
-/** The counts of a streamed write, which replies to other writes lack. */
+/** The counts that only replies to streamed writes have. */
 type StreamCounts = 'batch_count' | 'resumed_count';
 
 export type WriteReply = Omit<wire.VectorsWritten, StreamCounts>;
@@ -183,7 +182,7 @@ export type WriteReply = Omit<wire.VectorsWritten, StreamCounts>;
 export type WriteStreamReply = Omit<wire.VectorsWritten, 'ids' | StreamCounts> &
   Required<Pick<wire.VectorsWritten, StreamCounts>>;
 
-/** A JSON merge patch (RFC 7396): members replace those of the metadata, and null removes them. */
+/** A JSON merge patch (RFC 7396): members replace those of the stored metadata, and null removes them. */
 export type MetadataPatch<Metadata extends object = JsonObject> = string extends keyof Metadata
   ? JsonObject
   : { readonly [Name in keyof Metadata]?: MemberPatch<Metadata[Name]> | null };
@@ -194,53 +193,53 @@ type MemberPatch<Member> = Member extends readonly unknown[]
     ? MetadataPatch<Member>
     : Member;
 
-/** Exactly one of the two. */
+/** Exactly one of `patch` and `metadata`. */
 export type MetadataChange<Metadata extends object = JsonObject> = ExactlyOne<{
   readonly patch: MetadataPatch<Metadata>;
   readonly metadata: Metadata;
 }>;
 
-/** Exactly one of the three. */
+/** Exactly one of `ids`, `filter` and `all`. */
 export type VectorSelection<Metadata extends object = JsonObject> = ExactlyOne<{
   readonly ids: readonly string[];
   readonly filter: Filter<Metadata>;
   readonly all: true;
 }>;
 
-/** What is counted: everything when absent. */
+/** Without a filter, all vectors are counted. */
 export interface CountRequest<Metadata extends object = JsonObject> {
   readonly filter?: Filter<Metadata>;
 }
 
-/** Results from elsewhere, to compare with the exact ones. */
+/** Results of another search, to be compared with the exact neighbours. */
 export interface RecallRequest<Metadata extends object = JsonObject> {
   readonly vectors: readonly VectorValues[];
-  /** What was found for each vector. */
+  /** The ids that the other search found for each vector. */
   readonly ids: readonly (readonly string[])[];
   /** Only vectors whose metadata matches count as neighbours. */
   readonly filter?: Filter<Metadata>;
-  /** In place of the collection's metric. */
+  /** Overrides the collection's metric. */
   readonly metric?: Metric;
   /** The named vector to search, instead of the unnamed one. */
   readonly using?: string;
   readonly min_sequence?: number;
 }
 
-/** A path whose values are counted. */
+/** A path whose values are to be counted. */
 export type FacetRequest<Metadata extends object = JsonObject> = OnPath<
   wire.FacetRequest,
   'path',
   MetadataPath<Metadata>
 >;
 
-/** A path whose numbers are summarized. */
+/** A path whose numbers are to be summarized. */
 export type StatsRequest<Metadata extends object = JsonObject> = OnPath<
   wire.StatsRequest,
   'path',
   MetadataPath<Metadata>
 >;
 
-/** A key of a sorted list, or with `score` and `id` of a sorted query. */
+/** A sort key of a list or, with `score` and `id`, of a query. */
 export type SortKey<Metadata extends object = JsonObject, Other extends string = '$id'> = OnPath<
   wire.SortKey,
   'field',
@@ -269,7 +268,7 @@ export interface ListRequest<
 > {
   readonly limit?: number;
   readonly offset?: number;
-  /** With `offset`: the page at that place of the snapshot that the cursor continues. */
+  /** With `offset`, returns the page at that offset in the cursor's snapshot. */
   readonly cursor?: string;
   readonly filter?: Filter<Metadata>;
   /** By metadata paths and `$id`; in insertion order when absent. */
@@ -281,7 +280,7 @@ export interface ListRequest<
 export interface SchemaRequest<Metadata extends object = JsonObject> {
   readonly filter?: Filter<Metadata>;
   readonly limit?: number;
-  /** Only paths after this one: the `next_after` of the page before. */
+  /** Only paths after this one: the `next_after` of the previous page. */
   readonly after?: string;
 }
 
@@ -305,7 +304,7 @@ export type Prefetch<Metadata extends object = JsonObject> = RankedByOne<
   Ranked
 >;
 
-/** What a query, a part of a fusion or a prefetch may rank by, of which it has one. */
+/** The members to rank by; a query, a part of a fusion and a prefetch each have exactly one. */
 type Ranked =
   | 'vector'
   | 'id'
@@ -317,7 +316,7 @@ type Ranked =
   | 'sparse'
   | 'fusion';
 
-/** All members of a query, of which a request has some. */
+/** All members that a query may have. */
 export interface QueryMembers<
   Metadata extends object = JsonObject,
   Requested extends IncludeValues = IncludeValues,
@@ -341,7 +340,7 @@ export interface QueryMembers<
   readonly sort?: readonly SortKey<Metadata, '$id' | 'id' | 'score'>[];
 }
 
-/** Also a variable with two of the members is refused, which a plain union of objects would accept. */
+/** Unlike a plain union of objects, this rejects a variable with two of the members. */
 type ExactlyOne<Members> = {
   [Name in keyof Members]-?: Required<Pick<Members, Name>> & {
     readonly [Other in Exclude<keyof Members, Name>]?: never;
@@ -353,7 +352,7 @@ type RankedByOne<Members, Names extends keyof Members & Ranked> = Omit<Members, 
 
 type WithMembers<Shape, Members> = Omit<Shape, keyof Members> & Members;
 
-/** A query has exactly one of what it may search by, or a cursor alone. */
+/** A query has exactly one member to rank by, or a cursor alone. */
 export type QueryRequest<
   Metadata extends object = JsonObject,
   Requested extends IncludeValues = IncludeValues,
@@ -364,7 +363,7 @@ export type QueryRequest<
     | ({ readonly cursor: string } & { readonly [Name in Ranked]?: never })
   );
 
-/** A vector that was found. */
+/** A vector in the result of a query. */
 export type Match<Metadata = JsonObject, Values = ValuesOf<IncludeValues>> = wire.Match<
   Values,
   Metadata
@@ -379,11 +378,11 @@ export type FoundMatch<
   Present<Selected<Metadata, Included>, Asked, Included>;
 
 export interface QueryReply<Found = Match> extends Omit<wire.QueryReply, 'matches'> {
-  /** The nearest first, or as `sort` says. */
+  /** Nearest first, or sorted by `sort`. */
   readonly matches: readonly Found[];
 }
 
-/** A row of the collection and its matches, of which there may be none. */
+/** A row of the collection and its matches, if any. */
 export interface JoinRow {
   readonly id: string;
   readonly matches: readonly Omit<wire.Match, 'values'>[];
@@ -395,14 +394,14 @@ export interface AuditRequest {
   readonly operation?: AuditOperation | AuditKind;
   readonly outcome?: AuditOutcome;
   readonly target?: string;
-  /** ISO 8601; the first moment that counts, and the first that does not. */
+  /** ISO 8601, from `since` (inclusive) until `until` (exclusive). */
   readonly since?: string;
   readonly until?: string;
   /** The page size. */
   readonly limit?: number;
 }
 
-/** Every bound of the service, by name: `top_k_max`, `page_limit_max`, … */
+/** Every limit of the server, by name: `top_k_max`, `page_limit_max`, … */
 export type Limits = Readonly<Record<string, number>>;
 
 /** An error reply as RFC 9457 describes it. Proxies between client and server may leave members out. */

@@ -6,11 +6,11 @@ import { unexpected } from './values.js';
 
 /** A streamed body. */
 export type ByteSource = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-/** A function opens the same source again, which makes a retry possible. */
+/** A function can reopen the same source, so that the request can be retried. */
 export type Resendable<Source> = Source | (() => Source);
 
 export interface Upload {
-  /** The members of fetch's init besides method and headers. */
+  /** The members of fetch's init other than method and headers. */
   readonly init: { readonly body: ReadableStream<Uint8Array> | Blob; readonly duplex?: 'half' };
   /** The error of the source, if it threw. */
   readonly failure: { readonly error: unknown } | undefined;
@@ -102,7 +102,7 @@ export function openSource<Source>(source: Resendable<Source>): Source {
   return typeof source === 'function' ? (source as () => Source)() : source;
 }
 
-/** The source. Throws SagittaClientError (`invalid_argument`) unless it can be iterated over. */
+/** Returns the source. Throws SagittaClientError (`invalid_argument`) unless it is iterable. */
 export function requireIterable<Source>(source: Source, expected: string): Source {
   const isObject = typeof source === 'object' && source !== null;
   if (isObject && (Symbol.asyncIterator in source || Symbol.iterator in source)) return source;

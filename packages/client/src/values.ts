@@ -1,5 +1,5 @@
-// Vectors as base64 of little-endian float32: a third of the size of decimal numbers, without loss.
-// Works in browsers, so it does not use Buffer.
+// Vectors as base64 of little-endian float32: lossless, and a third of the size of decimal numbers.
+// Must run in browsers, so it does not use Buffer.
 
 import { SagittaClientError } from './error.js';
 import type { IncludeValues, VectorValues } from './types.js';
@@ -30,8 +30,8 @@ export function decodeValues(text: string): Float32Array {
 }
 
 /**
- * Values for the request: typed arrays as base64, numbers and base64 as they are. Throws SagittaClientError
- * (`invalid_argument`) for what is no finite number of float32; `pointer` is the JSON pointer of the values.
+ * Values for the request: typed arrays as base64, numbers and base64 unchanged. Throws SagittaClientError
+ * (`invalid_argument`) for a value that is not a finite float32; `pointer` is the JSON pointer of the values.
  */
 export function wireValues(values: VectorValues, pointer: string): readonly number[] | string {
   if (typeof values === 'string') return values;
@@ -45,7 +45,7 @@ export function wireValues(values: VectorValues, pointer: string): readonly numb
   return encodeValues(floats);
 }
 
-/** JSON would have null in place of such a number, and the error of the server no row that the program knows. */
+/** JSON would turn such numbers into null, and the server's error could not say which argument was wrong. */
 function requireFinite(
   floats: ArrayLike<number>,
   given: ArrayLike<unknown>,
@@ -66,7 +66,7 @@ function isNumbers(values: unknown): values is Float32Array | Float64Array {
   );
 }
 
-/** The error for an argument of another kind; `pointer` is its JSON pointer in the request, if it has one. */
+/** The error for an argument of the wrong kind; `pointer` is its JSON pointer in the request. */
 export function unexpected(found: unknown, expected: string, pointer = ''): SagittaClientError {
   const where = pointer === '' ? '' : ` at ${pointer}`;
   return new SagittaClientError(
@@ -79,7 +79,7 @@ export function isInvalidDate(value: unknown): boolean {
   return value instanceof Date && Number.isNaN(value.getTime());
 }
 
-/** The JSON pointer (RFC 6901) of a member. */
+/** The JSON pointer (RFC 6901) of a member of the value at `pointer`. */
 export function pointerTo(pointer: string, name: string): string {
   return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
@@ -110,7 +110,7 @@ export function requireArray(rows: unknown, expected: string): void {
 type WireValues = readonly number[] | string;
 type Named<Values> = Readonly<Record<string, Values>>;
 
-/** Named vectors for the request, by name; null removes one. */
+/** Encodes named vectors for the request; null removes a vector. */
 function wireNamed(
   vectors: Named<VectorValues | readonly VectorValues[] | null>,
   pointer: string,
@@ -132,14 +132,14 @@ export function wireMulti(values: readonly VectorValues[], pointer: string): rea
   return values.map((each, at) => wireValues(each, `${pointer}/${at}`));
 }
 
-/** Whether these are the vectors of a multi-vector. */
+/** Whether the values are a multi-vector. */
 function isMulti(
   values: VectorValues | readonly VectorValues[],
 ): values is readonly VectorValues[] {
   return Array.isArray(values) && (typeof values[0] === 'object' || typeof values[0] === 'string');
 }
 
-/** A vector for the request: its values, if any, as in `wireValues`. `pointer` is that of the vector. */
+/** Encodes a vector for the request. `pointer` is the JSON pointer of the vector. */
 export function wireVector<
   Vector extends {
     readonly values?: VectorValues;
@@ -166,7 +166,7 @@ function mapValues<From, To>(
   );
 }
 
-/** Replaces `include_values: 'float32'`, which only the client knows, by the server's value. */
+/** Replaces `include_values: 'float32'`, which only the client knows, with a value that the server knows. */
 export function wireInclude<Request extends { readonly include_values?: IncludeValues }>(
   request: Request,
   replacement: 'base64' | true,
@@ -176,7 +176,7 @@ export function wireInclude<Request extends { readonly include_values?: IncludeV
     : request;
 }
 
-/** The rows, with values as Float32Array if `asked` is `'float32'`. */
+/** Converts the values of the rows to Float32Arrays if `asked` is `'float32'`. */
 export function withFloat32<Row extends WithValues<unknown>>(
   rows: readonly Row[],
   asked: IncludeValues | undefined,

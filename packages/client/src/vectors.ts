@@ -72,19 +72,19 @@ export interface Include<
   readonly include_values?: Asked;
   /** True when absent. */
   readonly include_metadata?: Included;
-  /** False when absent: the sequence at which the vector was last written, for `if_sequence`. */
+  /** Whether to include the sequence of the vector's last write, for `if_sequence`; false when absent. */
   readonly include_sequence?: boolean;
 }
 
 /**
  * All methods throw `collection_not_found` if the collection does not exist or the key has no access.
- * `Metadata` is what the program stores there, in filters, writes and replies; the client does not check it.
+ * `Metadata` is the type of metadata in filters, writes and replies; the client does not check it.
  */
 export interface Vectors<Metadata extends object = JsonObject>
   extends Streams<Metadata>,
     Projections<Metadata>,
     SharedRoutes<Metadata> {
-  /** Changes parts of vectors that exist, all or none. Throws `vector_not_found`, … */
+  /** Changes parts of existing vectors, all or none. Throws `vector_not_found`, … */
   upsert(
     vectors: readonly PatchInput<Metadata>[],
     options: WriteOptions & { mode: 'patch' },
@@ -95,14 +95,14 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
   /**
-   * As `upsert`, for vectors that are already JSON text: metadata keeps its spelling where parsing would
-   * change it (integers beyond 2^53, `1.0`).
+   * Like `upsert`, for vectors that are already JSON text, so that metadata keeps the spelling that parsing
+   * would change (integers beyond 2^53, `1.0`).
    */
   upsertText(
     vectors: readonly string[],
     options?: WriteOptions & { mode?: WriteMode | 'patch' },
   ): Promise<WriteReply>;
-  /** Merges `metadata` (RFC 7396), replaces `values`, and sets or with null removes named and sparse vectors. */
+  /** Merges `metadata` (RFC 7396), replaces `values`, and sets named and sparse vectors or removes them with null. */
   patch(
     vectorId: string,
     change: Omit<PatchInput<Metadata>, 'id'>,
@@ -120,47 +120,47 @@ export interface Vectors<Metadata extends object = JsonObject>
     include?: Include<Asked, Included>,
     options?: CallOptions,
   ): Promise<FetchReply<ReadVector<Metadata, Asked, Included>>>;
-  /** Deletes one vector. Throws `vector_not_found` if there was none. */
+  /** Deletes one vector. Throws `vector_not_found` if it does not exist. */
   delete(vectorId: string, options?: WriteOptions): Promise<DeleteReply>;
-  /** Deletes the selected vectors; with `dryRun`, only counts them. */
+  /** Deletes the selected vectors, or only counts them if `dryRun` is set. */
   deleteMany(
     selection: VectorSelection<Metadata>,
     options?: WriteOptions & { dryRun?: boolean },
   ): Promise<DeleteManyReply>;
   /**
-   * Changes the metadata of the selected vectors in one atomic write, or of `limit` of them: repeat it
-   * while `has_more` is true. Vectors that would not change are not written.
+   * Changes the metadata of the selected vectors, or of at most `limit` of them, in one atomic write;
+   * repeat the call while `has_more` is true. Vectors that would not change are not written.
    */
   updateMany(
     selection: VectorSelection<Metadata>,
     change: MetadataChange<Metadata>,
     options?: WriteOptions & { limit?: number },
   ): Promise<UpdateManyReply>;
-  /** All pages, from the snapshot that the first one opened. */
+  /** All pages of one snapshot. */
   listPages<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<VectorPage<ReadVector<Metadata, Asked, Included>>>;
-  /** As `listPages`, one vector at a time. `limit` is the page size (100). */
+  /** Like `listPages`, one vector at a time. `limit` is the page size (100). */
   listAll<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<ReadVector<Metadata, Asked, Included>>;
-  /** The exact number of vectors, or of those whose metadata matches. */
+  /** The exact number of vectors that pass the filter. */
   count(request?: CountRequest<Metadata>, options?: CallOptions): Promise<number>;
-  /** Facets and stats over all vectors that pass the filter, exactly. */
+  /** Exact facets and stats over all vectors that pass the filter. */
   aggregate(request: AggregateRequest<Metadata>, options?: CallOptions): Promise<AggregateReply>;
-  /** The metadata paths that the vectors have, with types and ranges, a page at a time. */
+  /** One page of the metadata paths found in the vectors, with types and ranges. */
   schema(request?: SchemaRequest<Metadata>, options?: CallOptions): Promise<FoundSchema>;
   /**
-   * As `queryPages`, one match at a time: all of the collection, with `score_threshold` those with at least that score,
-   * with `top_k` so many.
+   * Like `queryPages`, one match at a time: all vectors of the collection, those with at least `score_threshold`, or the
+   * nearest `top_k`.
    */
   queryAll<Asked extends IncludeValues = false, Included extends IncludeMetadata<Metadata> = false>(
     request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<FoundMatch<Metadata, Asked, Included>>;
-  /** Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries. */
+  /** Runs up to 1 024 queries on one snapshot; replies are in the order of the queries. */
   queryBatch<
     Asked extends IncludeValues = false,
     Included extends IncludeMetadata<Metadata> = false,
@@ -169,8 +169,8 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: CallOptions,
   ): Promise<readonly QueryReply<FoundMatch<Metadata, Asked, Included>>[]>;
   /**
-   * Measures the recall of other search results: which share of the exact nearest neighbours of
-   * `vectors[q]` is in `ids[q]`.
+   * Measures the recall of other search results: the share of the exact nearest neighbours of
+   * `vectors[q]` that is in `ids[q]`.
    */
   recall(request: RecallRequest<Metadata>, options?: CallOptions): Promise<RecallReply>;
 }
@@ -212,7 +212,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
       const reply = await read<FetchReply>(`${root}/vectors/fetch`, body, options);
       return readList<FetchReply<ReadVector<JsonObject, Asked, Included>>>(reply, include);
     },
-    // Further pages are requested by cursor alone, so the first request determines their types.
+    // The following pages are requested by cursor alone, so the first request determines their types.
     listPages: (request = {}, options) =>
       pagesOf(request, async (page: ListRequest) =>
         readList(await readPage(requests, root, page, options), request),
@@ -242,8 +242,8 @@ export function createVectors(requests: Requests, root: string): Vectors {
 }
 
 /**
- * Throws SagittaClientError (`invalid_argument`) for a member that is undefined: what it should have narrowed would be
- * selected as a whole, or by the other members alone.
+ * Throws SagittaClientError (`invalid_argument`) for an undefined member, which would otherwise be ignored and select more
+ * vectors than intended.
  */
 function requireSelection(selection: VectorSelection): VectorSelection {
   const expected = 'one of { ids: […] }, { filter: {…} } and { all: true }';
@@ -289,8 +289,8 @@ function createWrites(
       return requests.change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
     },
     async delete(vectorId, options = {}) {
-      // DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could not be
-      // distinguished from one that never existed, or that another client has written since.
+      // DELETE takes no idempotency key. After a lost reply, a vector that this call deleted could not be
+      // told from one that never existed, or that another client has written since.
       const { body, headers } = await requests.write<DeleteManyReply>(
         `${root}/vectors/delete`,
         { ids: [vectorId] },

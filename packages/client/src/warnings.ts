@@ -1,29 +1,29 @@
-// Warnings of replies: a request was carried out, but probably not as it was meant. They are passed on here, once for all
-// methods, because many return what has no place for them.
+// Warnings in replies: the request was carried out, but probably not as intended. They are passed to a callback, because
+// many methods return values that cannot hold them.
 
 import type { Warning } from './types.js';
 
-/** The request whose reply has the warning. */
+/** The request whose reply contained the warning. */
 export interface WarnedRequest {
   readonly method: string;
   /** Below `/v1`. */
   readonly path: string;
 }
 
-/** What it throws rejects the call, also one whose write has been carried out. */
+/** If it throws, the call is rejected, even if its write has been carried out. */
 export type OnWarning = (warning: Warning, request: WarnedRequest) => void;
 
-/** Of streamed replies. */
+/** The header that carries the warnings of streamed replies. */
 const HEADER = 'sagitta-warnings';
 
-/** Texts that are remembered, so that each is logged once. */
+/** The number of texts to remember, so that each is logged once. */
 const LOGGED_MAX = 1_000;
 
 interface Warned {
   readonly warnings?: readonly Warning[];
 }
 
-/** Those of a reply, and of the parts of one to a batch; each once. */
+/** The distinct warnings of a reply and, for a batch, of its results. */
 export function warningsOf(body: unknown, headers: Headers): readonly Warning[] {
   const text = headers.get(HEADER);
   if (text !== null) return JSON.parse(text) as readonly Warning[];
@@ -33,7 +33,7 @@ export function warningsOf(body: unknown, headers: Headers): readonly Warning[] 
   return [...new Map(all.map((warning) => [`${warning.in} ${warning.detail}`, warning])).values()];
 }
 
-/** Writes each text once to the console. */
+/** Logs each distinct warning once to the console. */
 export function logOnce(): OnWarning {
   const logged = new Set<string>();
   return ({ in: member, detail }, { method, path }) => {

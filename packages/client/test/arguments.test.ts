@@ -1,4 +1,4 @@
-// Arguments that cannot be sent: errors that say what was found, where, and what is expected, before any request.
+// Invalid arguments: before any request, an error says what was found, where, and what is expected.
 
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => server.close());
 
-/** Arguments as programs in JavaScript may pass them. */
+/** An argument as a JavaScript program may pass it. */
 const any = (value: unknown) => value as never;
 
-/** What JSON.stringify drops, or writes as something else. */
+/** Values that JSON.stringify drops or changes. */
 const UNFIT: readonly (readonly [what: string, value: unknown, message: RegExp])[] = [
   ['undefined', undefined, /^found undefined at .*: use null, or leave it out$/],
   ['a function', () => 1, /^found a function at /],

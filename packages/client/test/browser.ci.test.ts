@@ -39,7 +39,7 @@ await fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 test('the client runs in a browser', { skip: NO_BROWSER }, async () => {
   const server = await startTestServer();
   const site = await startPageSite(PAGE, (incoming, outgoing) =>
-    passOn(server.url, incoming, outgoing),
+    forward(server.url, incoming, outgoing),
   );
   const browser = await launchBrowser();
   try {
@@ -61,8 +61,8 @@ test('the client runs in a browser', { skip: NO_BROWSER }, async () => {
   }
 });
 
-/** Sends a request to the service, as a proxy on the page's origin does. */
-function passOn(service: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
+/** Forwards a request to the server, like a proxy on the page's origin. */
+function forward(service: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
   const { url = '/', method = 'GET' } = incoming;
   const { host: _, ...headers } = incoming.headers;
   const passed = request(service + url, { method, headers }, (reply) => {

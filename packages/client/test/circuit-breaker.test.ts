@@ -1,4 +1,4 @@
-// The circuit breaker: when it opens and closes, and which calls of the client count.
+// The circuit breaker: when it opens and closes, and which of the client's calls count.
 
 import assert from 'node:assert/strict';
 import { afterEach, it } from 'node:test';

@@ -1,4 +1,4 @@
-// The client against a real server: every method, paging, and ids and numbers that are hard to transport.
+// The client against a real server: every method, paging, and difficult ids and numbers.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, it } from 'node:test';
@@ -189,7 +189,7 @@ it('clones, renames and switches collections by alias', async () => {
   await assert.rejects(aliases.get('live'), { code: 'alias_not_found', status: 404 });
 });
 
-it('updates by filter, writes on conditions, and lets vectors expire', async () => {
+it('updates by filter, writes conditionally, and lets vectors expire', async () => {
   await vectors.upsert([
     { id: 'a', values: [1, 2], metadata: { x: 1 }, if_sequence: 0 },
     { id: 'b', values: [1, 2], metadata: { x: 2 }, expires_at: '2199-01-31T12:00:00Z' },
@@ -234,7 +234,7 @@ it('float32 values are transported without loss, as numbers and as base64', asyn
   assert.deepEqual(Float32Array.from((await vectors.get('a')).values!), values);
   const { matches } = await vectors.query({ vector: values, include_values: 'base64' });
   assert.deepEqual(decodeValues(matches[0]!.values as string), values);
-  // A view into a larger buffer, as rows of a matrix are.
+  // A view into a larger buffer, like a row of a matrix.
   const matrix = new Float32Array([9, 9, 1, 2, 9, 9]);
   assert.equal(encodeValues(matrix.subarray(2, 4)), encodeValues(new Float32Array([1, 2])));
   assert.throws(() => decodeValues('AAAA'), RangeError);
@@ -247,7 +247,7 @@ it('upsertText keeps the spelling of metadata', async () => {
   assert.ok((await reply.text()).includes(metadata));
 });
 
-it('the pages of a query are the whole result in order', async () => {
+it('the pages of a query form the whole result, in order', async () => {
   const rows = Array.from({ length: 25 }, (_, n) => ({ id: `r${n}`, values: [n, 1] }));
   await vectors.upsert(rows);
   const request = { vector: [1, 0], include_metadata: true, filter: { $not: { x: 1 } } };
@@ -262,7 +262,7 @@ it('the pages of a query are the whole result in order', async () => {
   assert.deepEqual(walked[0], { id: 'r24', score: 24, metadata: {} });
 });
 
-it('all matches of a query without bounds are the whole result', async () => {
+it('queryAll without bounds returns the whole result', async () => {
   const rows = Array.from({ length: 205 }, (_, n) => ({
     id: `r${n}`,
     values: [n, 1],
@@ -325,7 +325,7 @@ it('values are returned as Float32Array on request', async () => {
   assert.equal(matches[0]!.values, undefined);
 });
 
-it('probes, metrics and OpenAPI document are available', async () => {
+it('probes, metrics and the OpenAPI document are available', async () => {
   assert.deepEqual(await client.service.live(), { status: 'live' });
   assert.equal((await client.service.ready()).status, 'ready');
   assert.equal((await client.service.info()).openapi, 'openapi.json');
@@ -391,7 +391,7 @@ it('the default collection is used without an id', async () => {
   }
 });
 
-it('the pages of a list are all vectors in insertion order', async () => {
+it('the pages of a list contain all vectors in insertion order', async () => {
   const rows = Array.from({ length: 9 }, (_, n) => ({
     id: `r${n}`,
     values: [n, 1],
@@ -425,10 +425,10 @@ it('an error carries the pointers of the invalid members', async () => {
   assert.equal(await vectors.count(), 0);
 });
 
-it('with exactIntegers, whatever tells of metadata has integers beyond 2^53 with all digits', async () => {
+it('with exactIntegers, integers beyond 2^53 in metadata, facets, stats and groups keep all digits', async () => {
   const post = 1768907725507217523n;
   const exact = createClient({ baseUrl: server.url, exactIntegers: true }).collection(collectionId);
-  // A float32 whose shortest digits are those of an integer that float64 does not have.
+  // The shortest digits of this float32 form an integer that float64 cannot represent.
   const large = Math.fround(2 ** 63);
   const metadata = { post, posts: [post, 2n ** 64n - 1n, 5] };
   await exact.upsert([{ id: 'a', values: [large, 1], metadata }]);

@@ -13,7 +13,7 @@ const COLLECTION = {
   sparse_vectors: { words: {} },
 } as unknown as CollectionRecord;
 
-test('vectors are listed with the unnamed one first and the sparse ones last', () => {
+test('the unnamed vector is listed first, sparse vectors last', () => {
   assert.deepEqual(vectorsOf(COLLECTION), [
     { name: '', kind: 'dense', dimension: 4, metric: 'dot' },
     { name: '7', kind: 'dense', dimension: 2, metric: 'cosine' },
@@ -22,7 +22,7 @@ test('vectors are listed with the unnamed one first and the sparse ones last', (
   ]);
 });
 
-test('lists of vectors and sparse vectors are not dense', () => {
+test('multi-vectors and sparse vectors are not dense', () => {
   const names = denseVectors(COLLECTION).map(({ name }) => name);
   assert.deepEqual(names, ['', '7']);
 });

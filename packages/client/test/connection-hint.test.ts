@@ -1,4 +1,4 @@
-// What errors advise when a connection or a credential does not fit.
+// The hints in errors about connections and credentials.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -45,7 +45,7 @@ async function errorAt(
   return error;
 }
 
-it('https on a port without TLS: use http', async () => {
+it('suggests http for a port without TLS', async () => {
   const { code, message } = await errorAt(`https://127.0.0.1:${portOf(plain)}`);
   assert.equal(code, 'network_error');
   assert.match(
@@ -54,12 +54,12 @@ it('https on a port without TLS: use http', async () => {
   );
 });
 
-it('http on a port with TLS: use https', async () => {
+it('suggests https for a port with TLS', async () => {
   const { message } = await errorAt(`http://127.0.0.1:${portOf(secure)}`);
   assert.match(message, /; if the server uses TLS, use https:\/\/ in baseUrl$/);
 });
 
-it('a certificate of an unknown authority: name the authority', async () => {
+it('suggests how to trust the unknown authority of a certificate', async () => {
   const { message, detail } = await errorAt(`https://127.0.0.1:${portOf(secure)}`);
   assert.match(
     message,
@@ -68,7 +68,7 @@ it('a certificate of an unknown authority: name the authority', async () => {
   assert.doesNotMatch(detail, /NODE_EXTRA/);
 });
 
-it('no server: no advice about TLS', async () => {
+it('gives no hint about TLS if there is no server', async () => {
   const gone = createServer();
   await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
   const port = portOf(gone);
@@ -78,7 +78,7 @@ it('no server: no advice about TLS', async () => {
   assert.equal(message, detail);
 });
 
-it('a missing key, and one that is not accepted: apiKey', async () => {
+it('suggests apiKey for a missing key and for a rejected one', async () => {
   const server = await startScriptedServer([
     problem(401, 'credentials_missing'),
     problem(401, 'credentials_invalid'),
@@ -90,7 +90,7 @@ it('a missing key, and one that is not accepted: apiKey', async () => {
   await server.close();
 });
 
-it('a page of another origin in a browser: the setting for CORS', async (t) => {
+it('suggests the CORS setting to a web page of another origin', async (t) => {
   const failing = async () => {
     throw new TypeError('Failed to fetch');
   };
@@ -103,7 +103,7 @@ it('a page of another origin in a browser: the setting for CORS', async (t) => {
   assert.match(mixed, /; a page that was loaded by https cannot send requests to http/);
 });
 
-it('a page of the same origin, or none: no advice about CORS', () => {
+it('gives no hint about CORS to a page of the same origin, or outside browsers', () => {
   const error = new TypeError('Load failed');
   assert.equal(connectionHint(error, 'http://a.example/v1/limits', 'http://a.example'), undefined);
   assert.equal(connectionHint(error, 'http://a.example/v1/limits', undefined), undefined);
@@ -115,7 +115,7 @@ describe('a proxy in the environment', () => {
     proxyHint(URL_OF_SERVER, { environment, isUsed });
   const HTTPS_PROXY = 'http://user:secret@proxy:3128/?token=secret';
 
-  it('is named without its password, with how to go without it', () => {
+  it('is named without its password, with a way to bypass it', () => {
     assert.equal(
       hint({ HTTPS_PROXY }),
       'the request goes through the proxy http://proxy:3128/, which HTTPS_PROXY names; to reach the ' +
@@ -127,14 +127,14 @@ describe('a proxy in the environment', () => {
     );
   });
 
-  it('that Node does not use is named as such', () => {
+  it('is reported as unused if Node does not use it', () => {
     assert.match(
       hint({ HTTPS_PROXY }, false)!,
       /^fetch of Node does not use the proxy http:.*NODE_USE_ENV_PROXY=1$/,
     );
   });
 
-  it('is not named for URLs of another scheme, and for those that NO_PROXY lists', () => {
+  it('is not named for URLs with another scheme, or for those that NO_PROXY lists', () => {
     assert.equal(hint({ HTTP_PROXY: 'http://proxy' }), undefined);
     assert.equal(hint({ HTTPS_PROXY: '' }), undefined);
     for (const NO_PROXY of ['*', 'a, example.org', '.example.org', 'vectors.example.org:8484']) {
@@ -178,7 +178,7 @@ it('errors name addresses without their queries', async () => {
   });
 });
 
-it('no proxy is named where variables of the environment may not be read', () => {
+it('no proxy is named if environment variables may not be read', () => {
   const environment = new Proxy<Record<string, string>>(
     {},
     {

@@ -1,4 +1,4 @@
-// The examples in TypeScript of the documents compile with all strict checks, in the types that programs see.
+// The TypeScript examples of the documentation compile with all strict checks, against the published types.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 /** The compiled test is at dist/test/client. */
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
-/** In the checkout, so that packages are found. */
+/** In the checkout, so that packages can be resolved. */
 const FOLDER = join(ROOT, 'dist/docs-types');
 const DOCUMENTS = [
   'docs/client.md',
@@ -19,7 +19,7 @@ const DOCUMENTS = [
 ];
 const RUN_MS_MAX = 120_000;
 
-/** `typescript` marks an example that tests do not run; it continues the program like the others. */
+/** `typescript` marks an example that tests do not run; it is still part of the program. */
 const EXAMPLE = /^```(?:ts|typescript)\n([\s\S]*?)^```$/gm;
 
 const SETTINGS = {
@@ -27,7 +27,7 @@ const SETTINGS = {
   compilerOptions: {
     noEmit: true,
     incremental: false,
-    // Examples declare names that they do not use.
+    // Examples declare names without using them.
     noUnusedLocals: false,
     noUncheckedIndexedAccess: true,
     rootDir: '../..',
@@ -39,7 +39,7 @@ const SETTINGS = {
 before(() => mkdir(FOLDER, { recursive: true }));
 after(() => rm(FOLDER, { recursive: true }));
 
-/** What the compiler reports about the examples, with the lines of the documents. */
+/** The compiler's messages about the examples, with the line numbers of the documents. */
 async function compile(texts: ReadonlyMap<string, string>): Promise<string> {
   const { paths } = await compilerOptions();
   const absolute = Object.entries(paths).map(([name, [path]]) => [name, [join(ROOT, path!)]]);
@@ -65,7 +65,7 @@ async function compilerOptions(): Promise<{ readonly paths: Record<string, strin
 
 const fileOf = (document: string) => `${document.replaceAll(/[/.]/g, '-')}.ts`;
 
-/** One program of all examples, each on the lines that it has in the document. */
+/** One program of all examples, each on its lines in the document. */
 function program(text: string): string {
   const lines: string[] = [];
   for (const match of text.matchAll(EXAMPLE)) {
@@ -76,7 +76,7 @@ function program(text: string): string {
   return `${lines.join('\n')}\nexport {};\n`;
 }
 
-it('the examples in TypeScript compile with all strict checks', async () => {
+it('the TypeScript examples compile with all strict checks', async () => {
   const texts = new Map<string, string>();
   for (const document of DOCUMENTS) {
     const text = await readFile(join(ROOT, document), 'utf8');

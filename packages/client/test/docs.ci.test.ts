@@ -1,5 +1,5 @@
-// Runs the examples of docs/client.md one after another and compares their output with the comments, and
-// looks for each method of a client in its tables.
+// Runs the examples of docs/client.md one after another, compares their output with the comments, and checks that
+// its tables list every method of the client.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -22,7 +22,7 @@ test('the examples of docs/client.md print what they document', async () => {
   );
   assert.ok(expected.length > 10);
   const server = await startTestServer();
-  // Beside this file, so that packages are found.
+  // Beside this file, so that packages can be resolved.
   const path = fileURLToPath(new URL('./docs-program.mjs', import.meta.url));
   try {
     await writeFile(path, program.replaceAll(DOCUMENTED_URL, server.url));
@@ -36,13 +36,13 @@ test('the examples of docs/client.md print what they document', async () => {
   }
 });
 
-test('the tables of docs/client.md have every method of a client, and no other', async () => {
+test('the tables of docs/client.md list exactly the methods of the client', async () => {
   const text = await readFile(DOCUMENT, 'utf8');
   const [, ...tables] = text.slice(text.indexOf('## All methods')).split('\n### `client');
   const documented = new Map(
     tables.map((table) => {
       const rows = table.split('### ')[0]!.matchAll(/^\| `(\w+)\(/gm);
-      // An overloaded method has a row for each of its signatures.
+      // An overloaded method has a row for each signature.
       const names = new Set(Array.from(rows, ([, name]) => name));
       return [`client${table.slice(0, table.indexOf('`'))}`, [...names].sort()];
     }),

@@ -1,4 +1,4 @@
-// Numbers in requests: the server compares integers of 64 bits by their digits.
+// Numbers in requests: the server compares 64-bit integers digit by digit.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ test('integers beyond 2^53 are written with all their digits, as bigints and as 
   );
 });
 
-test('text that has such digits is written as it is', () => {
+test('text with such digits is written unchanged', () => {
   const metadata = { id: '1768907725507217522', text: '"integer 1768907725507217522"' };
   assert.equal(encodeJson({ metadata }), JSON.stringify({ metadata }));
 });

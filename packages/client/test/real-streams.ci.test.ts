@@ -1,4 +1,4 @@
-// Streams of the client against a real server, through a proxy that can break connections.
+// The client's streams against a real server, through a proxy that can break connections.
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -152,7 +152,7 @@ it('a broken stream resumes and writes no row twice', async () => {
   assert.equal(await vectors.count(), 20_000);
 });
 
-it('a stream that is not a function is not retried, but the client asks what of it is durable', async () => {
+it('a source that is not a function is not resent, but the client asks which rows are durable', async () => {
   cutsAfterBytes = [500_000];
   const error = await failureOf(vectors.writeAll(rowsOf(20_000)));
   assert.equal(error.code, 'network_error');
@@ -205,7 +205,7 @@ it('a join returns the neighbours of every row, as rows and as Arrow', async () 
   assert.equal(tableFromIPC(await collect(body)).numRows, 3);
 });
 
-it('a projection returns columns, and as Arrow the same', async () => {
+it('a projection returns the same as columns and as Arrow', async () => {
   await writeBatches(vectors, columnsOf(300));
   const request = { sample: 100, seed: 4, dimensions: 3, neighbors: 5, filter: { even: true } };
   const { ids, coordinates, neighbors, varianceRatios, sequence } = await vectors.project(request);
@@ -261,14 +261,14 @@ it('batches of queries return the same matches as single queries, as JSON and as
   assert.equal(part!.getChild('metadata')!.get(0), '{"even":true}');
 });
 
-it('replies arrive while queries are still to be sent', { timeout: 60_000 }, async () => {
+it('replies arrive before all queries have been sent', { timeout: 60_000 }, async () => {
   await writeBatches(vectors, columnsOf(100));
   const [batch] = tableFromIPC(queryBatchOf(100)).batches;
   let answeredCount = 0;
   let answer = () => {};
   async function* queries() {
     for (let at = 0; at < 20; at++) {
-      // Each batch waits for the answers to the one before.
+      // Each batch waits for the replies to the previous one.
       if (answeredCount < at * 200) {
         await new Promise<void>((resolve) => {
           answer = resolve;
@@ -331,7 +331,7 @@ function queryBatchOf(count: number): Uint8Array {
   return tableToIPC(table, 'stream');
 }
 
-it('named vectors go and come in every form, and are patched, searched and joined', async () => {
+it('named vectors are written and read in every form, and are patched, searched and joined', async () => {
   const shapes = { title: { dimension: 2, metric: 'dot' } } as const;
   await client.collections.create({ id: 'named', dimension: 1, metric: 'dot', vectors: shapes });
   const named = client.collection('named');

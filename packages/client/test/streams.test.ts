@@ -103,7 +103,7 @@ it('a stream given as an iterable is not retried', async () => {
   assert.equal(lost.code, 'network_error');
   const refused = vectors.writeStream(chunksOf('a'), { format: 'ndjson', idempotencyKey: 'k' });
   assert.equal((await failureOf(refused)).code, 'overloaded');
-  // Whatever else was sent only asked what is durable.
+  // All other requests only asked which rows are durable.
   const streams = server.requests.filter(({ body }) => body === 'a');
   assert.equal(streams.length, 2);
   assert.match(String(streams[0]!.headers['idempotency-key']), /^[0-9a-f-]{36}$/);
@@ -169,7 +169,7 @@ it('vectors are sent as NDJSON, Float32Arrays as base64', async () => {
   );
 });
 
-it('uploads are collected into a Blob where streams are not supported', async () => {
+it('uploads are collected into a Blob if streams are not supported', async () => {
   const vectors = await start([LOST, OK], { uploads: 'blob' });
   await vectors.writeStream(() => chunksOf('one', 'two'), { format: 'ndjson' });
   const [, request] = server.requests;
@@ -198,7 +198,7 @@ const untilAborted = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason));
   });
 
-it('the timeout does not count the time that the source takes', async (t) => {
+it('the timeout excludes the time that the source takes', async (t) => {
   mockClock(t);
   async function* slow() {
     yield bytes('one');
@@ -319,7 +319,7 @@ it('leaving the loop aborts the request', async () => {
   assert.equal(await textOf(body), '');
 });
 
-it('a projection that lacks its head or rows is an unexpected reply', async () => {
+it('a projection without its head or with missing rows is an unexpected reply', async () => {
   const head = '{"sequence":1,"row_count":2,"variance_ratios":[1,0]}\n';
   const row = '{"id":"a","coordinates":[1,2]}\n';
   const vectors = await start([{ chunks: [head, row] }, { chunks: [row] }, { chunks: [''] }]);
@@ -428,7 +428,7 @@ it('replies arrive while queries are still being sent', async () => {
   await body.cancel();
 });
 
-it('what is durable of a stream whose reply was lost is asked for, also if the source cannot be opened again', async () => {
+it('after a lost reply the client asks which rows are durable, even if the source cannot be reopened', async () => {
   const counted = problem(400, 'invalid_request', { committed_count: 7, sequence: 3 });
   const vectors = await start([LOST, counted]);
   const error = await failureOf(
@@ -444,7 +444,7 @@ it('what is durable of a stream whose reply was lost is asked for, also if the s
   assert.deepEqual([question!.body, server.requests.length], ['{', 2]);
 });
 
-it('what earlier attempts were told is known when the server is not reached any more', async () => {
+it('committedCountAtLeast keeps the count of earlier attempts when the server becomes unreachable', async () => {
   const stopping = problem(503, 'stopping', { retryable: true, committed_count: 4 });
   const vectors = await start([stopping, LOST]);
   const error = await failureOf(

@@ -1,4 +1,4 @@
-// Requests of the client, its retries and its errors.
+// The client's requests, retries and errors.
 
 import assert from 'node:assert/strict';
 import { afterEach, it, type TestContext } from 'node:test';
@@ -58,7 +58,7 @@ it('a write whose reply was lost is retried with the same idempotency key', asyn
   assert.equal(new Set(server.requests.map((request) => request.body)).size, 1);
 });
 
-it('what replies of a cluster tell of goes along with the next requests', async () => {
+it('log positions from replies of a cluster are sent with the next requests', async () => {
   const client = await start([
     OK,
     { ...OK, headers: { 'sagitta-session': 'catalogue:3,a:7' } },
@@ -79,7 +79,7 @@ it('what replies of a cluster tell of goes along with the next requests', async 
     'a:7,catalogue:3,b:1',
     'a:7,catalogue:3,b:1,c:5',
   ]);
-  // Of the logs seen last.
+  // Only the most recently seen logs are kept.
   assert.equal(sent[5], logs(40).split(',').slice(8).join(','));
   const other = createClient({ baseUrl: server.url });
   await other.collection('docs').upsert([{ id: 'a', values: [1] }]);
@@ -205,7 +205,7 @@ it('each wait is about twice the previous one, up to the maximum', async (t) => 
   assert.deepEqual(waits, [40, 80, 100, 100]);
 });
 
-it('waits as long as Retry-After says', async (t) => {
+it('waits for the time in Retry-After', async (t) => {
   const waits = await waitsOf(t, { 'retry-after': '1' }, { attemptsMax: 2, delayMsBase: 40 });
   assert.deepEqual(waits, [1_000]);
 });
@@ -236,7 +236,7 @@ async function waitsOf(
   return attemptedAt.slice(1).map((ms, index) => ms - attemptedAt[index]!);
 }
 
-/** Calls `tick` again and again until the promise has settled. */
+/** Calls `tick` repeatedly until the promise has settled. */
 async function settle(work: Promise<unknown>, tick: () => void): Promise<void> {
   let isSettled = false;
   const onSettled = (): void => {
@@ -276,7 +276,7 @@ it('a permanent error is not retried and carries all members of the reply', asyn
   assert.equal(error.retryable, false);
 });
 
-it('a reply of another service is an error that shows its beginning', async () => {
+it('a reply from another service is an error that quotes its beginning', async () => {
   const client = await start(
     [
       { status: 502, body: '<html>Bad Gateway</html>' },
@@ -293,7 +293,7 @@ it('a reply of another service is an error that shows its beginning', async () =
   assert.match(welcome.message, /expected JSON .* found "<html>Welcome/);
 });
 
-it('a reply that does not arrive in time is a timeout, of the client or of the call', async (t) => {
+it('a late reply is a timeout, by the setting of the client or of the call', async (t) => {
   mockClock(t);
   let attemptCount = 0;
   const client = createClient({
@@ -379,7 +379,7 @@ it('many calls with one signal cause no warning, and all of them abort', async (
   });
 });
 
-it('a filter of any length is sent with a list, of a collection and of the default one', async () => {
+it('a list accepts a filter of any length, for a collection and for the default collection', async () => {
   const page = { body: { vectors: [], has_more: false } };
   const client = await start([page]);
   const filter = { n: { $in: Array.from({ length: 20_000 }, (_, n) => n) } };
@@ -398,7 +398,7 @@ it('a filter of any length is sent with a list, of a collection and of the defau
   assert.deepEqual(JSON.parse(server.requests[2]!.body), { filter, limit: 2 });
 });
 
-it('with exactIntegers, integers of metadata that no number has are bigints, and all else is a number', async () => {
+it('with exactIntegers, integers in metadata beyond the precision of numbers are bigints, and all else is a number', async () => {
   const vector =
     '{"id":"a","values":[9300000010000000300],"vectors":{"metadata":[9300000010000000300]},' +
     '"metadata":{"ids":[9007199254740993,-9007199254740993,18446744073709551615,7],"values":{"x":9007199254740993}}}';

@@ -1,5 +1,4 @@
-// What the compiler accepts and refuses of programs that declare their metadata. Where a mistake is to be found, the
-// conditional type `Fits` is false.
+// Programs with declared metadata types that the compiler must accept or reject. `Fits` must be false for each mistake.
 
 import type {
   AggregateRequest,
@@ -25,14 +24,14 @@ interface Sense {
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : false;
 type WithMetadata = readonly { readonly metadata: Sense }[];
 
-/** Not called: it is compiled. */
+/** Only compiled, never called. */
 export async function compiled(client: Client, senses: Vectors<Sense>): Promise<unknown[]> {
   const vector = [1, 2];
   const { matches } = await senses.query({ vector, include_metadata: true });
   const kept: Match<Sense>[] = [...matches];
   const lemmas: string[] = matches.map(({ metadata }) => metadata.lemma);
   const bare = (await senses.query({ vector })).matches;
-  // Whether it was asked for is known when the program runs.
+  // Whether metadata is requested is known only at run time.
   const some = (await senses.query({ vector, include_metadata: lemmas.length > 1 })).matches;
   const floats: (Float32Array | undefined)[] = [
     (await senses.query({ vector, include_values: 'float32' })).matches[0]?.values,
@@ -74,7 +73,7 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
     false satisfies Fits<typeof bare, WithMetadata>,
     false satisfies Fits<typeof some, WithMetadata>,
     false satisfies Fits<typeof listed, WithMetadata>,
-    // Of a request for paths any member may be missing.
+    // If only some paths are requested, any member may be missing.
     false satisfies Fits<typeof part, WithMetadata>,
   ];
   return [mistakes, parts, names, kept, lemmas, floats, numbers, rows, years];
@@ -118,12 +117,12 @@ interface Removing {
 }
 
 export const MISTAKES_ARE_FOUND: readonly false[] = [
-  // Only a patch removes a vector with null, and it names the record.
+  // Only a patch can remove a vector with null, and it must name the record.
   false satisfies Fits<readonly Removing[], Parameters<Vectors['upsert']>[0]>,
   false satisfies Fits<readonly Removing[], Parameters<Vectors['writeAll']>[0]>,
   false satisfies Fits<Removing, VectorInput>,
   false satisfies Fits<Omit<Removing, 'id'>, PatchInput>,
-  // Nothing, or two things, to search by.
+  // No member, or two members, to rank by.
   false satisfies Fits<Record<never, never>, Query>,
   false satisfies Fits<{ top_k: 5 }, Query>,
   false satisfies Fits<ByVector & { id: 'a' }, Query>,
@@ -140,7 +139,7 @@ export const MISTAKES_ARE_FOUND: readonly false[] = [
     Query
   >,
   false satisfies Fits<{ fusion: { parts: [ByText, ByText & { filter: Lema }] } }, Query>,
-  // Two selections, two changes.
+  // Two selections, or two changes.
   false satisfies Fits<{ ids: ['a']; all: true }, VectorSelection>,
   false satisfies Fits<{ ids: ['a']; filter: Lemma }, VectorSelection<Sense>>,
   false satisfies Fits<Record<never, never>, VectorSelection>,

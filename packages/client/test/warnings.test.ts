@@ -1,4 +1,4 @@
-// Warnings of replies, which reach the program whatever its methods return.
+// Warnings in replies, which reach the program whatever its methods return.
 
 import assert from 'node:assert/strict';
 import { afterEach, it } from 'node:test';
@@ -29,7 +29,7 @@ async function start(reply: ScriptedReply, options: Partial<ClientOptions> = {})
   return createClient({ baseUrl: server.url, ...options }).collection('docs');
 }
 
-/** The details of warnings, with the requests. */
+/** Records the details of warnings and their requests. */
 function recorder(): { readonly seen: string[]; readonly onWarning: OnWarning } {
   const seen: string[] = [];
   return {
@@ -38,17 +38,17 @@ function recorder(): { readonly seen: string[]; readonly onWarning: OnWarning } 
   };
 }
 
-const told = (method: string, path: string) =>
+const expected = (method: string, path: string) =>
   `${method} /collections/docs${path}: ${WARNING.detail}`;
 
 it('onWarning gets the warnings of a method that returns a number, and its request', async () => {
   const { seen, onWarning } = recorder();
   const docs = await start({ body: { count: 0, warnings: [WARNING] } }, { onWarning });
   assert.equal(await docs.count({ filter: FILTER }), 0);
-  assert.deepEqual(seen, [told('POST', '/count')]);
+  assert.deepEqual(seen, [expected('POST', '/count')]);
 });
 
-it('onWarning gets the warnings of writes and of the parts of a batch once, and none where there are none', async () => {
+it('onWarning gets the distinct warnings of writes and of batches, and is not called without any', async () => {
   const { seen, onWarning } = recorder();
   const docs = await start({ body: { deleted_count: 0, warnings: [WARNING] } }, { onWarning });
   await docs.deleteMany({ filter: FILTER });
@@ -61,18 +61,18 @@ it('onWarning gets the warnings of writes and of the parts of a batch once, and 
   ]);
   await server.close();
   await (await start({ body: { count: 1 } }, { onWarning })).count();
-  assert.deepEqual(seen, [told('POST', '/vectors/delete'), told('POST', '/query/batch')]);
+  assert.deepEqual(seen, [expected('POST', '/vectors/delete'), expected('POST', '/query/batch')]);
 });
 
 it('onWarning gets the warnings of a streamed reply before its first row', async () => {
   const { seen, onWarning } = recorder();
   const docs = await start(STREAMED, { onWarning });
   for await (const { id } of docs.exportAll({ filter: FILTER })) {
-    assert.deepEqual([id, seen], ['a', [told('GET', '/export')]]);
+    assert.deepEqual([id, seen], ['a', [expected('GET', '/export')]]);
   }
 });
 
-it('what onWarning throws rejects the call, which is not sent again, and ends a stream', async () => {
+it('an error in onWarning rejects the call without a retry, and ends a stream', async () => {
   const refusal = new Error('misspelt');
   const onWarning = () => {
     throw refusal;

@@ -1,5 +1,4 @@
-// The frame around all views, and which view an address shows. A view's code is loaded when it is
-// first shown.
+// The routes of the console. The code of a view is loaded when the view is first shown.
 
 import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';

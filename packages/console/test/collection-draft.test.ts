@@ -7,7 +7,7 @@ import {
   parseDraft,
   parseLabels,
   parseTtl,
-  parseVector,
+  parseVectorDraft,
 } from '../src/views/collection/collection-draft.js';
 
 function parse(draft: Partial<CollectionDraft>) {
@@ -76,20 +76,20 @@ test('an expiry is a whole number of seconds, or none', () => {
   assert.match(parseTtl('1h') as string, /Found 1h/);
 });
 
-describe('parseVector', () => {
+describe('parseVectorDraft', () => {
   test('makes the change that adds a vector of its kind', () => {
     const draft = { ...EMPTY_VECTOR, name: ' summary ', dimension: '384', metric: 'dot' as const };
     const shape = { dimension: 384, metric: 'dot' };
-    assert.deepEqual(parseVector(draft), { vectors: { summary: shape } });
-    const multi = parseVector({ ...draft, kind: 'multi' });
+    assert.deepEqual(parseVectorDraft(draft), { vectors: { summary: shape } });
+    const multi = parseVectorDraft({ ...draft, kind: 'multi' });
     assert.deepEqual(multi, { vectors: { summary: { ...shape, multi: true } } });
-    const sparse = parseVector({ ...draft, kind: 'sparse', dimension: '' });
+    const sparse = parseVectorDraft({ ...draft, kind: 'sparse', dimension: '' });
     assert.deepEqual(sparse, { sparse_vectors: { summary: {} } });
   });
 
   test('makes none while the name or the dimension is missing', () => {
-    assert.equal(parseVector({ ...EMPTY_VECTOR, dimension: '3' }), null);
-    assert.equal(parseVector({ ...EMPTY_VECTOR, name: 'a' }), null);
-    assert.equal(parseVector({ ...EMPTY_VECTOR, name: 'a', dimension: '1.5' }), null);
+    assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, dimension: '3' }), null);
+    assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, name: 'a' }), null);
+    assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, name: 'a', dimension: '1.5' }), null);
   });
 });

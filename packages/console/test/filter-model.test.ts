@@ -11,7 +11,7 @@ import {
   itemAt,
   newCondition,
   newGroup,
-  readFilter,
+  parseFilterGroup,
   replaceItem,
   writeFilter,
 } from '../src/views/filter/filter-model.js';
@@ -36,7 +36,7 @@ describe('a filter in the editor', () => {
   test('selects the same vectors after it was read and written', () => {
     assert.ok(CASES.length > 20);
     for (const { says, filter, matches, misses } of CASES) {
-      const written = writeFilter(readFilter(filter)).filter ?? {};
+      const written = writeFilter(parseFilterGroup(filter)).filter ?? {};
       const node = parseFilter(written, { limits: DEFAULT_LIMITS, hasText: true });
       const found = [...matches, ...misses].filter((one) => matchesDocument(node, one));
       assert.deepEqual(found, matches, `${says}: ${stringifyExactJson(written)}`);
@@ -52,7 +52,7 @@ describe('a filter in the editor', () => {
       $or: [{ draft: true }, { $not: { lang: 'en' } }],
       $id: { $prefix: 'a' },
     } as const satisfies JsonObject;
-    const read = readFilter(filter);
+    const read = parseFilterGroup(filter);
     assert.equal(read.items.filter(({ kind }) => kind === 'condition').length, 9);
     assert.deepEqual(writeFilter(read).filter, filter);
   });
@@ -68,7 +68,7 @@ describe('a filter in the editor', () => {
       { $what: 1 },
       { a: { $case: 'insensitive' } },
     ] satisfies JsonObject[]) {
-      const read = readFilter(filter);
+      const read = parseFilterGroup(filter);
       assert.deepEqual(
         read.items.map(({ kind }) => kind),
         ['json'],

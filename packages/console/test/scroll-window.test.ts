@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   contentHeight,
-  placeAfterScroll,
-  placeOf,
   positionShowing,
   rowsInView,
+  stateAfterScroll,
+  stateAt,
 } from '../src/views/vectors/scroll-window.js';
 
 const SHORT = { rowCount: 1_000, rowHeight: 34, viewportHeight: 340 };
@@ -14,32 +14,32 @@ const LONG = { rowCount: 5_000_000, rowHeight: 34, viewportHeight: 340 };
 describe('rows in view', () => {
   test('are those at the scroll offset of a short table', () => {
     assert.equal(contentHeight(SHORT), 34_000);
-    const place = placeAfterScroll(SHORT, { scrollTop: 0, position: 0 }, 3_400);
-    assert.deepEqual(rowsInView(SHORT, place.position, 0), { first: 100, last: 110 });
+    const state = stateAfterScroll(SHORT, { scrollTop: 0, position: 0 }, 3_400);
+    assert.deepEqual(rowsInView(SHORT, state.position, 0), { first: 100, last: 110 });
     assert.deepEqual(rowsInView(SHORT, 0, 8), { first: 0, last: 18 });
   });
 
   test('are all reached in a table that is higher than browsers allow', () => {
     assert.ok(contentHeight(LONG) < 17_000_000);
     const scrollMax = contentHeight(LONG) - LONG.viewportHeight;
-    const end = placeAfterScroll(LONG, { scrollTop: 0, position: 0 }, scrollMax);
+    const end = stateAfterScroll(LONG, { scrollTop: 0, position: 0 }, scrollMax);
     assert.equal(rowsInView(LONG, end.position, 0).last, 5_000_000);
-    const middle = placeAfterScroll(LONG, end, scrollMax / 2);
+    const middle = stateAfterScroll(LONG, end, scrollMax / 2);
     assert.ok(Math.abs(rowsInView(LONG, middle.position, 0).first - 2_500_000) < 10);
   });
 
   test('move by what a wheel moves, also where the height is scaled', () => {
-    let place = placeOf(LONG, 34 * 1_000_000);
-    const before = rowsInView(LONG, place.position, 0).first;
+    let state = stateAt(LONG, 34 * 1_000_000);
+    const before = rowsInView(LONG, state.position, 0).first;
     for (let turn = 0; turn < 100; turn++) {
-      place = placeAfterScroll(LONG, place, place.scrollTop + 34);
+      state = stateAfterScroll(LONG, state, state.scrollTop + 34);
     }
-    assert.equal(rowsInView(LONG, place.position, 0).first, before + 100);
+    assert.equal(rowsInView(LONG, state.position, 0).first, before + 100);
   });
 
   test('have a scroll offset in proportion after they have settled', () => {
     const moved = { scrollTop: 5_000, position: 34 * 4_000_000 };
-    const settled = placeOf(LONG, moved.position);
+    const settled = stateAt(LONG, moved.position);
     assert.equal(settled.position, moved.position);
     const share = settled.scrollTop / (contentHeight(LONG) - LONG.viewportHeight);
     assert.ok(Math.abs(share - 0.8) < 0.001);

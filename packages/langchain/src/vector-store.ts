@@ -59,11 +59,11 @@ const CONFIG: Readonly<Record<keyof SagittaVectorStoreConfig, true>> = {
 interface DocumentRecord {
   readonly id?: string;
   readonly metadata: JsonObject;
-  /** Of the metadata as JSON. */
+  /** The length of the metadata as JSON. */
   readonly byteCount: number;
 }
 
-/** As programs in JavaScript may pass them. */
+/** The parameters of `delete`, as JavaScript programs may combine them. */
 interface AnyDeleteParams {
   readonly ids?: readonly string[];
   readonly filter?: JsonObject;
@@ -74,7 +74,7 @@ const CONTENT_KEY_DEFAULT = 'page_content';
 /** Limits of a request, below the server's limits of 10 000 rows and 64 MB. */
 const ROWS_PER_REQUEST = 1_000;
 const BYTES_PER_REQUEST = 8_000_000;
-/** What a server takes as metadata of one vector unless it is configured otherwise. */
+/** The server's default limit for the metadata of one vector. */
 const METADATA_BYTES = 40_960;
 /** The default of other LangChain vector stores. */
 const MMR_FETCH_COUNT = 20;
@@ -113,7 +113,7 @@ export class SagittaVectorStore extends VectorStore {
     documents: DocumentInterface[],
     options?: AddOptions,
   ): Promise<string[]> {
-    // First, so that no texts are embedded which cannot be written.
+    // First, so that texts that cannot be written are not embedded.
     const records = await this.#toRecords(documents, options);
     if (records.length === 0) return [];
     const texts = documents.map(({ pageContent }) => pageContent);
@@ -132,7 +132,7 @@ export class SagittaVectorStore extends VectorStore {
     return this.#write(vectors, await this.#toRecords(documents, options), options);
   }
 
-  /** What the documents become, without vectors. */
+  /** Converts documents to records without vectors, and rejects those that are too long. */
   async #toRecords(
     documents: readonly DocumentInterface[],
     options: AddOptions = {},
@@ -177,7 +177,7 @@ export class SagittaVectorStore extends VectorStore {
     const { deleteAll, ...selection } = params as AnyDeleteParams;
     requireKnown(selection, ['ids', 'filter', 'deleteAll']);
     if (selection.ids?.length === 0 && selection.filter === undefined) return;
-    // Of `deleteAll`, only true means everything.
+    // The server rejects `all: false`, so only `deleteAll: true` deletes everything.
     const all = deleteAll === undefined ? {} : { all: deleteAll };
     await this.vectors.deleteMany({ ...selection, ...all } as VectorSelection);
   }
@@ -300,7 +300,7 @@ export class SagittaVectorStore extends VectorStore {
   }
 }
 
-/** A text has a length and characters, too, which nobody means as ids. */
+/** A string has a length and elements too, but its characters are not meant as ids. */
 function checkIds(ids: unknown, expected: number): void {
   if (!Array.isArray(ids)) {
     const detail = `expected an array of ids, one per document, found ${JSON.stringify(ids)}`;
@@ -322,7 +322,7 @@ function requireKnown(options: object, names: readonly string[]): void {
   throw new SagittaClientError('invalid_argument', detail);
 }
 
-/** Of the metadata as JSON; 0 where it cannot be written so, which the client refuses. */
+/** The length of the metadata as JSON; 0 if JSON cannot represent it, which the client rejects later. */
 function byteCountOf(metadata: JsonObject): number {
   try {
     return new TextEncoder().encode(JSON.stringify(metadata)).byteLength;
@@ -335,7 +335,7 @@ function tooLong(at: number, { id, byteCount }: DocumentRecord, bytesMax: number
   const which = id === undefined ? `document ${at}` : `document ${at} ("${id}")`;
   return new SagittaClientError(
     'invalid_argument',
-    `${which} takes ${byteCount} bytes as metadata, which has its text; expected at most ${bytesMax}. Split it, for ` +
+    `${which} takes ${byteCount} bytes as metadata, which includes its text; expected at most ${bytesMax}. Split it, for ` +
       'example with RecursiveCharacterTextSplitter, or raise SAGITTA_METADATA_BYTES_MAX of the server',
   );
 }

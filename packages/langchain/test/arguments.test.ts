@@ -1,4 +1,4 @@
-// Arguments that the vector store refuses before it sends anything.
+// Arguments that the vector store rejects before it sends anything.
 
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => server.close());
 
-/** What a program without types may pass. */
+/** An argument as a program without types may pass it. */
 const any = (value: unknown) => value as never;
 
 const REFUSED: readonly [what: string, call: (store: SagittaVectorStore) => unknown, RegExp][] = [

@@ -8,7 +8,7 @@ import { type Client, createClient } from '@sagitta/client';
 import { emptyServer } from '../../../test/support/shared-server.js';
 import { SagittaVectorStore } from '../src/vector-store.js';
 
-/** The same text gives the same vector, other texts others. */
+/** Maps equal texts to equal vectors, and different texts to different ones. */
 const embeddings = new SyntheticEmbeddings({ vectorSize: 8 });
 
 let url: string;
@@ -32,7 +32,7 @@ const DOCUMENTS = [
 const open = () => SagittaVectorStore.fromDocuments(DOCUMENTS, embeddings, { collection, client });
 const idsOf = (found: readonly { readonly id?: string | undefined }[]) => found.map(({ id }) => id);
 
-it('documents create a collection, and the nearest to a text is that text', async () => {
+it('adding documents creates the collection, and a text is nearest to itself', async () => {
   const store = await open();
   const record = await client.collections.get(collection);
   assert.deepEqual([record.dimension, record.metric, record.vector_count], [8, 'cosine', 3]);
@@ -53,7 +53,7 @@ it('filters apply before the search', async () => {
   assert.deepEqual(idsOf(byText), ['whale']);
 });
 
-it('ids come from the options, else from the documents, else from the server', async () => {
+it('ids come from the options, or from the documents, or from the server', async () => {
   const store = new SagittaVectorStore(embeddings, {
     collection,
     client: { baseUrl: url },
@@ -69,7 +69,7 @@ it('ids come from the options, else from the documents, else from the server', a
   assert.equal((await client.collections.get(collection)).metric, 'euclidean');
 });
 
-it('a vector that is added to the collection of a store leaves its documents as they are', async () => {
+it('a vector added to the collection of a store leaves its documents unchanged', async () => {
   const store = await open();
   await client.collections.update(collection, { vectors: { title: { dimension: 2 } } });
   await store.vectors.upsert([{ id: 'whale', vectors: { title: [1, 0] } }], { mode: 'patch' });
@@ -88,7 +88,7 @@ it('documents with the same id replace each other', async () => {
   assert.deepEqual((await store.vectors.get('whale')).metadata, { page_content: 'On bread' });
 });
 
-it('more documents than fit a request are written in order', async () => {
+it('more documents than fit into a request are written in order', async () => {
   const store = new SagittaVectorStore(embeddings, { collection, client });
   const documents = Array.from({ length: 1_001 }, (_, n) => new Document({ pageContent: `n${n}` }));
   const vectors = documents.map((_, n) => [n, 1]);
@@ -210,7 +210,7 @@ it('rejects a document that is too long before its text is embedded', async () =
   await assert.rejects(store.addDocuments([...DOCUMENTS, long]), {
     code: 'invalid_argument',
     message:
-      'document 3 ("long") takes 40979 bytes as metadata, which has its text; expected at most 40960. Split it, for ' +
+      'document 3 ("long") takes 40979 bytes as metadata, which includes its text; expected at most 40960. Split it, for ' +
       'example with RecursiveCharacterTextSplitter, or raise SAGITTA_METADATA_BYTES_MAX of the server',
   });
   assert.equal(embeddedCount, 0);
@@ -218,7 +218,7 @@ it('rejects a document that is too long before its text is embedded', async () =
   assert.deepEqual(await store.addVectors([[1, 2]], [fits]), ['fits']);
 });
 
-it('rejects options that do not exist, with the name that was meant', async () => {
+it('rejects unknown options and suggests the intended name', async () => {
   const any = (value: object) => value as never;
   const config = { collection, client };
   assert.throws(

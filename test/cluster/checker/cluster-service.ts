@@ -4,7 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Session } from '../../../packages/client/src/session.js';
+import { ClusterSession } from '../../../packages/client/src/session.js';
 import {
   type Attempt,
   type Call,
@@ -237,7 +237,7 @@ class NodeSender implements Sender {
   readonly nodes = NODES;
   readonly #processes: NodeProcesses;
   readonly #random: () => number;
-  readonly #session = new Session();
+  readonly #session = new ClusterSession();
   /** By URL, which is different after each start of a node. */
   readonly #connections = new Map<string, Connections>();
 
@@ -266,7 +266,8 @@ class NodeSender implements Sender {
   }
 
   #note({ 'sagitta-session': session }: IncomingHttpHeaders): void {
-    if (session !== undefined) this.#session.note(new Headers({ 'sagitta-session': `${session}` }));
+    if (session !== undefined)
+      this.#session.record(new Headers({ 'sagitta-session': `${session}` }));
   }
 
   close(): void {

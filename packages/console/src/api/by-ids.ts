@@ -1,5 +1,5 @@
-// Reads and writes of many vectors that are named by their ids, in requests of a bounded size. When a write fails,
-// those before it are done; the progress says how many.
+// Reads and writes many vectors by id, in requests of bounded size. If a write fails, the previous ones are done;
+// `onProgress` has reported how many.
 
 import {
   type CallOptions,
@@ -16,8 +16,8 @@ const FETCHED_MAX = 500;
 const WRITTEN_MAX = 1_000;
 
 /**
- * Those of the vectors that exist. Each id costs as much as a query, so that many ids reach the rate limit; then it
- * waits, which takes less long than to begin again. Throws SagittaClientError.
+ * The vectors that exist. Each id counts as a query for the rate limit, which many ids reach; the function then waits
+ * and goes on. Throws SagittaClientError.
  */
 export async function* fetchByIds<Asked extends PlainValues, Included extends IncludeMetadata>(
   vectors: Vectors,
@@ -31,7 +31,7 @@ export async function* fetchByIds<Asked extends PlainValues, Included extends In
   }
 }
 
-/** By id, without those of vectors that no longer exist. Throws SagittaClientError. */
+/** Metadata by id, for the vectors that still exist. Throws SagittaClientError. */
 export async function fetchMetadata(
   vectors: Vectors,
   ids: readonly string[],
@@ -55,16 +55,16 @@ async function retryWhenLimited<Reply>(send: () => Promise<Reply>): Promise<Repl
   }
 }
 
-interface WriteOptions extends CallOptions {
-  /** Gets the number of ids that are done. */
+interface WriteByIdsOptions extends CallOptions {
+  /** Called with the number of ids that are done. */
   readonly onProgress?: (idCount: number) => void;
 }
 
-/** Resolves to the number of vectors deleted; others were gone already. Throws SagittaClientError. */
+/** Resolves to the number of vectors deleted; the others no longer existed. Throws SagittaClientError. */
 export function deleteByIds(
   vectors: Vectors,
   ids: readonly string[],
-  options: WriteOptions = {},
+  options: WriteByIdsOptions = {},
 ): Promise<number> {
   return writeByIds(ids, options, async (some, callOptions) => {
     return (await vectors.deleteMany({ ids: some }, callOptions)).deleted_count;
@@ -76,7 +76,7 @@ export function patchByIds(
   vectors: Vectors,
   ids: readonly string[],
   patch: JsonObject,
-  options: WriteOptions = {},
+  options: WriteByIdsOptions = {},
 ): Promise<number> {
   return writeByIds(ids, options, async (some, callOptions) => {
     return (await vectors.updateMany({ ids: some }, { patch }, callOptions)).updated_count;
@@ -85,7 +85,7 @@ export function patchByIds(
 
 async function writeByIds(
   ids: readonly string[],
-  { onProgress, ...options }: WriteOptions,
+  { onProgress, ...options }: WriteByIdsOptions,
   write: (ids: readonly string[], options: CallOptions) => Promise<number>,
 ): Promise<number> {
   let count = 0;

@@ -1,5 +1,5 @@
-// Whether the server can be reached. After a request found no server, its liveness is polled until it
-// answers again.
+// Whether the server can be reached. After a request has failed to reach it, its liveness is polled
+// until it answers again.
 
 import { createStore } from './store.js';
 

@@ -1,17 +1,17 @@
-// Errors as the console shows them: what they are, in words for the person at the page.
+// Describes errors for people who use the console.
 
 import { SagittaClientError } from '@sagitta/client';
 
 export interface ErrorDescription {
   readonly title: string;
   readonly detail: string;
-  /** The invalid parts of the request, each with its place. */
+  /** The invalid parts of the request, each with its JSON pointer. */
   readonly items: readonly string[];
   /** Identifies the request in the server's log. */
   readonly requestId: string | undefined;
 }
 
-/** At most so many parts are listed; more do not help. */
+/** The number of parts to list; more do not help. */
 const ITEMS_MAX = 8;
 
 export function describeError(error: unknown): ErrorDescription {

@@ -1,5 +1,5 @@
-// The Prometheus text format of `/metrics` as samples that can be looked up, and what two scrapes
-// say about the time between them: rates of counters and quantiles of histograms.
+// Parses the Prometheus text format of `/metrics`, and derives rates of counters and quantiles of
+// histograms from two scrapes.
 
 interface Sample {
   readonly labels: Readonly<Record<string, string>>;
@@ -7,13 +7,13 @@ interface Sample {
 }
 
 /** The samples of each metric by its name; a histogram is three metrics (`_bucket`, `_sum`, `_count`). */
-export type Metrics = ReadonlyMap<string, readonly Sample[]>;
+export type MetricSamples = ReadonlyMap<string, readonly Sample[]>;
 
-/** What `/metrics` said at one moment. */
+/** The metrics at one moment. */
 export interface Scrape {
   /** Unix time in milliseconds. */
   readonly timeMs: number;
-  readonly metrics: Metrics;
+  readonly metrics: MetricSamples;
 }
 
 type LabelTest = (labels: Sample['labels']) => boolean;
@@ -22,8 +22,8 @@ const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES: Readonly<Record<string, string>> = { '\\n': '\n', '\\"': '"', '\\\\': '\\' };
 
-/** Lines that are not samples (comments, and what a later version may add) are left out. */
-export function parseMetrics(text: string): Metrics {
+/** Ignores lines that are not samples, such as comments. */
+export function parseMetrics(text: string): MetricSamples {
   const metrics = new Map<string, Sample[]>();
   for (const line of text.split('\n')) {
     const [, name, labels = '', value] = LINE.exec(line.trim()) ?? [];
@@ -49,16 +49,16 @@ function parseNumber(text: string): number {
   return text === '-Inf' ? Number.NEGATIVE_INFINITY : Number(text);
 }
 
-/** The sum over all samples of the name whose labels pass; undefined if there is none. */
-export function sumOf(metrics: Metrics, name: string, test: LabelTest = () => true) {
+/** The sum of all samples of a metric whose labels pass the test; undefined if none do. */
+export function sumOf(metrics: MetricSamples, name: string, test: LabelTest = () => true) {
   const samples = (metrics.get(name) ?? []).filter(({ labels }) => test(labels));
   return samples.length === 0 ? undefined : samples.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** How much a counter grew; after a restart of the server it began at 0 again. */
+/** The growth of a counter, which starts again at 0 when the server restarts. */
 export function increaseOf(
-  before: Metrics,
-  after: Metrics,
+  before: MetricSamples,
+  after: MetricSamples,
   name: string,
   test?: LabelTest,
 ): number {
@@ -68,12 +68,12 @@ export function increaseOf(
 }
 
 /**
- * Quantiles of what a histogram observed between two scrapes, interpolated within buckets as Prometheus
- * does. Undefined if it observed nothing. The last bucket has no end: its beginning is returned.
+ * Quantiles of the values that a histogram observed between two scrapes, interpolated within buckets as
+ * Prometheus does. Undefined if it observed none. The last bucket is unbounded, so its start is returned.
  */
 export function quantilesOf(
-  before: Metrics,
-  after: Metrics,
+  before: MetricSamples,
+  after: MetricSamples,
   name: string,
   quantiles: readonly number[],
   test?: LabelTest,
@@ -88,8 +88,8 @@ export function quantilesOf(
   return quantiles.map((quantile) => interpolate(ends, counts, quantile * total));
 }
 
-/** Cumulative counts by the upper end of their bucket. */
-function bucketsOf(metrics: Metrics, name: string, test?: LabelTest): Map<number, number> {
+/** Cumulative counts by the upper bound of their bucket. */
+function bucketsOf(metrics: MetricSamples, name: string, test?: LabelTest): Map<number, number> {
   const buckets = new Map<number, number>();
   for (const { labels, value } of metrics.get(`${name}_bucket`) ?? []) {
     if (test?.(labels) === false) continue;

@@ -1,5 +1,5 @@
-// Scrapes of `/metrics` while a view shows them, with what was scraped before: rates are differences.
-// A credential may lack the scope for it; views say so and show the rest.
+// Scrapes `/metrics` while a view shows it, and keeps a history, because rates are differences between
+// scrapes. If the credential lacks the scope for it, views say so and show the rest.
 
 import { SagittaClientError } from '@sagitta/client';
 import type { UseQueryResult } from '@tanstack/react-query';
@@ -7,7 +7,7 @@ import { parseMetrics, type Scrape } from './metrics-text.js';
 import { useApi } from './queries.js';
 
 const SCRAPE_MS = 2_000;
-/** After a failure, such as a missing scope, which seldom goes away by itself. */
+/** Longer after a failure such as a missing scope, which seldom goes away by itself. */
 const FAILED_SCRAPE_MS = 15_000;
 /** Ten minutes. */
 const SCRAPES_MAX = 300;
@@ -15,11 +15,11 @@ let history: readonly Scrape[] = [];
 
 interface ScrapesResult
   extends Pick<UseQueryResult<readonly Scrape[]>, 'data' | 'error' | 'refetch'> {
-  /** The credential lacks the scope. */
+  /** Whether the credential lacks the scope. */
   readonly isForbidden: boolean;
 }
 
-/** The scrapes of the last ten minutes, the oldest first; at least one. */
+/** The scrapes of the last ten minutes, oldest first; at least one. */
 export function useScrapes(): ScrapesResult {
   const { data, error, refetch } = useApi(
     ['metrics'],
@@ -30,7 +30,7 @@ export function useScrapes(): ScrapesResult {
     },
     { refetchInterval: ({ state }) => (state.error === null ? SCRAPE_MS : FAILED_SCRAPE_MS) },
   );
-  // What another credential was allowed to see is not shown.
+  // Hide the data that a previous credential was allowed to see.
   const isForbidden = error instanceof SagittaClientError && error.status === 403;
   return { data: isForbidden ? undefined : data, isForbidden, error, refetch };
 }

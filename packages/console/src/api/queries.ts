@@ -1,4 +1,4 @@
-// What several views read from the server, as queries that React Query caches by key.
+// Server data that several views need, as queries that React Query caches by key.
 
 import {
   type Client,
@@ -26,7 +26,7 @@ const LIVE_MS = 5_000;
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // Filters may have bigints.
+      // Keys contain filters, which may contain bigints.
       queryKeyHashFn: (key) => stringifyExactJson(key),
       staleTime: 2_000,
       refetchOnWindowFocus: true,
@@ -36,7 +36,7 @@ export const queryClient = new QueryClient({
   },
 });
 
-// Whatever failed while the server was away is asked again, and so is everything after a sign-in.
+// Everything is fetched again when the server is back, and after a sign-in.
 connection.subscribe(() => {
   if (connection.get() === 'connected') void queryClient.invalidateQueries();
 });
@@ -50,7 +50,7 @@ function retryAfterMs(error: unknown): number | undefined {
   return error instanceof SagittaClientError ? error.retryAfterMs : undefined;
 }
 
-/** A query that uses the client of the session. `read` gets a signal that aborts with the view. */
+/** A query that uses the session's client. The signal aborts when the view is left. */
 export function useApi<Data>(
   key: readonly unknown[],
   read: (client: Client, signal: AbortSignal) => Promise<Data>,
@@ -79,7 +79,7 @@ export function useCollection(id: string): UseQueryResult<CollectionRecord> {
   return useApi(['collection', id], (client, signal) => client.collections.get(id, { signal }));
 }
 
-/** All metadata paths that the vectors have, in the order of their characters. */
+/** All metadata paths found in the vectors, in the server's order. */
 export function useFoundPaths(id: string): UseQueryResult<readonly FoundPath[]> {
   return useApi(
     ['collection', id, 'paths'],
@@ -88,7 +88,7 @@ export function useFoundPaths(id: string): UseQueryResult<readonly FoundPath[]> 
   );
 }
 
-/** All pages of a schema. */
+/** Reads all pages of a schema. */
 export async function readSchema(
   client: Client,
   id: string,
@@ -112,7 +112,7 @@ export async function readSchema(
   return { paths, count };
 }
 
-/** Who the caller is and what it may do. */
+/** The caller and its grants. */
 export function usePrincipal(): UseQueryResult<PrincipalRecord> {
   return useApi(['principal'], (client, signal) => client.principal({ signal }), {
     staleTime: 30_000,

@@ -1,5 +1,5 @@
-// The credential of the user and the client that sends it. The credential is in memory, or by the
-// user's choice in sessionStorage, which ends with the tab; never in a URL or in localStorage.
+// The user's credential and the client that sends it. The credential is kept in memory or, if the user
+// chooses so, in sessionStorage, which ends with the tab; never in a URL or in localStorage.
 
 import { type Client, createClient, SagittaClientError } from '@sagitta/client';
 import { connectionLost, connectionWorks } from './connection.js';
@@ -7,7 +7,7 @@ import { createStore } from './store.js';
 
 const STORAGE_KEY = 'sagitta.credential';
 
-export interface Session {
+export interface ConsoleSession {
   /** An API key or a token; undefined when none was given. */
   readonly credential: string | undefined;
   readonly client: Client;
@@ -16,19 +16,19 @@ export interface Session {
 /** Why the user has to sign in; undefined when the server accepts the requests. */
 export type SignInReason = 'missing' | 'refused';
 
-/** The root of the server: the page is at `console/` below it, wherever a proxy puts it. */
+/** The root of the server; the page is at `console/` below it, even behind a proxy. */
 export const SERVER_URL = new URL('..', document.baseURI).href.replace(/\/$/, '');
 
-export const session = createStore<Session>(openSession(readStored()));
+export const session = createStore<ConsoleSession>(openSession(readStored()));
 export const signInReason = createStore<SignInReason | undefined>(undefined);
 
-function openSession(credential: string | undefined): Session {
+function openSession(credential: string | undefined): ConsoleSession {
   const client = createClient({
     baseUrl: SERVER_URL,
-    // What is edited is written back, with metadata that nobody has touched.
+    // Edits write metadata back, including the members that were not edited.
     exactIntegers: true,
     fetch: observedFetch(credential),
-    // Failures are shown at once; the page tries again by itself when the server is back.
+    // Failures are shown immediately; the page fetches again when the server is back.
     retry: { attemptsMax: 1 },
     circuitBreaker: false,
     ...(credential !== undefined && { apiKey: credential }),
@@ -36,11 +36,11 @@ function openSession(credential: string | undefined): Session {
   return { credential, client };
 }
 
-/** Resolves when the server accepts the credential. Throws SagittaClientError and changes nothing else. */
+/** Resolves when the server accepts the credential. Otherwise throws SagittaClientError and changes nothing. */
 export async function signIn(credential: string, options: { remember: boolean }): Promise<void> {
-  // A header cannot carry other characters, and fetch would say so less clearly.
+  // Headers cannot carry other characters, and fetch's error would be less clear.
   if (!/^[\x21-\x7e]+$/.test(credential)) {
-    const detail = 'expected an API key or a token, which have no spaces and only ASCII characters';
+    const detail = 'expected an API key or a token: ASCII characters without spaces';
     throw new SagittaClientError('invalid_argument', detail);
   }
   await createClient({
@@ -59,11 +59,11 @@ export function signOut(): void {
   session.set(openSession(undefined));
 }
 
-/** Notices replies that say something about the session or the connection, whoever sent the request. */
+/** Updates the state of the session and the connection from the replies to all requests. */
 function observedFetch(credential: string | undefined): typeof globalThis.fetch {
   return async (input, init) => {
     try {
-      // The browser may keep records for half a minute; they would look like a server that answers.
+      // A reply from the browser's cache would look like a server that answers.
       const response = await fetch(input, { ...init, cache: 'no-cache' });
       connectionWorks();
       // A reply to a request from before the last sign-in says nothing about the new credential.

@@ -30,7 +30,7 @@ export function useStore<Value>(store: Store<Value>): Value {
   return useSyncExternalStore(store.subscribe, store.get);
 }
 
-/** The value, and a function that changes members of it. */
+/** The value, and a function that changes some of its members. */
 export function useMembers<Value extends object>(
   store: Store<Value>,
 ): [Value, (part: Partial<Value>) => void] {
@@ -43,8 +43,8 @@ export function useMembers<Value extends object>(
 }
 
 /**
- * A store for each key, made when it is first asked for: what was typed or found for a collection, which
- * stays when another tab is shown.
+ * A store for each key, created on first use. Keeps the input and results of a collection while another
+ * tab is shown.
  */
 export function createStores<Value>(initial: Value): (key: string) => Store<Value> {
   const stores = new Map<string, Store<Value>>();

@@ -1,4 +1,4 @@
-// The command palette: goes to any view of any collection by typing a part of its name.
+// The command palette: opens any view of any collection by a part of its name.
 
 import { Combobox, ComboboxItem, ComboboxList, ComboboxProvider, Dialog } from '@ariakit/react';
 import { useMemo, useState } from 'react';
@@ -86,7 +86,7 @@ function useCommands(): readonly PaletteCommand[] {
   );
 }
 
-/** The commands that have every word of the text, in their usual order. */
+/** The commands whose labels contain every word of the text. */
 function matching(commands: readonly PaletteCommand[], text: string): readonly PaletteCommand[] {
   const words = text.toLowerCase().split(/\s+/);
   return commands

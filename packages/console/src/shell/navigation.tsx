@@ -1,4 +1,4 @@
-// The navigation: the views of the service, and the collections.
+// The navigation: the views of the server, and the collections.
 
 import { Archive, Database, Gauge, KeyRound, ScrollText, Upload } from 'lucide-react';
 import { Link, useLocation } from 'wouter';

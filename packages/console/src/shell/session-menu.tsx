@@ -1,4 +1,4 @@
-// Who is signed in, with what it may do; or the way to sign in. Nothing on a server without credentials.
+// Shows who is signed in and their grants, or a button to sign in. Empty if the server requires no credentials.
 
 import { Popover, PopoverDisclosure, PopoverDismiss, PopoverProvider } from '@ariakit/react';
 import type { PrincipalRecord } from '@sagitta/client';

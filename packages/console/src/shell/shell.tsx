@@ -1,5 +1,5 @@
-// The frame: navigation, command palette, the state of the connection, and the sign-in dialog. Views
-// stay as they are beneath them, so that nothing that was typed is lost.
+// The frame around the views: navigation, command palette, connection state and sign-in dialog. Views stay
+// mounted beneath dialogs, so that no input is lost.
 
 import { Menu, Monitor, Moon, Search, Sun, X } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
@@ -22,7 +22,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const [location] = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: closes with each change of the location
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes whenever the location changes
   useEffect(() => setNavigationOpen(false), [location]);
   usePaletteShortcut(() => setPaletteOpen(true));
   return (
@@ -69,7 +69,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Not a link: `#main` would be the address of another view. */
+/** A button rather than a link, because `#main` would be the route of another view. */
 function focusMain() {
   document.getElementById('main')?.focus();
 }

@@ -1,4 +1,4 @@
-// The dialog that asks for an API key or a token, above whatever view was open.
+// The dialog that asks for an API key or a token, on top of the current view.
 
 import { useState } from 'react';
 import { describeError } from '../api/describe-error.js';

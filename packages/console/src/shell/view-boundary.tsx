@@ -1,6 +1,6 @@
-// Shows a failure of a view in its place, so that the rest of the console goes on. Another address
-// shows another view. After an upgrade of the server, the code of views has other names than an open
-// page knows; it then has to be loaded again.
+// Shows the error of a view in its place, so that the rest of the console keeps working; navigation clears
+// it. After an upgrade of the server, an open page refers to code files that no longer exist and has to be
+// reloaded.
 
 import { Component, type ReactNode } from 'react';
 import { Button } from '../ui/button.js';
@@ -35,7 +35,7 @@ export class ViewBoundary extends Component<{ readonly children: ReactNode }, St
   }
 }
 
-/** Browsers say it in different words. */
+/** The wording differs between browsers. */
 function isMissingCode(error: unknown): boolean {
   return error instanceof Error && /dynamically imported module|module script/.test(error.message);
 }

@@ -8,7 +8,7 @@ import { classNames } from './class-names.js';
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly kind?: 'primary' | 'plain' | 'quiet' | 'danger';
   readonly icon?: LucideIcon;
-  /** Something is in progress: the button shows it and does not react. */
+  /** Whether an action is in progress: the button shows a spinner and ignores clicks. */
   readonly isBusy?: boolean;
   readonly children?: ReactNode;
 }

@@ -1,4 +1,4 @@
-// A chart of values over time (uPlot), with the same figures as a table for those who cannot see it.
+// A chart of values over time (uPlot), with the same numbers as a table for people who cannot see it.
 
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
@@ -8,9 +8,9 @@ import styles from './chart.module.css';
 interface ChartSeries {
   readonly label: string;
   readonly values: readonly (number | null)[];
-  /** A token of tokens.css: `--accent`. */
+  /** A token from tokens.css, such as `--accent`. */
   readonly color: string;
-  /** Lengths of dashes and gaps, so that series differ in more than their colour. */
+  /** Lengths of dashes and gaps, so that series do not differ by colour alone. */
   readonly dash?: number[];
 }
 
@@ -66,20 +66,20 @@ function Plot({ times, series, format }: TimeChartProps) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const data = [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
-  // The plot is made once: its series do not change, only their values.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made once
+  // The plot is created once: its series never change, only their values.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: created once
   useEffect(() => {
-    const made = new uPlot(optionsOf(series, format, holder.current!), data, holder.current!);
-    plot.current = made;
+    const created = new uPlot(optionsOf(series, format, holder.current!), data, holder.current!);
+    plot.current = created;
     const observer = new ResizeObserver(([entry]) =>
-      made.setSize({ width: Math.floor(entry!.contentRect.width), height: HEIGHT }),
+      created.setSize({ width: Math.floor(entry!.contentRect.width), height: HEIGHT }),
     );
     observer.observe(holder.current!);
-    const stopWatching = watchTheme(() => made.redraw(false));
+    const stopWatching = watchTheme(() => created.redraw(false));
     return () => {
       observer.disconnect();
       stopWatching();
-      made.destroy();
+      created.destroy();
     };
   }, []);
   useEffect(() => plot.current?.setData(data));
@@ -104,7 +104,7 @@ function optionsOf(
     legend: { show: false },
     cursor: { show: false },
     scales: {
-      // The data, since for a single time uPlot passes a range of a day.
+      // Read from the data, because uPlot passes a range of a day if there is only one time.
       x: { range: ({ data: [times] }) => timeRange(times[0], times.at(-1)) },
       y: { range: (_, __, max) => [0, niceMax(max)] },
     },
@@ -126,13 +126,13 @@ function optionsOf(
   };
 }
 
-/** At least a minute, so that the first seconds do not fill the chart. */
+/** At least a minute, so that the first seconds do not fill the chart. Unix times in seconds. */
 function timeRange(first: number | undefined, last: number | undefined): [number, number] {
   const end = last ?? Date.now() / 1000;
   return [Math.min(first ?? end, end - SHOWN_SECONDS_MIN), end];
 }
 
-/** Room above the highest value; an idle chart is not a line at the top. */
+/** Leaves room above the highest value, and keeps the line of an idle chart at the bottom. */
 function niceMax(max: number | null): number {
   return max === null || max <= 0 ? 1 : max * 1.1;
 }
@@ -142,7 +142,7 @@ function formatClock(time: number): string {
   return new Date(time * 1000).toLocaleTimeString('en-GB');
 }
 
-/** A canvas takes no `var()`, so the colour that the theme gives the token is read from an element. */
+/** A canvas does not accept `var()`, so the token's colour is read from an element. */
 function colorOf(holder: HTMLElement, token: string): string {
   holder.style.color = `var(${token})`;
   const color = getComputedStyle(holder).color;
@@ -202,11 +202,11 @@ function formatLast(values: readonly (number | null)[], format: (value: number) 
 
 interface SparklineProps {
   readonly values: readonly number[];
-  /** What it shows, in words. */
+  /** A description for screen readers. */
   readonly label: string;
 }
 
-/** A line without axes, in a row of a table. */
+/** A line without axes, for table rows. */
 export function Sparkline({ values, label }: SparklineProps) {
   const max = Math.max(1, ...values);
   const step = 96 / Math.max(1, values.length - 1);

@@ -1,4 +1,4 @@
-// Copies a text to the clipboard and says so.
+// Copies a text to the clipboard and confirms it.
 
 import { Check, Copy } from 'lucide-react';
 import { useEffect, useState } from 'react';
@@ -8,10 +8,10 @@ import { notify } from './notices.js';
 const CONFIRMED_MS = 2_000;
 
 interface CopyButtonProps {
-  /** What is copied; a function when it takes work to make. */
+  /** The text to copy, or a function if it is expensive to create. */
   readonly text: string | (() => string);
   readonly label: string;
-  /** The label is shown beside the icon. */
+  /** Whether the label is shown beside the icon. */
   readonly isLabelShown?: boolean;
 }
 

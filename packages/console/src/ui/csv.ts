@@ -1,8 +1,8 @@
-// Rows as CSV (RFC 4180).
+// Writes rows as CSV (RFC 4180).
 
 import { stringifyExactJson } from '../../../../src/common/exact-json.js';
 
-/** One line with its end. Absent values are empty; objects and arrays are JSON. */
+/** One line, including its line break. Absent values are empty; objects and arrays are JSON. */
 export function csvLine(cells: readonly unknown[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`;
 }

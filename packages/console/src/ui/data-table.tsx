@@ -1,29 +1,29 @@
-// A plain table of at most some hundred records, which scrolls sideways where the page is narrow.
+// A plain table of at most a few hundred records, which scrolls sideways on narrow pages.
 
 import type { ReactNode } from 'react';
 import styles from './data-table.module.css';
 
-export interface Column<Row> {
+export interface DataColumn<Row> {
   readonly label: string;
-  /** Read by screen readers only. */
+  /** Whether only screen readers get the label. */
   readonly isLabelHidden?: boolean;
   readonly kind?: 'text' | 'number' | 'actions';
-  /** Below the label. */
+  /** Shown below the label. */
   readonly note?: ReactNode;
   readonly cell: (row: Row) => ReactNode;
 }
 
 interface DataTableProps<Row> {
   readonly label: string;
-  /** The first is the heading of its row. */
-  readonly columns: readonly Column<Row>[];
+  /** The cells of the first column are row headers. */
+  readonly columns: readonly DataColumn<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
 }
 
 export function DataTable<Row>({ label, columns, rows, keyOf }: DataTableProps<Row>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
     <section className={styles.scroll} aria-label={label} tabIndex={0}>
       <table className={styles.table}>
         <caption className="visually-hidden">{label}</caption>
@@ -72,7 +72,7 @@ interface TruncatedProps {
   readonly isMuted?: boolean;
 }
 
-/** Text of users in one line; the whole of it is its tooltip. */
+/** User text on one line, with the full text as its tooltip. */
 export function Truncated({ text, isMuted = false }: TruncatedProps) {
   const className = isMuted ? `${styles.truncated} ${styles.muted}` : styles.truncated;
   return (

@@ -1,4 +1,4 @@
-// A modal dialog, the form in most of them, and one that asks to type a name before something is deleted.
+// A modal dialog, a form for dialogs, and a confirmation that requires a name to be typed before a deletion.
 
 import { DialogDismiss, DialogHeading, Dialog as ModalDialog } from '@ariakit/react';
 import { X } from 'lucide-react';
@@ -12,7 +12,7 @@ interface DialogProps {
   readonly title: string;
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  /** Neither Escape nor a click beside it closes it: what it shows would be lost. */
+  /** Whether Escape and clicks outside are ignored, because the contents would be lost. */
   readonly closesByButtonsOnly?: boolean;
   readonly children: ReactNode;
 }
@@ -50,14 +50,14 @@ export function DialogActions({ children }: { readonly children: ReactNode }) {
 }
 
 interface DialogFormProps {
-  /** What the button that submits says. */
+  /** The label of the submit button. */
   readonly action: string;
-  /** What the button that closes the dialog says. */
+  /** The label of the button that closes the dialog. */
   readonly cancel?: string;
   readonly kind?: 'primary' | 'danger';
-  /** Whether what was typed can be submitted. */
+  /** Whether the form can be submitted. */
   readonly isReady?: boolean;
-  /** Closes the dialog itself; an error that it throws is shown. */
+  /** Must close the dialog itself. If it throws, the error is shown. */
   readonly onSubmit: () => Promise<unknown>;
   readonly onClose: () => void;
   readonly children: ReactNode;
@@ -101,14 +101,14 @@ export function DialogForm(props: DialogFormProps) {
 
 interface ConfirmByNameProps {
   readonly title: string;
-  /** What will happen. */
+  /** Explains what will happen. */
   readonly children: ReactNode;
-  /** What has to be typed. */
+  /** The text to type. */
   readonly name: string;
   readonly action: string;
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  /** The dialog closes when it resolves, and shows the error when it rejects. */
+  /** The dialog closes when this resolves, and shows the error when it rejects. */
   readonly onConfirm: () => Promise<unknown>;
 }
 

@@ -1,4 +1,4 @@
-// How often values occur: bars of the most frequent ones, and histograms of numbers.
+// Distributions of values: bars for the most frequent values, and histograms of numbers.
 
 import { stringifyExactJson } from '../../../../src/common/exact-json.js';
 import styles from './distribution.module.css';

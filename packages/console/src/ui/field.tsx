@@ -20,9 +20,9 @@ interface ControlAttributes {
 interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
-  /** What was found and what is expected; undefined when the value is fine. */
+  /** What was found and what is expected; undefined if the value is valid. */
   readonly error?: string | undefined;
-  /** The label is read by screen readers only. */
+  /** Whether only screen readers get the label. */
   readonly isLabelHidden?: boolean | undefined;
   readonly children: (control: ControlAttributes) => ReactNode;
 }
@@ -51,12 +51,11 @@ export function Field({ label, hint, error, isLabelHidden = false, children }: F
 }
 
 interface FieldGroupProps {
-  /** What the controls together are about. */
   readonly label: string;
   readonly children: ReactNode;
 }
 
-/** Several controls with a common label. */
+/** Several controls with one label. */
 export function FieldGroup({ label, children }: FieldGroupProps) {
   return (
     <fieldset className={styles.group}>
@@ -66,7 +65,7 @@ export function FieldGroup({ label, children }: FieldGroupProps) {
   );
 }
 
-/** What is wrong with a group of controls; nothing when the error is undefined. */
+/** The error of a group of controls, if any. */
 export function GroupError({ error }: { readonly error: string | undefined }) {
   if (error === undefined) return null;
   return (
@@ -77,7 +76,7 @@ export function GroupError({ error }: { readonly error: string | undefined }) {
 }
 
 interface TextInputProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> {
-  /** A number for the type `number`: React leaves the spelling of an equal one as it is typed. */
+  /** Pass a number for the type `number`, because React then keeps the spelling that the user typed. */
   readonly value: string | number;
   readonly onChange: (text: string) => void;
 }
@@ -131,12 +130,12 @@ export function Select<Value extends string>({
   );
 }
 
-/** The options of a table of labels, by value. */
+/** Select options from labels by value. */
 export function optionsOf<Value extends string>(labels: Readonly<Record<Value, string>>) {
   return (Object.keys(labels) as Value[]).map((value) => ({ value, label: labels[value] }));
 }
 
-/** The properties of a control together with those of the field around it. */
+/** The properties of a control and of the field around it. */
 type InField<Props> = Props & Omit<FieldProps, 'children'>;
 
 export function TextField({ label, hint, error, isLabelHidden, ...rest }: InField<TextInputProps>) {

@@ -1,4 +1,4 @@
-// A file on the user's machine that is written as data arrives: streamed where the browser can, and
+// A file on the user's machine that is written as data arrives: streamed if the browser supports it, and
 // otherwise held in memory until it is complete.
 
 import { saveFile } from './save-file.js';
@@ -7,14 +7,14 @@ export interface FileSink {
   write(chunk: Uint8Array): Promise<void>;
   /** Completes the file. */
   close(): Promise<void>;
-  /** Leaves no file. */
+  /** Discards the file. */
   abort(): Promise<void>;
 }
 
-/** Not yet in the types of TypeScript. */
+/** Missing in TypeScript's types. */
 type SavePicker = (options: { readonly suggestedName: string }) => Promise<FileSystemFileHandle>;
 
-/** Asks where to save. Undefined when the user does not choose a place. */
+/** Asks where to save the file. Undefined if the user cancels. */
 export async function openFileSink(name: string, mediaType: string): Promise<FileSink | undefined> {
   const { showSaveFilePicker } = window as { readonly showSaveFilePicker?: SavePicker };
   if (showSaveFilePicker === undefined) return memorySink(name, mediaType);

@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Formats numbers, sizes and times for people.
 
 import { numberText } from '../../../../src/common/exact-json.js';
 import type { JsonNumber } from '../../../../src/common/types.js';
@@ -13,7 +13,7 @@ export function formatCompact(count: number): string {
   return COMPACT.format(count);
 }
 
-/** 0.0123 s → 12 ms */
+/** 12.3 → 12 ms */
 export function formatMilliseconds(ms: number): string {
   if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
   if (ms < 10) return `${ms.toFixed(1)} ms`;
@@ -21,7 +21,7 @@ export function formatMilliseconds(ms: number): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms / 1000);
 }
 
-/** 3700 s → 1 h 1 min */
+/** 3700 → 1 h 1 min */
 export function formatDuration(seconds: number): string {
   const [days, hours, minutes] = [86_400, 3_600, 60].map((unit) => Math.floor(seconds / unit));
   if (days! > 0) return `${days} d ${hours! % 24} h`;
@@ -29,24 +29,24 @@ export function formatDuration(seconds: number): string {
   return minutes! > 0 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(seconds)} s`;
 }
 
-/** Up to seven significant digits, which is what float32 has. */
+/** Up to six significant digits; float32 has about seven. */
 export function formatScore(score: number): string {
   return Number(score.toPrecision(6)).toString();
 }
 
-/** A number of metadata: integers, which may be ids, have all their digits, others as formatScore. */
+/** A number from metadata: integers keep all digits, since they may be ids; others are formatted like scores. */
 export function formatNumber(value: JsonNumber): string {
   return typeof value === 'bigint' || Number.isInteger(value)
     ? numberText(value)
     : formatScore(value);
 }
 
-/** As formatScore, with decimals that are aligned in a column: scores of up to 10 have six. */
+/** Like `formatScore`, but aligned in a column: scores below 10 have six decimals. */
 export function formatScoreInColumn(score: number): string {
   return Math.abs(score) < 10 ? score.toFixed(6) : Number(score.toPrecision(7)).toString();
 }
 
-/** An RFC 3339 time in the time zone of the browser. */
+/** An RFC 3339 time in the browser's time zone. */
 export function formatTime(time: string): string {
   return TIME.format(new Date(time));
 }

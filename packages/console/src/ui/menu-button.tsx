@@ -1,6 +1,6 @@
 // A button that opens a menu of actions.
 
-import { Menu, MenuItem, MenuProvider, MenuButton as OpensMenu } from '@ariakit/react';
+import { Menu, MenuButton as MenuDisclosure, MenuItem, MenuProvider } from '@ariakit/react';
 import { ChevronDown, type LucideIcon } from 'lucide-react';
 import type { ReactNode } from 'react';
 import buttonStyles from './button.module.css';
@@ -23,14 +23,14 @@ interface MenuButtonProps {
 export function MenuButton({ icon: Icon, actions, disabled = false, children }: MenuButtonProps) {
   return (
     <MenuProvider>
-      <OpensMenu
+      <MenuDisclosure
         className={classNames(buttonStyles.button, buttonStyles.plain)}
         disabled={disabled}
       >
         {Icon && <Icon size={15} aria-hidden />}
         {children}
         <ChevronDown size={14} aria-hidden />
-      </OpensMenu>
+      </MenuDisclosure>
       <Menu className={styles.menu} gutter={4} unmountOnHide>
         {actions.map(({ label, icon: ItemIcon, onSelect }) => (
           <MenuItem key={label} className={styles.item} onClick={onSelect}>

@@ -1,4 +1,4 @@
-// How much of something is used, as a bar and in words.
+// The used share of a limit, as a bar and in words.
 
 import styles from './meter.module.css';
 
@@ -6,11 +6,11 @@ interface MeterProps {
   readonly label: string;
   readonly used: string;
   readonly limit: string;
-  /** 0 to 1; more is shown as full. */
+  /** 0 to 1; larger shares are shown as full. */
   readonly share: number;
 }
 
-/** From here on the limit may soon be met. */
+/** From this share on, the limit is reported as near. */
 const NEAR_SHARE = 0.8;
 
 export function Meter({ label, used, limit, share }: MeterProps) {

@@ -1,5 +1,4 @@
-// Short messages about what was done, which disappear by themselves. Errors are shown where they
-// occur, not here.
+// Short confirmations that disappear after a while. Errors are shown where they occur, not here.
 
 import { Check } from 'lucide-react';
 import { createStore, useStore } from '../api/store.js';

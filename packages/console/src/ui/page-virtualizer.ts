@@ -1,11 +1,11 @@
-// Virtualises a list of blocks of any height in a page that scrolls as a whole.
+// Virtualises a list of blocks of varying height in a page that scrolls as a whole.
 
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useLayoutEffect, useRef, useState } from 'react';
 
 interface PageVirtualizerOptions {
   readonly count: number;
-  /** A guess in pixels; blocks are measured when they are shown. */
+  /** An estimate in pixels; blocks are measured when they are shown. */
   readonly estimateHeight: number;
   readonly gap?: number;
   readonly keyOf: (index: number) => string;
@@ -13,9 +13,9 @@ interface PageVirtualizerOptions {
 
 export interface PageVirtualizer<List extends HTMLElement> {
   readonly virtualizer: Virtualizer<HTMLElement, Element>;
-  /** Of the element that has the blocks, which are placed absolutely in it. */
+  /** For the element that contains the blocks, which are positioned absolutely. */
   readonly listRef: RefObject<List | null>;
-  /** The pixels above the list, to be subtracted from the start of a block. */
+  /** Pixels above the list, to be subtracted from the start of a block. */
   readonly offset: number;
 }
 
@@ -28,7 +28,7 @@ export function usePageVirtualizer<List extends HTMLElement>({
   const listRef = useRef<List>(null);
   const [scroller, setScroller] = useState<HTMLElement | null>(null);
   const [offset, setOffset] = useState(0);
-  // After each render: what is above the list may have changed its height.
+  // After each render, because the content above the list may have changed its height.
   useLayoutEffect(() => {
     const list = listRef.current;
     if (list === null) return;

@@ -1,4 +1,4 @@
-// Panels, headings of pages, and the small figures that they show.
+// Pages, panels, figures and badges.
 
 import type { ReactNode } from 'react';
 import { classNames } from './class-names.js';
@@ -11,7 +11,7 @@ interface PageProps {
   readonly children: ReactNode;
 }
 
-/** A view that scrolls as a whole: its heading, and its panels. */
+/** A view that scrolls as a whole: a heading and its panels. */
 export function Page({ title, subtitle, actions, children }: PageProps) {
   return (
     <div className={styles.page}>
@@ -54,7 +54,7 @@ interface StatProps {
   readonly note?: ReactNode;
 }
 
-/** A figure with its name. Put several into a `StatList`. */
+/** A figure with a label, for use in a `StatList`. */
 export function Stat({ label, value, note }: StatProps) {
   return (
     <div className={styles.stat}>

@@ -1,6 +1,6 @@
 // Offers bytes made in the page as a download.
 
-/** A browser has read the file by then; its memory is released. */
+/** By then the browser has read the file, and its memory can be released. */
 const RELEASE_MS = 60_000;
 
 export function saveFile(name: string, mediaType: string, parts: readonly BlobPart[]): void {

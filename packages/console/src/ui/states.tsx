@@ -1,4 +1,4 @@
-// What a view shows in place of data: that they are loading, that there are none, or what went wrong.
+// Placeholders for the data of a view: loading, empty or failed.
 
 import { CircleAlert, Inbox } from 'lucide-react';
 import type { ReactNode } from 'react';
@@ -34,12 +34,12 @@ export function Empty({ title, children }: EmptyProps) {
 
 interface ProblemProps {
   readonly error: unknown;
-  /** In place of the title that the error suggests. */
+  /** Replaces the title derived from the error. */
   readonly title?: string;
   readonly onRetry?: (() => void) | undefined;
 }
 
-/** An error of a request: what happened, what can be done, and its request id for the server's log. */
+/** The error of a request, with its request id for the server's log. */
 export function Problem({ error, title, onRetry }: ProblemProps) {
   const { title: suggested, detail, items, requestId } = describeError(error);
   return (

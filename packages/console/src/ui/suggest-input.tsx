@@ -1,4 +1,4 @@
-// A text input with suggestions, which may be ignored.
+// A text input with optional suggestions.
 
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
 import { type KeyboardEvent, useState } from 'react';
@@ -22,7 +22,7 @@ interface SuggestInputProps {
   readonly describedBy?: string | undefined;
   readonly className?: string | undefined;
   readonly onChange: (value: string) => void;
-  /** A suggestion was chosen; by default it becomes the value. */
+  /** Called when a suggestion is chosen; by default it becomes the value. */
   readonly onChoose?: (value: string) => void;
   readonly onFocusChange?: (hasFocus: boolean) => void;
   readonly onKeyDown?: (event: KeyboardEvent<HTMLInputElement>) => void;
@@ -54,7 +54,7 @@ export function SuggestInput(props: SuggestInputProps) {
         onKeyDown={props.onKeyDown}
       />
       <ComboboxPopover
-        // In a landmark, and above everything that clips.
+        // A portal keeps the popover from being clipped; it must be inside a landmark.
         portal
         portalElement={() => document.getElementById('main')}
         preserveTabOrder={false}

@@ -1,4 +1,4 @@
-// The colour theme: that of the system, or the user's choice, which this browser remembers.
+// The colour theme: the system's, or the user's choice, which the browser remembers.
 
 import { useSyncExternalStore } from 'react';
 import { createStore, useStore } from '../api/store.js';
@@ -33,7 +33,7 @@ function readTheme(): Theme {
 
 const SYSTEM_IS_DARK = matchMedia('(prefers-color-scheme: dark)');
 
-/** What is shown: the user's choice, or that of the system. For what CSS cannot colour. */
+/** The theme in effect, for content that CSS cannot colour, such as a canvas. */
 export function useShownTheme(): 'light' | 'dark' {
   const chosen = useStore(theme);
   const isSystemDark = useSyncExternalStore(

@@ -1,4 +1,4 @@
-// A value that follows another once that has stayed the same for a while.
+// A debounced value: it follows another value once that has been stable for a while.
 
 import { useEffect, useState } from 'react';
 

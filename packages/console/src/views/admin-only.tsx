@@ -1,4 +1,4 @@
-// Shows a view only to callers with the scope `admin` for all collections, and says to others what is
+// Shows a view only to callers with the scope `admin` for all collections, and tells others what is
 // missing.
 
 import type { PrincipalRecord } from '@sagitta/client';
@@ -8,7 +8,7 @@ import { Page, Panel } from '../ui/panel.js';
 import { Empty, Loading, Problem } from '../ui/states.js';
 
 interface AdminOnlyProps {
-  /** Of the page in place of the view. */
+  /** The title of the page that replaces the view. */
   readonly title: string;
   readonly children: (principal: PrincipalRecord) => ReactNode;
 }

@@ -1,4 +1,4 @@
-// The addresses of the views, in the hash of the URL: the server has one document, at any path.
+// The addresses of the views. They are in the hash of the URL, because the server serves a single document.
 
 import { encodeDraft, type QueryDraft } from './query/query-draft.js';
 
@@ -13,7 +13,7 @@ export const COLLECTION_VIEWS = [
 
 export type CollectionView = (typeof COLLECTION_VIEWS)[number]['name'];
 
-/** The views of the service, in the order of the navigation. */
+/** The views of the server, in the order of the navigation. */
 export const SERVICE_VIEWS = [
   { path: '/', label: 'Overview' },
   { path: '/import', label: 'Import' },
@@ -26,7 +26,7 @@ export function collectionPath(id: string, view: CollectionView = 'schema'): str
   return `/collections/${encodeURIComponent(id)}/${view}`;
 }
 
-/** The query view with a draft, such as `{ id }`, `{ positive: ids }` or `{ vector: '0.1 0.2 …' }`. */
+/** The address of the query view with a draft such as `{ id }`, `{ positive: ids }` or `{ vector: '0.1 0.2 …' }`. */
 export function queryPath(id: string, draft: QueryDraft): string {
   return `${collectionPath(id, 'query')}/${encodeDraft(draft)}`;
 }

@@ -1,5 +1,4 @@
-// How the vectors of a collection are called, and the fields for which of them is meant and for the metric that
-// compares them.
+// Labels for the kinds of vectors, and form fields to choose a vector and a metric.
 
 import type { DimensionedVector, Metric } from '@sagitta/client';
 import { BIT_METRICS, METRICS, VALUE_METRICS } from '../../../../src/common/types.js';
@@ -19,7 +18,7 @@ interface VectorFieldProps {
   readonly onChange: (using: string) => void;
 }
 
-/** Which vector of the records is compared; nothing where there is only one. */
+/** Chooses one of the collection's vectors; hidden if there is only one. */
 export function VectorField({ label = 'Vector', vectors, using, onChange }: VectorFieldProps) {
   if (vectors.length < 2) return null;
   const options = vectors.map((vector) => ({ value: vector.name, label: labelOf(vector) }));
@@ -31,7 +30,7 @@ function labelOf({ name, dimension }: DimensionedVector): string {
 }
 
 interface MetricFieldProps {
-  /** That of the vectors; absent for vectors to come. */
+  /** The metric of the vectors; absent for a new collection. */
   readonly own?: Metric | undefined;
   readonly metric: Metric;
   readonly hint?: string;
@@ -39,7 +38,7 @@ interface MetricFieldProps {
 }
 
 export function MetricField({ own, metric, hint, onChange }: MetricFieldProps) {
-  // As far as their own metric tells what the elements of the vectors are.
+  // Vectors of bits are recognized by their own metric.
   const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
   const options = metrics.map((value) => ({ value, label: value }));
   return (

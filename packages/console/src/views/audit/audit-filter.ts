@@ -1,4 +1,4 @@
-// The filter of the audit list as it is typed, and as it is sent.
+// The filter of the audit list: the user's input, and the request that it becomes.
 
 import type { AuditRequest } from '@sagitta/client';
 import { AUDIT_KINDS, AUDIT_OPERATIONS } from '../../../../../src/common/audit.js';
@@ -8,7 +8,7 @@ export interface AuditFilter {
   readonly outcome: NonNullable<AuditRequest['outcome']> | '';
   readonly principal: string;
   readonly target: string;
-  /** Local times as `<input type="datetime-local">` has them; empty for none. */
+  /** Local times in the format of `<input type="datetime-local">`; empty for no bound. */
   readonly since: string;
   readonly until: string;
 }
@@ -22,13 +22,13 @@ export const NO_FILTER: AuditFilter = {
   until: '',
 };
 
-/** What can be chosen: all operations on one kind of object, or a single one. */
+/** The choices: all operations on one kind of object, or a single operation. */
 export const OPERATIONS = AUDIT_KINDS.flatMap((kind) => [
   kind,
   ...AUDIT_OPERATIONS.filter((operation) => operation.startsWith(`${kind}.`)),
 ]);
 
-/** Members that are empty are left out, and so are texts that are no time. */
+/** Leaves out empty members and invalid times. */
 export function auditRequestOf(filter: AuditFilter): AuditRequest {
   const { operation, outcome } = filter;
   const [principal, target] = [filter.principal.trim(), filter.target.trim()];

@@ -1,14 +1,14 @@
 // The table of audit events.
 
 import type { AuditEvent } from '@sagitta/client';
-import { type Column, DataTable, Truncated } from '../../ui/data-table.js';
+import { type DataColumn, DataTable, Truncated } from '../../ui/data-table.js';
 import { formatTime, pluralize } from '../../ui/format.js';
 import { Badge } from '../../ui/panel.js';
 import styles from './audit.module.css';
 
 const TONES = { succeeded: 'success', refused: 'warning', failed: 'danger' } as const;
 
-const COLUMNS: readonly Column<AuditEvent>[] = [
+const COLUMNS: readonly DataColumn<AuditEvent>[] = [
   {
     label: 'Time',
     cell: ({ time }) => (

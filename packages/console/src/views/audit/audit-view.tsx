@@ -19,7 +19,7 @@ const PAGE_EVENTS = 100;
 const LIVE_MS = 3_000;
 const TYPING_MS = 300;
 
-/** Outside the component: another view may be visited meanwhile. */
+/** Outside the component, so that the filter survives a visit to another view. */
 const filterStore = createStore<AuditFilter>(NO_FILTER);
 
 export default function AuditView() {
@@ -86,7 +86,7 @@ function useAuditPages(request: AuditRequest) {
         signal,
       }),
     getNextPageParam: (page: AuditPage) => page.next_cursor,
-    // Older pages are as of their cursor; asking for all of them again would change nothing.
+    // Older pages belong to a cursor, so fetching all of them again would change nothing.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= 1 ? LIVE_MS : false),
     refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= 1,
   });

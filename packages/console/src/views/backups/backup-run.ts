@@ -1,4 +1,4 @@
-// The backup that is being made, outside React: it goes on while other views are visited.
+// The running backup. It is kept outside React, so that it continues while other views are shown.
 
 import type { BackupRecord } from '@sagitta/client';
 import { queryClient } from '../../api/queries.js';
@@ -13,7 +13,7 @@ export type BackupRun =
 
 export const backupRun = createStore<BackupRun>({ kind: 'idle' });
 
-/** An empty name has the server choose one. */
+/** If `name` is empty, the server chooses a name. */
 export async function startBackup(name: string): Promise<void> {
   if (backupRun.get().kind === 'running') return;
   backupRun.set({ kind: 'running', startedAtMs: Date.now() });

@@ -1,4 +1,4 @@
-// Backups: starts one, lists those that exist, and says how to restore each.
+// Starts backups, lists the existing ones, and shows how to restore each.
 
 import { type BackupRecord, SagittaClientError } from '@sagitta/client';
 import { useEffect, useState } from 'react';
@@ -103,7 +103,7 @@ function StartPanel() {
   );
 }
 
-/** The server does not say how far it is; the time shows that it goes on. */
+/** The server does not report progress; the elapsed time shows that the backup is running. */
 function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {

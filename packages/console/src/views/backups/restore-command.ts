@@ -1,6 +1,6 @@
-// The command that restores a backup, for a shell on the host of the server.
+// The command that restores a backup, for a shell on the server's host.
 
-/** Restoring never overwrites anything, so the data directory is a new one. */
+/** Names a new data directory, because `restore` never overwrites one. */
 export function restoreCommand(name: string): string {
   return `sagitta restore "$SAGITTA_BACKUP_DIR"/${quoted(name)} --data-dir ./restored`;
 }

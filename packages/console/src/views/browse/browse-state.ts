@@ -1,5 +1,5 @@
-// What the browse view shows of each collection. It outlives the view, so that going to another tab
-// loses nothing; columns and their widths are remembered by the browser.
+// The state of the browse view for each collection. It outlives the view, so that it survives a visit to
+// another tab; the browser remembers columns and their widths.
 
 import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
 import { createStore, type Store } from '../../api/store.js';
@@ -13,7 +13,7 @@ export interface BrowseState {
   readonly selection: ReadonlySet<string>;
   /** The vector whose details are shown. */
   readonly openId: string | undefined;
-  /** The keys of columns after the id; undefined until they are chosen. */
+  /** The keys of the columns after the id; undefined until the user chooses them. */
   readonly columns: readonly string[] | undefined;
   readonly widths: Readonly<Record<string, number>>;
 }
@@ -33,7 +33,7 @@ export function browseState(collectionId: string): Store<BrowseState> {
       sort: undefined,
       selection: new Set(),
       openId: undefined,
-      ...readRemembered(collectionId),
+      ...readColumns(collectionId),
     });
     states.set(collectionId, state);
   }
@@ -42,17 +42,17 @@ export function browseState(collectionId: string): Store<BrowseState> {
 
 const STORAGE_KEY = 'sagitta.columns.';
 
-type Remembered = Pick<BrowseState, 'columns' | 'widths'>;
+type ColumnSettings = Pick<BrowseState, 'columns' | 'widths'>;
 
-export function rememberColumns(collectionId: string, { columns, widths }: Remembered): void {
+export function rememberColumns(collectionId: string, { columns, widths }: ColumnSettings): void {
   localStorage.setItem(STORAGE_KEY + collectionId, JSON.stringify({ columns, widths }));
 }
 
-/** What another version of the page stored may be anything. */
-function readRemembered(collectionId: string): Remembered {
+/** Checks the types, because another version of the page may have stored anything. */
+function readColumns(collectionId: string): ColumnSettings {
   try {
     const text = localStorage.getItem(STORAGE_KEY + collectionId);
-    const { columns, widths } = JSON.parse(text ?? '{}') as Partial<Remembered>;
+    const { columns, widths } = JSON.parse(text ?? '{}') as Partial<ColumnSettings>;
     return { columns: Array.isArray(columns) ? columns : undefined, widths: { ...widths } };
   } catch {
     return { columns: undefined, widths: {} };
@@ -60,11 +60,11 @@ function readRemembered(collectionId: string): Remembered {
 }
 
 const DEFAULT_PATHS_MAX = 6;
-/** Beyond it values make pages slow; they can be chosen. */
+/** Longer vectors make pages slow, so their values are not shown by default. */
 const DEFAULT_VALUES_MAX = 1_024;
 const TITLES = /^(title|name|lemma|label|headline|subject)$/i;
 
-/** The columns until others are chosen: what names a vector, then what most vectors have. */
+/** The columns until the user chooses others: titles first, then the most frequent paths. */
 export function defaultColumns(
   collection: CollectionRecord,
   paths: readonly FoundPath[],
@@ -83,7 +83,7 @@ export function defaultColumns(
   ];
 }
 
-/** Whether rows have to be read with their values for these columns. */
+/** Whether these columns need the values of the rows. */
 export function needsValues(collection: CollectionRecord, columns: readonly string[]): boolean {
   const isPicture = columns.includes(PICTURE_KEY) && pictureShape(collection) !== undefined;
   return isPicture || columns.includes(VALUES_KEY);

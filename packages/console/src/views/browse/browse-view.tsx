@@ -1,5 +1,5 @@
-// Browses a collection: a table of all its vectors, or of those that pass a filter, with the details
-// of one beside it.
+// Browses a collection: a table of all vectors, or of those that pass a filter, beside the details of one
+// vector.
 
 import { SagittaClientError } from '@sagitta/client';
 import { Download, Filter, RefreshCw } from 'lucide-react';
@@ -35,7 +35,7 @@ import {
 import { ColumnPicker } from './column-picker.js';
 import { ExportDialog } from './export-dialog.js';
 import { SelectionBar } from './selection-bar.js';
-import { type Rows, useRows } from './use-rows.js';
+import { type RowList, useRows } from './use-rows.js';
 
 /** The table waits for a pause in typing. */
 const TYPING_MS = 250;
@@ -50,11 +50,11 @@ export default function BrowseView({ collection }: CollectionViewProps) {
   const rows = useRows(collection, { filter, sort: state.sort, hasValues });
   const ids = useMemo(() => [...state.selection], [state.selection]);
   const metadataPaths = columns.filter((key) => key !== VALUES_KEY && key !== PICTURE_KEY);
-  const part = { collection, state, change, rows };
+  const shared = { collection, state, change, rows };
   return (
     <div className={styles.view}>
       <h1 className="visually-hidden">Vectors of {collection.id}</h1>
-      <Toolbar {...part} columns={columns} onExport={() => setExporting(true)} />
+      <Toolbar {...shared} columns={columns} onExport={() => setExporting(true)} />
       {state.isFilterShown && (
         <div className={styles.filter}>
           <FilterEditor
@@ -71,7 +71,7 @@ export default function BrowseView({ collection }: CollectionViewProps) {
         </div>
       )}
       <div className={styles.main}>
-        <Table {...part} columns={columns} />
+        <Table {...shared} columns={columns} />
         {state.openId !== undefined && (
           <aside className={styles.details} aria-label="Details">
             <VectorDetails
@@ -83,7 +83,7 @@ export default function BrowseView({ collection }: CollectionViewProps) {
           </aside>
         )}
       </div>
-      {/* Below the rows, which would otherwise move with the first selection. */}
+      {/* Below the rows, which the first selection would otherwise move. */}
       {ids.length > 0 && (
         <SelectionBar
           collection={collection}
@@ -105,20 +105,20 @@ export default function BrowseView({ collection }: CollectionViewProps) {
   );
 }
 
-/** Such errors are shown in the filter editor, at their places. */
+/** Errors of the filter are shown in the filter editor, where they occur. */
 function isAboutFilter(error: unknown): boolean {
   return error instanceof SagittaClientError && error.code === 'invalid_filter';
 }
 
-interface PartProps extends CollectionViewProps {
+interface SharedProps extends CollectionViewProps {
   readonly state: BrowseState;
   readonly change: (part: Partial<BrowseState>) => void;
-  readonly rows: Rows;
+  readonly rows: RowList;
   /** The keys of the columns after the id. */
   readonly columns: readonly string[];
 }
 
-interface ToolbarProps extends PartProps {
+interface ToolbarProps extends SharedProps {
   readonly onExport: () => void;
 }
 
@@ -145,7 +145,7 @@ function Toolbar({ collection, state, change, rows, columns, onExport }: Toolbar
       <Button icon={Download} onClick={onExport}>
         Export
       </Button>
-      <p className={styles.count} role="status" aria-busy={rows.isOld}>
+      <p className={styles.count} role="status" aria-busy={rows.isOutdated}>
         {rows.rowCount !== undefined && pluralize(rows.rowCount, 'vector')}
         {rows.rowCount !== undefined &&
           filter !== undefined &&
@@ -160,7 +160,7 @@ function Toolbar({ collection, state, change, rows, columns, onExport }: Toolbar
   );
 }
 
-function Table({ collection, state, change, rows, columns }: PartProps) {
+function Table({ collection, state, change, rows, columns }: SharedProps) {
   const { data: paths } = useFoundPaths(collection.id);
   const tableColumns = useMemo(() => {
     const byPath = new Map((paths ?? []).map((found) => [found.path, found]));

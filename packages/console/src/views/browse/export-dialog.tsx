@@ -1,4 +1,4 @@
-// Exports what the browse view shows, or the selected vectors, into a file.
+// Exports the vectors that the browse view shows, or the selected ones, to a file.
 
 import type { CollectionRecord, JsonObject } from '@sagitta/client';
 import { useEffect, useRef, useState } from 'react';
@@ -19,7 +19,7 @@ interface ExportDialogProps {
   readonly filter: JsonObject | undefined;
   /** The metadata paths that the table shows. */
   readonly paths: readonly string[];
-  /** The rows that the table has. */
+  /** The number of rows in the table. */
   readonly rowCount: number;
   readonly selectedIds: readonly string[];
   readonly isOpen: boolean;
@@ -38,7 +38,7 @@ interface Choice {
   readonly format: ExportFormat;
   readonly isSelection: boolean;
   readonly includeValues: boolean;
-  /** Only the metadata that the table shows; of formats that are text. */
+  /** Whether only the metadata that the table shows is exported; for text formats. */
   readonly isShownOnly: boolean;
 }
 

@@ -1,4 +1,4 @@
-// What an export writes that the server does not write itself: CSV, and lines of JSON with chosen paths.
+// The export formats that the server does not offer: CSV, and JSON lines with selected paths.
 
 import type { StoredVector } from '@sagitta/client';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
@@ -23,20 +23,20 @@ export const EXPORT_FORMATS = {
 
 export type ExportFormat = keyof typeof EXPORT_FORMATS;
 
-type Rows = AsyncIterable<StoredVector> | Iterable<StoredVector>;
+type ExportedRows = AsyncIterable<StoredVector> | Iterable<StoredVector>;
 
-/** Text is written in chunks of about this many characters: one write per row would be slow. */
+/** Text is written in chunks of about this size, because one write per row would be slow. */
 const CHUNK_CHARACTERS = 65_536;
 
 export interface TextExport {
   readonly format: 'csv' | 'ndjson';
-  /** Metadata paths, which are the columns of CSV; without them JSON has the whole metadata. */
+  /** The metadata paths to write, which are the columns of CSV; without them, JSON contains all metadata. */
   readonly paths?: readonly string[];
   readonly includeValues: boolean;
 }
 
 export async function* exportText(
-  rows: Rows,
+  rows: ExportedRows,
   { format, paths, includeValues }: TextExport,
 ): AsyncGenerator<string, void, undefined> {
   const columns = paths ?? [];
@@ -47,7 +47,7 @@ export async function* exportText(
       const cells = columns.map((path) => resolvePath(metadata, path));
       text += csvLine([id, ...cells, ...(includeValues ? [values] : [])]);
     } else {
-      const kept = paths === undefined ? metadata : chosen(metadata, paths);
+      const kept = paths === undefined ? metadata : selectPaths(metadata, paths);
       text += `${stringifyExactJson({ id, ...(includeValues && { values }), metadata: kept })}\n`;
     }
     if (text.length < CHUNK_CHARACTERS) continue;
@@ -57,8 +57,8 @@ export async function* exportText(
   if (text !== '') yield text;
 }
 
-/** The values at the paths, each by its path. */
-function chosen(metadata: JsonObject, paths: readonly string[]): JsonObject {
+/** The values at the paths, by path. */
+function selectPaths(metadata: JsonObject, paths: readonly string[]): JsonObject {
   const found: JsonObject = {};
   for (const path of paths) {
     const value = resolvePath(metadata, path);
@@ -67,7 +67,7 @@ function chosen(metadata: JsonObject, paths: readonly string[]): JsonObject {
   return found;
 }
 
-/** URLs beyond it are refused by proxies, and filters of exports are in the URL. */
+/** Exports send the filter in the URL, and proxies reject longer URLs. */
 const FILTER_CHARACTERS_MAX = 6_000;
 
 /** The filter that selects these vectors, if it is short enough for a URL. */

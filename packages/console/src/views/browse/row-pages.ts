@@ -1,7 +1,7 @@
-// The rows of a list that have been read, page by page. Pages that are scrolled past before they arrive
-// are aborted, and those not seen for longest are dropped.
+// A page cache for the rows of a list. Requests for pages that are scrolled past are aborted, and the least
+// recently shown pages are dropped.
 
-/** Resolves to the rows from `offset` on, at most `limit`. */
+/** Resolves to at most `limit` rows from `offset` on. */
 export type ReadRows<Row> = (
   offset: number,
   limit: number,
@@ -10,18 +10,18 @@ export type ReadRows<Row> = (
 
 interface RowPagesOptions {
   readonly pageRows: number;
-  /** Pages that are kept: a bound of the memory of the page. */
+  /** The number of pages to keep, which bounds memory. */
   readonly pagesMax: number;
-  /** A page arrived. */
+  /** Called when a page arrives. */
   readonly onChange: () => void;
-  /** A page failed; it is asked for again when it is shown again. */
+  /** Called when a page fails; it is requested again when it is shown again. */
   readonly onError: (error: unknown) => void;
 }
 
 export class RowPages<Row> {
   readonly #read: ReadRows<Row>;
   readonly #options: RowPagesOptions;
-  /** By number, the least recently shown first. */
+  /** Pages by number, least recently shown first. */
   readonly #pages = new Map<number, readonly Row[]>();
   readonly #requests = new Map<number, AbortController>();
 
@@ -30,18 +30,18 @@ export class RowPages<Row> {
     this.#options = options;
   }
 
-  /** Undefined while the row is not there. */
+  /** Undefined until the row has been read. */
   rowAt(index: number): Row | undefined {
     const { pageRows } = this.#options;
     return this.#pages.get(Math.floor(index / pageRows))?.[index % pageRows];
   }
 
-  /** Rows that are known already, from the beginning. */
+  /** Adds the first page, which has already been read. */
   addFirst(rows: readonly Row[]): void {
     this.#pages.set(0, rows);
   }
 
-  /** Reads what is missing of the rows, `last` being the first that is not wanted, and nothing else. */
+  /** Reads the missing rows of [first, last) and aborts all other requests. */
   show(first: number, last: number): void {
     const { pageRows } = this.#options;
     const wanted = new Set<number>();
@@ -61,7 +61,7 @@ export class RowPages<Row> {
     }
   }
 
-  /** Aborts what is being read. */
+  /** Aborts all requests. */
   close(): void {
     for (const request of this.#requests.values()) request.abort();
     this.#requests.clear();

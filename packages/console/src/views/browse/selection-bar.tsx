@@ -1,4 +1,4 @@
-// How many vectors are selected, and what can be done with them.
+// The number of selected vectors, and the actions on them.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { Download, Search, Tag, Trash2, X } from 'lucide-react';

@@ -1,5 +1,5 @@
-// The rows of a collection as a list of which any part can be shown: all of one snapshot, in the order
-// and with the filter asked for.
+// The rows of a collection as a list with random access, all from one snapshot, filtered and sorted as
+// requested.
 
 import type {
   Client,
@@ -25,32 +25,32 @@ export interface RowsRequest {
   readonly hasValues: boolean;
 }
 
-export interface Rows {
-  /** Undefined until the list is open. */
+export interface RowList {
+  /** Undefined until the first page has arrived. */
   readonly rowCount: number | undefined;
-  /** Those of the first page, which widths of columns are made for. */
+  /** The rows of the first page, which determine the widths of columns. */
   readonly firstRows: readonly Row[] | undefined;
   readonly rowAt: (index: number) => Row | undefined;
   readonly onRangeChange: (first: number, last: number) => void;
-  /** The ids of rows, whether they have been shown or not; none when that fails, which `error` says. */
+  /** Reads the ids of rows, shown or not. Resolves to no ids and sets `error` on failure. */
   readonly readIds: (first: number, last: number) => Promise<string[]>;
   readonly error: unknown;
-  /** What is shown is not yet what was asked for. */
-  readonly isOld: boolean;
-  /** Opens the list anew, at the present state of the collection. */
+  /** Whether the rows are still those of the previous request. */
+  readonly isOutdated: boolean;
+  /** Reopens the list on the current state of the collection. */
   readonly refresh: () => void;
 }
 
 const PAGE_ROWS_MAX = 100;
-/** Values of one page as text: about 3 MB. */
+/** The values of one page; as text they take about 3 MB. */
 const PAGE_VALUES_MAX = 300_000;
-/** With metadata of 1 kB each, about 20 MB. */
+/** About 20 MB if each row has 1 kB of metadata. */
 const KEPT_ROWS = 20_000;
 const IDS_PER_REQUEST = 1_000;
-/** Rows that fly by are not asked for. */
-const SHOW_MS = 60;
+/** Delays requests, so that rows that scroll past quickly are not requested. */
+const SHOW_DELAY_MS = 60;
 
-export function useRows(collection: CollectionRecord, request: RowsRequest): Rows {
+export function useRows(collection: CollectionRecord, request: RowsRequest): RowList {
   const { id } = collection;
   const key = ['collection', id, 'rows', request];
   const pageRows = rowsOfPage(collection, request.hasValues);
@@ -77,18 +77,18 @@ export function useRows(collection: CollectionRecord, request: RowsRequest): Row
   const list = useMemo(() => data && openList(client, id, data), [client, id, data]);
   const pages = useMemo(() => {
     if (data === undefined || list === undefined) return undefined;
-    const made = new RowPages<Row>(list.readRows, {
+    const created = new RowPages<Row>(list.readRows, {
       pageRows,
       pagesMax: Math.ceil(KEPT_ROWS / pageRows),
       onChange: () => setVersion((before) => before + 1),
-      // A snapshot is kept for some minutes only.
+      // The server keeps a snapshot only for some minutes.
       onError: (error) => (isExpired(error) ? refresh() : setFailure(error)),
     });
-    made.addFirst(data.vectors);
-    return made;
+    created.addFirst(data.vectors);
+    return created;
   }, [data, list, pageRows, refresh]);
   const onRangeChange = useRange(pages);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another version has other rows
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new version means other rows
   const rowAt = useCallback((index: number) => pages?.rowAt(index), [pages, version]);
   const readIds = useCallback(
     async (first: number, last: number) => {
@@ -108,12 +108,12 @@ export function useRows(collection: CollectionRecord, request: RowsRequest): Row
     onRangeChange,
     readIds,
     error: opened.error ?? failure ?? undefined,
-    isOld: opened.isPlaceholderData || opened.isRefetching,
+    isOutdated: opened.isPlaceholderData || opened.isRefetching,
     refresh,
   };
 }
 
-/** Shows the latest range soon, and again when the pages are others. */
+/** Shows the latest range after a short delay, and again when `pages` changes. */
 function useRange(pages: RowPages<Row> | undefined) {
   const range = useRef({ first: 0, last: 0 });
   const current = useRef(pages);
@@ -126,27 +126,27 @@ function useRange(pages: RowPages<Row> | undefined) {
   useEffect(() => () => clearTimeout(timer.current), []);
   return useCallback((first: number, last: number) => {
     range.current = { first, last };
-    // Not put off by further movements, so that rows come also while the table scrolls on.
+    // More scrolling does not restart the delay, so rows also arrive during a long scroll.
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
       current.current?.show(range.current.first, range.current.last);
-    }, SHOW_MS);
+    }, SHOW_DELAY_MS);
   }, []);
 }
 
 interface OpenedList {
   readonly base: ListRequest<JsonObject, 'float32'>;
-  /** Names the snapshot; absent when the first page has all rows. */
+  /** Identifies the snapshot; absent if the first page has all rows. */
   readonly next_cursor?: string;
 }
 
 /** Reads any part of the list from the snapshot of its first page. */
 function openList(client: Client, id: string, { base, next_cursor: cursor }: OpenedList) {
   const vectors = client.collection(id);
-  const place = cursor === undefined ? {} : { cursor };
+  const snapshot = cursor === undefined ? {} : { cursor };
   return {
     async readRows(offset: number, limit: number, signal: AbortSignal) {
-      const page = await vectors.list({ ...base, ...place, offset, limit }, { signal });
+      const page = await vectors.list({ ...base, ...snapshot, offset, limit }, { signal });
       return page.vectors;
     },
     async readIds(first: number, last: number) {
@@ -154,7 +154,7 @@ function openList(client: Client, id: string, { base, next_cursor: cursor }: Ope
       for (let offset = first; offset < last; offset += IDS_PER_REQUEST) {
         const page = await vectors.list({
           ...base,
-          ...place,
+          ...snapshot,
           include_values: false,
           include_metadata: false,
           offset,

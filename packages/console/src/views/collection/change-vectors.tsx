@@ -1,4 +1,4 @@
-// Adds a named or sparse vector to a collection, and drops one after its name was typed.
+// Adds a named or sparse vector to a collection, and drops one after its name has been typed.
 
 import { type CollectionVector, VECTOR_MEMBERS } from '@sagitta/client';
 import { useState } from 'react';
@@ -8,9 +8,9 @@ import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
 import { optionsOf, SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
+import type { CollectionDialogProps } from '../collection-view-props.js';
 import { KIND_LABELS, MetricField } from '../vector-fields.js';
-import type { CollectionDialogProps } from './collection-dialog-props.js';
-import { EMPTY_VECTOR, parseVector, type VectorDraft } from './collection-draft.js';
+import { EMPTY_VECTOR, parseVectorDraft, type VectorDraft } from './collection-draft.js';
 
 export function AddVectorDialog(props: CollectionDialogProps) {
   return (
@@ -23,7 +23,7 @@ export function AddVectorDialog(props: CollectionDialogProps) {
 function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
   const [draft, setDraft] = useState(EMPTY_VECTOR);
   const change = (part: Partial<VectorDraft>) => setDraft({ ...draft, ...part });
-  const vectors = parseVector(draft);
+  const vectors = parseVectorDraft(draft);
   const add = async () => {
     if (vectors === null) return;
     await session.get().client.collections.update(id, vectors);

@@ -1,11 +1,11 @@
-// A collection as it is typed into forms: checks what was typed and turns it into requests.
+// The input of forms about collections: checks it and turns it into requests.
 
 import type { CollectionInput, JsonObject, Metric } from '@sagitta/client';
 import { VECTOR_MEMBERS } from '@sagitta/client';
 import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import type { VectorKind } from '../../../../../src/common/vectors.js';
 
-/** A label as it is typed; rows without a name are ignored when they have no value either. */
+/** A label in a form; empty rows are ignored. */
 export interface LabelRow {
   readonly name: string;
   readonly value: string;
@@ -18,11 +18,11 @@ export interface CollectionDraft {
   readonly metric: Metric;
   readonly description: string;
   readonly labels: readonly LabelRow[];
-  /** A JSON object of further members of the request. */
+  /** A JSON object with other members of the request. */
   readonly advanced: string;
 }
 
-/** What is wrong, by the field that it is about. */
+/** Error messages by field. */
 export type DraftErrors = Partial<Record<keyof CollectionDraft, string>>;
 
 export type ParsedDraft =
@@ -38,7 +38,7 @@ export const EMPTY_DRAFT: CollectionDraft = {
   advanced: '',
 };
 
-/** Members that the form has no field of its own for. */
+/** Members that have no field of their own in the form. */
 export const ADVANCED_MEMBERS = Object.keys({
   vectors: true,
   sparse_vectors: true,
@@ -50,7 +50,7 @@ export const ADVANCED_MEMBERS = Object.keys({
   replication_factor: true,
 } satisfies Record<Exclude<keyof CollectionInput, keyof CollectionDraft>, true>);
 
-/** Checks what the form can know; the server checks the rest. */
+/** Checks what the browser can check; the server checks the rest. */
 export function parseDraft(draft: CollectionDraft, dimensionMax: number): ParsedDraft {
   const dimension = parseDimension(draft.dimension, dimensionMax);
   const labels = parseLabels(draft.labels);
@@ -79,7 +79,7 @@ export function parseDraft(draft: CollectionDraft, dimensionMax: number): Parsed
 export interface VectorDraft {
   readonly name: string;
   readonly kind: VectorKind;
-  /** Of no use to a sparse vector; so is the metric. */
+  /** Like the metric, ignored for sparse vectors. */
   readonly dimension: string;
   readonly metric: Metric;
 }
@@ -91,8 +91,8 @@ export const EMPTY_VECTOR: VectorDraft = {
   metric: 'cosine',
 };
 
-/** The change of the collection; null while something is missing. The server checks the rest. */
-export function parseVector({
+/** The change to send; null while the draft is incomplete. The server checks the rest. */
+export function parseVectorDraft({
   name,
   kind,
   dimension,
@@ -108,7 +108,7 @@ export function parseVector({
   return { [member]: { [typed]: { dimension: length, metric, ...multi } } };
 }
 
-/** Undefined when nothing was typed; a string is what is wrong. */
+/** Undefined if the field is empty; a string is an error message. */
 function parseDimension(text: string, max: number): number | undefined | string {
   if (text.trim() === '') return undefined;
   const dimension = Number(text);
@@ -117,7 +117,7 @@ function parseDimension(text: string, max: number): number | undefined | string 
     : `Found ${text}, expected a whole number from 1 to ${max}.`;
 }
 
-/** The labels as an object; a string is what is wrong. */
+/** The labels as an object; a string is an error message. */
 export function parseLabels(rows: readonly LabelRow[]): Record<string, string> | string {
   const labels: Record<string, string> = {};
   for (const { name, value } of rows) {
@@ -143,7 +143,7 @@ function parseAdvanced(text: string): Partial<CollectionInput> | string {
     : `Found the member ${unknown}, expected some of ${ADVANCED_MEMBERS.join(', ')}.`;
 }
 
-/** A string is what is wrong with the text. */
+/** A string is an error message. */
 function parseJsonObject(text: string): JsonObject | string {
   try {
     const value: unknown = JSON.parse(text);
@@ -153,7 +153,7 @@ function parseJsonObject(text: string): JsonObject | string {
   }
 }
 
-/** Seconds, or null for never; a string is what is wrong. */
+/** Seconds, or null for never; a string is an error message. */
 export function parseTtl(text: string): number | null | string {
   if (text.trim() === '') return null;
   const seconds = Number(text);

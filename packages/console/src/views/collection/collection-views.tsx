@@ -1,4 +1,4 @@
-// The views of one collection, with their tabs. Each is loaded when it is first shown.
+// The views of one collection and their tabs. The code of a view is loaded when the view is first shown.
 
 import { lazy, Suspense } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';

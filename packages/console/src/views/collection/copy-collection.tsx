@@ -1,4 +1,4 @@
-// Clones a collection under another id, or gives it another id.
+// Clones or renames a collection.
 
 import { useState } from 'react';
 import { useLocation } from 'wouter';
@@ -7,14 +7,14 @@ import { session } from '../../api/session.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
+import type { CollectionDialogProps } from '../collection-view-props.js';
 import { collectionPath } from '../routes.js';
-import type { CollectionDialogProps } from './collection-dialog-props.js';
 
 export function CloneDialog({ collection, isOpen, onClose }: CollectionDialogProps) {
   return (
     <Dialog title="Clone the collection" isOpen={isOpen} onClose={onClose}>
       <NewIdForm
-        first={`${collection.id}-copy`}
+        initialId={`${collection.id}-copy`}
         hint="Gets the same vectors and settings; both change independently from then on."
         action="Clone"
         onClose={onClose}
@@ -31,7 +31,7 @@ export function RenameDialog({ collection, isOpen, onClose }: CollectionDialogPr
   return (
     <Dialog title="Rename the collection" isOpen={isOpen} onClose={onClose}>
       <NewIdForm
-        first={collection.id}
+        initialId={collection.id}
         hint="Requests with the old id fail from then on, unless it becomes an alias."
         action="Rename"
         onClose={onClose}
@@ -45,15 +45,15 @@ export function RenameDialog({ collection, isOpen, onClose }: CollectionDialogPr
 }
 
 interface NewIdFormProps {
-  readonly first: string;
+  readonly initialId: string;
   readonly hint: string;
   readonly action: string;
   readonly onClose: () => void;
   readonly run: (id: string) => Promise<void>;
 }
 
-function NewIdForm({ first, hint, action, onClose, run }: NewIdFormProps) {
-  const [id, setId] = useState(first);
+function NewIdForm({ initialId, hint, action, onClose, run }: NewIdFormProps) {
+  const [id, setId] = useState(initialId);
   const [, navigate] = useLocation();
   const submit = async () => {
     await run(id);

@@ -1,4 +1,4 @@
-// Deletes a collection after its name was typed.
+// Deletes a collection after its id has been typed.
 
 import { useLocation } from 'wouter';
 import { queryClient } from '../../api/queries.js';
@@ -6,7 +6,7 @@ import { session } from '../../api/session.js';
 import { ConfirmByName } from '../../ui/dialog.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import type { CollectionDialogProps } from './collection-dialog-props.js';
+import type { CollectionDialogProps } from '../collection-view-props.js';
 
 export function DeleteCollection({ collection, isOpen, onClose }: CollectionDialogProps) {
   const [, navigate] = useLocation();

@@ -6,7 +6,7 @@ import { session } from '../../api/session.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextAreaField, TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
-import type { CollectionDialogProps } from './collection-dialog-props.js';
+import type { CollectionDialogProps } from '../collection-view-props.js';
 import { parseLabels, parseTtl, rowsOfLabels } from './collection-draft.js';
 import { LabelEditor } from './label-editor.js';
 

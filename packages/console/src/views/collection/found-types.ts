@@ -1,16 +1,16 @@
-// What the server found at a metadata path, in words: its types with their shares, and whether they
-// are those that the collection declares.
+// Describes the types that the server found at metadata paths: their shares, and declared paths that no
+// vector has.
 
 import type { FoundPath, TypeCounts } from '@sagitta/client';
 
 export interface TypeShare {
   /** `string`, or `string[]` for arrays of strings only. */
   readonly type: string;
-  /** Of the vectors that have the path: more than 0, at most 1. */
+  /** The share of the vectors with this path, in (0, 1]. */
   readonly share: number;
 }
 
-/** The most frequent first. */
+/** The types at a path, most frequent first. */
 export function typeSharesOf({ types, element_types: elements, count }: FoundPath): TypeShare[] {
   return presentTypes(types)
     .map((type) => ({
@@ -30,7 +30,7 @@ function presentTypes(counts: TypeCounts): (keyof TypeCounts)[] {
   return (Object.keys(counts) as (keyof TypeCounts)[]).filter((type) => counts[type] > 0);
 }
 
-/** Whether an aggregation of numbers says something about the path. */
+/** Whether the path has numbers, so that stats are worth requesting. */
 export function hasNumbers({ types, element_types: elements }: FoundPath): boolean {
   return types.number > 0 || (elements?.number ?? 0) > 0;
 }
@@ -40,7 +40,7 @@ export function hasValues({ distinct_count: count }: FoundPath): boolean {
   return count > 0;
 }
 
-/** Only the whole is 100 %, and only nothing is 0 %: 0.99999 → "99.9 %". */
+/** Never rounds to 0 % or 100 %: 0.99999 → "99.9 %". */
 export function formatShare(share: number): string {
   const percent = share * 100;
   if (share <= 0 || share >= 1) return `${Math.round(percent)} %`;
@@ -49,7 +49,7 @@ export function formatShare(share: number): string {
   return `${Math.min(99, Math.round(percent))} %`;
 }
 
-/** Paths that are declared, but that no vector has. */
+/** Declared paths that no vector has. */
 export function declaredOnly(
   declared: Readonly<Record<string, string>>,
   found: readonly FoundPath[],

@@ -1,5 +1,5 @@
-// The metadata paths of a collection as the server finds them, all or those of a filter; a row opens to
-// show its values.
+// The metadata paths that the server finds in a collection, or in the vectors that pass a filter; a row
+// opens to show its values.
 
 import type { FoundPath, FoundSchema, JsonObject } from '@sagitta/client';
 import { useState } from 'react';
@@ -49,7 +49,7 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
   );
 }
 
-/** The paths from before stay until those of another filter arrive. */
+/** Keeps showing the previous paths until those of a new filter arrive. */
 function useFoundSchema(id: string, filter: JsonObject | undefined) {
   return useApi(
     ['collection', id, 'schema', filter],
@@ -65,7 +65,7 @@ interface PathTableProps extends CollectionViewProps {
 
 function PathTable({ collection, found, filter }: PathTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
     <section className={styles.scroll} aria-label="Metadata paths" tabIndex={0}>
       <table className={classNames(tableStyles.table, styles.paths)}>
         <thead>
@@ -99,7 +99,7 @@ function PathTable({ collection, found, filter }: PathTableProps) {
 
 interface PathRowsProps extends CollectionViewProps {
   readonly path: FoundPath;
-  /** The vectors that pass the filter. */
+  /** The number of vectors that pass the filter. */
   readonly count: number;
   readonly filter: JsonObject | undefined;
 }
@@ -172,7 +172,7 @@ function Types({ path, declared }: TypesProps) {
 
 interface DeclaredOnlyProps extends CollectionViewProps {
   readonly found: readonly FoundPath[];
-  /** Whether `found` is of all vectors. */
+  /** Whether `found` covers all vectors. */
   readonly isAll: boolean;
 }
 

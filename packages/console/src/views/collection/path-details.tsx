@@ -1,4 +1,4 @@
-// The most frequent values of one metadata path, and the histogram of its numbers, counted by the server
+// The most frequent values of one metadata path and a histogram of its numbers, which the server counts
 // when the row is opened.
 
 import type { FoundPath, JsonObject } from '@sagitta/client';

@@ -1,4 +1,4 @@
-// What a collection is: its settings, its vectors, and the metadata that the server found in it.
+// The settings of a collection, its vectors, its segments, and the metadata that the server found in it.
 
 import { useState } from 'react';
 import { Button } from '../../ui/button.js';

@@ -1,4 +1,4 @@
-// The segments of a collection, with the memory and the files of each, and the log after them.
+// The segments of a collection with their memory and files, and the size of its log.
 
 import type { SegmentRecord } from '@sagitta/client';
 import { useApi } from '../../api/queries.js';

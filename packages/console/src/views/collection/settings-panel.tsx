@@ -22,7 +22,7 @@ export function SettingsPanel({ collection }: CollectionViewProps) {
         )}
         {collection.metric !== undefined && <Stat label="Metric" value={collection.metric} />}
         <Stat label="Engine" value={collection.engine.name} />
-        <Stat label="Memory" value={formatBytes(memory.host_bytes)} note={furtherMemory(memory)} />
+        <Stat label="Memory" value={formatBytes(memory.host_bytes)} note={otherMemory(memory)} />
         <Stat label="Disk" value={formatBytes(collection.disk_bytes)} />
         <Stat label="Sequence" value={formatCount(collection.sequence)} note="of the last write" />
       </StatList>
@@ -38,7 +38,7 @@ export function SettingsPanel({ collection }: CollectionViewProps) {
   );
 }
 
-function furtherMemory({ mapped_bytes: mapped, device_bytes: device }: CollectionRecord['memory']) {
+function otherMemory({ mapped_bytes: mapped, device_bytes: device }: CollectionRecord['memory']) {
   const parts = [
     ...(mapped > 0 ? [`${formatBytes(mapped)} of mapped files`] : []),
     ...(device > 0 ? [`${formatBytes(device)} on devices`] : []),
@@ -46,7 +46,7 @@ function furtherMemory({ mapped_bytes: mapped, device_bytes: device }: Collectio
   return parts.length === 0 ? undefined : `and ${parts.join(', ')}`;
 }
 
-/** Names and values of what the collection has; what it lacks is left out. */
+/** Names and values of the settings; unset ones are left out. */
 function settingsOf(collection: CollectionRecord): readonly (readonly [string, ReactNode])[] {
   const { engine, labels, ttl_seconds: ttl, text, embedding } = collection;
   return [

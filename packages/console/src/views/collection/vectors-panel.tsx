@@ -1,16 +1,16 @@
-// The vectors that each record of a collection may have: unnamed, named, sparse.
+// The vectors that a collection defines for each record: unnamed, named and sparse.
 
 import { type CollectionVector, vectorsOf } from '@sagitta/client';
 import { useState } from 'react';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
 import { Button } from '../../ui/button.js';
-import { type Column, DataTable } from '../../ui/data-table.js';
+import { type DataColumn, DataTable } from '../../ui/data-table.js';
 import { formatCount } from '../../ui/format.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { KIND_LABELS } from '../vector-fields.js';
 import { DropVector } from './change-vectors.js';
 
-const COLUMNS: readonly Column<CollectionVector>[] = [
+const COLUMNS: readonly DataColumn<CollectionVector>[] = [
   { label: 'Vector', cell: ({ name }) => name || '(unnamed)' },
   { label: 'Kind', cell: ({ kind }) => KIND_LABELS[kind].toLowerCase() },
   {
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<CollectionVector>[] = [
   },
 ];
 
-/** Shown only when there is more than the unnamed vector, which the settings have. */
+/** Hidden if the collection has only the unnamed vector, which the settings already show. */
 export function VectorsPanel({ collection }: CollectionViewProps) {
   const [dropped, setDropped] = useState<CollectionVector>();
   const vectors = vectorsOf(collection);

@@ -1,4 +1,4 @@
-// What the metadata of several vectors have in common and where they differ, path by path.
+// Compares the metadata of several vectors, path by path.
 
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import {
@@ -11,11 +11,11 @@ import type { JsonObject } from '../../../../../src/common/types.js';
 export interface ComparedPath {
   readonly path: string;
   readonly isDifferent: boolean;
-  /** One of each vector: strings as they are, other values as JSON; undefined without the path. */
+  /** One value per vector: strings unchanged, other values as JSON; undefined if the vector lacks the path. */
   readonly values: readonly (string | undefined)[];
 }
 
-/** All paths that a vector has: first those that differ, each part in the order of their appearance. */
+/** All paths of the vectors: those that differ first, and otherwise in order of appearance. */
 export function compareMetadata(documents: readonly JsonObject[]): ComparedPath[] {
   const compared = leafPaths(documents).map((path): ComparedPath => {
     const found = documents.map((document) => resolvePath(document, path));
@@ -32,7 +32,7 @@ export function compareMetadata(documents: readonly JsonObject[]): ComparedPath[
   ];
 }
 
-/** The paths to values that are not objects, or are empty ones. */
+/** The paths to values other than objects, and to empty objects. */
 function leafPaths(documents: readonly JsonObject[]): string[] {
   const paths = new Set<string>();
   for (const document of documents) {

@@ -1,5 +1,5 @@
-// What the search found: how many groups for the threshold of the form, and whether the search was
-// for other settings than the form has by now.
+// The result of a duplicate search: the groups for the form's threshold, and a note if the form's settings
+// have changed since the search.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useDeferredValue, useMemo } from 'react';
@@ -32,7 +32,7 @@ interface FoundGroupsProps extends CollectionProps {
 function FoundGroups({ collection, result, version }: FoundGroupsProps) {
   const settings = searchSettings(collection, useStore(searchDraftOf(collection.id)));
   const { request, pairs } = result;
-  // The pairs suffice for a higher threshold; anything else needs another search.
+  // The pairs suffice for a higher threshold; any other change needs a new search.
   const threshold = useDeferredValue(
     Math.max(settings.threshold, request.threshold) || request.threshold,
   );
@@ -57,7 +57,7 @@ interface SummaryProps {
   readonly result: SelfJoinResult;
   readonly groups: readonly SimilarGroup[];
   readonly threshold: number;
-  /** The form has other settings than the search had. */
+  /** Whether the form's settings have changed since the search. */
   readonly isStale: boolean;
 }
 

@@ -1,5 +1,5 @@
-// The search for duplicates of a collection: what the form has, and how far the search is. Both stay
-// when another view is shown; a search that is under way is stopped then.
+// The search for duplicates in a collection: the form and the state of the search. Both survive a visit to
+// another view, which stops a running search.
 
 import type { CollectionRecord, JsonObject, Metric } from '@sagitta/client';
 import { type DenseVector, denseVectors } from '@sagitta/client';
@@ -11,10 +11,10 @@ import { scoreScale } from './score-scale.js';
 import { runSelfJoin, type SelfJoinProgress, type SelfJoinResult } from './self-join.js';
 
 export interface SearchDraft {
-  /** Absent until chosen. */
+  /** Absent until the user chooses a vector. */
   readonly using?: string;
   readonly metric?: Metric;
-  /** As typed; absent for the metric's own. */
+  /** The user's input; absent for the metric's default. */
   readonly thresholdText?: string;
   readonly filter?: JsonObject | undefined;
 }
@@ -26,7 +26,7 @@ export type SearchState =
   | {
       readonly kind: 'done';
       readonly result: SelfJoinResult;
-      /** Counts the deletions that `result.pairs` has seen: it changes in place. */
+      /** Changes with every deletion, because `result.pairs` is changed in place. */
       readonly version: number;
     };
 
@@ -36,17 +36,17 @@ export const keepRuleOf = createStores<KeepRule>({ kind: 'first' });
 export const keepChoicesOf = createStores<KeepChoices>(new Map());
 
 export interface SearchSettings {
-  /** What can be compared; never empty. */
+  /** The vectors that can be compared; never empty. */
   readonly vectors: readonly DenseVector[];
   readonly using: string;
   readonly metric: Metric;
   readonly thresholdText: string;
-  /** Not a number when the text is not one. */
+  /** NaN if the text is not a number. */
   readonly threshold: number;
   readonly filter: JsonObject | undefined;
 }
 
-/** The draft with what the collection gives for that which was not chosen. */
+/** The draft, completed with the collection's defaults. */
 export function searchSettings(collection: CollectionRecord, draft: SearchDraft): SearchSettings {
   const vectors = denseVectors(collection);
   const vector = vectors.find(({ name }) => name === draft.using) ?? vectors[0]!;
@@ -67,7 +67,7 @@ export function useDuplicateSearch({ id }: CollectionRecord) {
     const current = new AbortController();
     controller.current = current;
     const { signal } = current;
-    // The end of a search that another one has replaced is of no interest.
+    // Ignore the outcome of a search that a newer one has replaced.
     const settle = (state: SearchState) => {
       if (controller.current === current) store.set(state);
     };

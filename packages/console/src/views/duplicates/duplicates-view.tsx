@@ -1,5 +1,5 @@
-// Duplicates and joins: groups of similar vectors of this collection, or the nearest vectors in another
-// one. Which of the two is shown is part of the address.
+// Duplicates and joins: groups of similar vectors in this collection, or the nearest vectors in another
+// one. The address says which of the two is shown.
 
 import { denseVectors } from '@sagitta/client';
 import { Link, useLocation } from 'wouter';

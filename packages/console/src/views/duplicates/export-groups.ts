@@ -1,4 +1,4 @@
-// Groups of duplicates as NDJSON, one line for each group, or as CSV, one line for each vector.
+// Writes groups of duplicates as NDJSON, one line per group, or as CSV, one line per vector.
 
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import type { JsonObject } from '../../../../../src/common/types.js';
@@ -8,7 +8,7 @@ import type { SimilarGroup } from './similar-pairs.js';
 
 interface ExportedGroup {
   readonly group: SimilarGroup;
-  /** The id of the kept member; null when all are kept. */
+  /** The id of the member to keep; null to keep all. */
   readonly kept: string | null;
 }
 
@@ -19,7 +19,7 @@ interface ExportedMember {
   readonly metadata: JsonObject;
 }
 
-/** The lines, each with its end. */
+/** The lines, including their line breaks. */
 export function groupsAsNdjson(groups: readonly ExportedGroup[], metadata: MetadataById): string[] {
   return groups.map((exported, at) => {
     const line = { group: at + 1, vectors: membersOf(exported, metadata) };

@@ -1,4 +1,4 @@
-// The groups with what can be done: choose what to keep of each, delete the others, export all.
+// The groups and their actions: choose the member to keep, delete the others, export all.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { Download, Trash2 } from 'lucide-react';
@@ -30,7 +30,7 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
   const { keptOf, isReady, error } = useKeeping(collection, found);
   const [deleting, setDeleting] = useState<readonly string[]>();
   const others = useMemo(() => idsToDelete(groups, keptOf), [groups, keptOf]);
-  const forget = (ids: readonly string[]) => {
+  const removeFromGroups = (ids: readonly string[]) => {
     result.pairs.remove(ids);
     searchStateOf(collection.id).set({ kind: 'done', result, version: version + 1 });
   };
@@ -58,7 +58,7 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
         note="One vector of each group stays, and all vectors of the groups that are kept as they are."
         isOpen={deleting !== undefined}
         onClose={() => setDeleting(undefined)}
-        onDeleted={forget}
+        onDeleted={removeFromGroups}
       />
     </>
   );

@@ -1,4 +1,4 @@
-// One group of duplicates: its members side by side, first the metadata in which they differ.
+// One group of duplicates: its members and the metadata in which they differ.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { EqualNot } from 'lucide-react';
@@ -12,19 +12,19 @@ import { findPictureUrl, pictureShape, type ShownVector } from '../vectors/previ
 import { VectorPicture } from '../vectors/vector-preview.js';
 import { type ComparedPath, compareMetadata } from './compare-metadata.js';
 import styles from './group-card.module.css';
-import type { Member, SimilarGroup } from './similar-pairs.js';
+import type { GroupMember, SimilarGroup } from './similar-pairs.js';
 
 interface GroupCardProps {
   readonly collection: CollectionRecord;
   readonly group: SimilarGroup;
-  /** Its place in the list, from 1. */
+  /** The number of the group in the list, from 1. */
   readonly number: number;
-  /** The id of the member to keep, null to keep all; undefined while the rule needs metadata. */
+  /** The id of the member to keep; null to keep all, undefined while the rule is waiting for metadata. */
   readonly kept: string | null | undefined;
   readonly onKeep: (kept: string | null | undefined) => void;
 }
 
-/** More are shown on request: few groups have them. */
+/** Few groups have more members; they are shown on request. */
 const MEMBERS_SHOWN = 12;
 
 const NO_VECTORS: ReadonlyMap<string, ShownVector> = new Map();
@@ -77,7 +77,7 @@ export function GroupCard({ collection, group, number, kept, onKeep }: GroupCard
   );
 }
 
-function scoreRange(members: readonly Member[]): string {
+function scoreRange(members: readonly GroupMember[]): string {
   const scores = members.map(({ score }) => score);
   const least = formatScore(scores.reduce((a, b) => Math.min(a, b)));
   const greatest = formatScore(scores.reduce((a, b) => Math.max(a, b)));
@@ -86,8 +86,8 @@ function scoreRange(members: readonly Member[]): string {
 
 interface MemberTableProps {
   readonly collection: CollectionRecord;
-  readonly members: readonly Member[];
-  /** By id; empty until they have arrived. */
+  readonly members: readonly GroupMember[];
+  /** By id; empty until the vectors have arrived. */
   readonly vectors: ReadonlyMap<string, ShownVector>;
   readonly label: string;
   readonly kept: string | null | undefined;
@@ -105,7 +105,7 @@ function MemberTable({ collection, members, vectors, label, kept, onKeep }: Memb
   const equal = compared.filter(({ isDifferent }) => !isDifferent);
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
       <section className={styles.scroll} aria-label={label} tabIndex={0}>
         <table className={styles.table}>
           <thead>
@@ -182,7 +182,7 @@ function Value({ text }: { readonly text: string | undefined }) {
   );
 }
 
-/** What all members have in common; closed, since it does not tell them apart. */
+/** The paths that all members share; closed at first, since they do not help to tell the members apart. */
 function EqualPaths({ compared }: { readonly compared: readonly ComparedPath[] }) {
   if (compared.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-// A vector and its match side by side: their metadata, with the differences marked.
+// Compares the metadata of a vector and its match side by side.
 
 import { EqualNot } from 'lucide-react';
 import { fetchMetadata } from '../../api/by-ids.js';

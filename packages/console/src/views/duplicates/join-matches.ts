@@ -1,11 +1,11 @@
-// The matches of a join with another collection, one after another, and their export.
+// The matches of a join with another collection, as a flat list, and their export.
 
 import type { JoinRow, JsonObject } from '@sagitta/client';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { csvLine } from '../../ui/csv.js';
 import type { MetadataById } from './keep-rules.js';
 
-/** Bounds the memory of the page to some 200 MB. */
+/** Bounds the memory of the page to about 200 MB. */
 const MATCHES_MAX = 1_000_000;
 
 export interface JoinMatch {
@@ -17,17 +17,17 @@ export interface JoinMatch {
 }
 
 export class JoinMatches {
-  /** In the order of the join: by the vector that is searched for, then by rank. */
+  /** In the order of the join: by row, then by rank. */
   readonly matches: JoinMatch[] = [];
   #rowCount = 0;
   #unmatchedCount = 0;
 
-  /** The vectors searched for so far. */
+  /** The number of vectors searched for so far. */
   get rowCount(): number {
     return this.#rowCount;
   }
 
-  /** Those without a match. */
+  /** The number of vectors without a match. */
   get unmatchedCount(): number {
     return this.#unmatchedCount;
   }
@@ -46,13 +46,13 @@ export class JoinMatches {
 }
 
 export interface JoinedMetadata {
-  /** Of the vectors that are searched for. */
+  /** Metadata of the vectors that are searched for. */
   readonly left: MetadataById;
-  /** Of their matches. */
+  /** Metadata of their matches. */
   readonly right: MetadataById;
 }
 
-/** The lines, each with its end. */
+/** The lines, including their line breaks. */
 export function matchesAsNdjson(
   matches: readonly JoinMatch[],
   { left, right }: JoinedMetadata,

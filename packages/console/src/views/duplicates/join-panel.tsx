@@ -1,4 +1,4 @@
-// The join of a collection with another one: its form, and what it found.
+// The join of a collection with another one: its form and its results.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { type DenseVector, denseVectors } from '@sagitta/client';
@@ -18,7 +18,7 @@ import {
   joinableCollections,
   joinRequest,
   joinSettings,
-  matching,
+  vectorsMatching,
 } from './join-settings.js';
 import { SearchActions } from './search-actions.js';
 import { ThresholdField } from './threshold-field.js';
@@ -66,7 +66,7 @@ export function JoinPanel({ collection }: JoinPanelProps) {
 interface JoinFormProps extends JoinPanelProps {
   readonly using: DenseVector;
   readonly others: readonly CollectionRecord[];
-  /** Undefined when no collection has vectors of the dimension of `using`. */
+  /** Undefined if no other collection has vectors of the same dimension as `using`. */
   readonly other: CollectionRecord | undefined;
 }
 
@@ -101,7 +101,7 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
           <>
             <VectorField
               label="Vector there"
-              vectors={matching(other, using)}
+              vectors={vectorsMatching(other, using)}
               using={settings.withUsing.name}
               onChange={(withUsing) => change({ withUsing })}
             />

@@ -1,4 +1,4 @@
-// What a join found: how much, its table, and its export.
+// The results of a join: a summary, a table and an export.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { Download } from 'lucide-react';

@@ -1,5 +1,5 @@
-// The join of a collection with another one: what the form has, and how far the join is. Both stay when
-// another view is shown; a join that is under way is stopped then.
+// The join of a collection with another one: the form and the state of the join. Both survive a visit to
+// another view, which stops a running join.
 
 import type { CollectionRecord, JoinRequest } from '@sagitta/client';
 import { useEffect, useRef } from 'react';
@@ -22,7 +22,7 @@ export type JoinState =
 export const joinDraftOf = createStores<JoinDraft>({});
 export const joinStateOf = createStores<JoinState>({ kind: 'none' });
 
-/** Rows between two reports of progress, so that they cost nothing. */
+/** Progress is reported once per so many rows, to keep its cost negligible. */
 const ROWS_PER_REPORT = 200;
 
 /** Starts and stops the join of a collection. */
@@ -36,7 +36,7 @@ export function useJoin({ id }: CollectionRecord) {
     const current = new AbortController();
     controller.current = current;
     const { signal } = current;
-    // The end of a join that another one has replaced is of no interest.
+    // Ignore the outcome of a join that a newer one has replaced.
     const settle = (state: JoinState) => {
       if (controller.current === current) store.set(state);
     };

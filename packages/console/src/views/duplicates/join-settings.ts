@@ -1,5 +1,4 @@
-// What the form of a join has, what the collections give for that which was not chosen, and the request
-// that both make.
+// The form of a join, its settings after applying the collections' defaults, and the resulting request.
 
 import type { CollectionRecord, JoinRequest, JsonObject, Metric } from '@sagitta/client';
 import { type DenseVector, denseVectors } from '@sagitta/client';
@@ -9,7 +8,7 @@ export interface JoinDraft {
   readonly using?: string;
   readonly withUsing?: string;
   readonly metric?: Metric;
-  /** As typed. */
+  /** The user's input. */
   readonly topKText?: string;
   readonly thresholdText?: string;
   readonly filter?: JsonObject | undefined;
@@ -19,32 +18,32 @@ export interface JoinSettings {
   readonly using: DenseVector;
   readonly withUsing: DenseVector;
   readonly metric: Metric;
-  /** Not a number when the text is not a whole number; undefined when it is empty. */
+  /** NaN if the text is not a whole number; undefined if it is empty. */
   readonly topK: number | undefined;
   readonly threshold: number | undefined;
 }
 
-/** The collections that have a vector of the dimension of `using`. */
+/** The other collections with a vector of the same dimension as `using`. */
 export function joinableCollections(
   collections: readonly CollectionRecord[],
   { id }: CollectionRecord,
   using: DenseVector,
 ): CollectionRecord[] {
-  return collections.filter((other) => other.id !== id && matching(other, using).length > 0);
+  return collections.filter((other) => other.id !== id && vectorsMatching(other, using).length > 0);
 }
 
-/** The vectors of a collection that have the dimension of `using`. */
-export function matching(other: CollectionRecord, using: DenseVector): DenseVector[] {
+/** The vectors of a collection with the same dimension as `using`. */
+export function vectorsMatching(other: CollectionRecord, using: DenseVector): DenseVector[] {
   return denseVectors(other).filter(({ dimension }) => dimension === using.dimension);
 }
 
-/** The draft with what the collections give for that which was not chosen. */
+/** The draft, completed with the collections' defaults. */
 export function joinSettings(
   using: DenseVector,
   other: CollectionRecord,
   draft: JoinDraft,
 ): JoinSettings {
-  const candidates = matching(other, using);
+  const candidates = vectorsMatching(other, using);
   const withUsing = candidates.find(({ name }) => name === draft.withUsing) ?? candidates[0]!;
   const topK = readNumber(draft.topKText ?? '1');
   return {
@@ -60,7 +59,7 @@ function readNumber(text: string): number | undefined {
   return text.trim() === '' ? undefined : Number(text);
 }
 
-/** Undefined when a number is missing or wrong. */
+/** Undefined if a number is missing or invalid. */
 export function joinRequest(
   other: CollectionRecord,
   { using, withUsing, metric, topK, threshold }: JoinSettings,

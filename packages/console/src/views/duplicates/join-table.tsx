@@ -1,5 +1,5 @@
-// The matches of a join as a virtualised grid; the arrow keys choose a row, whose two vectors are
-// compared beside it.
+// The matches of a join as a virtualised grid. The arrow keys choose a row, whose two vectors are compared
+// beside the grid.
 
 import type { JsonObject } from '@sagitta/client';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -12,7 +12,7 @@ import styles from './join-table.module.css';
 import { useJoinedMetadata } from './use-joined-metadata.js';
 
 const ROW_PIXELS = 36;
-/** Rows that Page Up and Page Down pass over. */
+/** The number of rows that Page Up and Page Down move. */
 const PAGE_ROWS = 10;
 
 interface JoinTableProps {
@@ -37,7 +37,7 @@ export function JoinTable({ collections, matches }: JoinTableProps) {
     first: items[0]?.index ?? 0,
     last: items.at(-1)?.index ?? 0,
   });
-  // A shorter result may have replaced the one in which the row was chosen.
+  // The row may have been chosen in a longer, previous result.
   const current = Math.min(chosen, matches.length - 1);
   const choose = (row: number) => {
     setChosen(row);
@@ -165,7 +165,7 @@ function Cell({ id, metadata }: CellProps) {
   );
 }
 
-/** As much of the metadata as one line can show. */
+/** The number of metadata values that fit on a line. */
 const VALUES_IN_SUMMARY = 4;
 
 function summaryOf(metadata: JsonObject): string {

@@ -1,4 +1,4 @@
-// Which member of a group is kept, where none was chosen by hand.
+// Chooses the rule for the member to keep in groups where the user has not chosen one.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useFoundPaths } from '../../api/queries.js';

@@ -1,4 +1,4 @@
-// Which member of a group of duplicates is kept: by a rule for all groups, or by a choice for one.
+// Decides which member of a group of duplicates to keep: by a rule for all groups, or by the user's choice for one.
 
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
 import { resolvePath } from '../../../../../src/common/metadata-path.js';
@@ -10,12 +10,12 @@ export type KeepRule =
   | { readonly kind: 'last' }
   | { readonly kind: 'greatest' | 'least'; readonly path: string };
 
-/** By the id of a group's first member: the id of the member to keep, or null to keep all. */
+/** Maps the id of a group's first member to the id of the member to keep, or to null to keep all. */
 export type KeepChoices = ReadonlyMap<string, string | null>;
 
 export type MetadataById = ReadonlyMap<string, JsonObject>;
 
-/** The member that is kept; null when all are. */
+/** The id of the member to keep; null to keep all. */
 export function keptIn(
   { members }: SimilarGroup,
   rule: KeepRule,
@@ -23,7 +23,7 @@ export function keptIn(
   metadata: MetadataById,
 ): string | null {
   const choice = choices.get(members[0]!.id);
-  // At another threshold the group may have lost the member that was chosen.
+  // The chosen member may have left the group after a change of the threshold.
   if (choice === null || members.some(({ id }) => id === choice)) return choice!;
   if (rule.kind === 'first') return members[0]!.id;
   if (rule.kind === 'last') return members.at(-1)!.id;
@@ -40,14 +40,14 @@ export function keptIn(
   return kept;
 }
 
-/** The ids of everything but the kept members, group by group. */
+/** The ids of all members except the kept ones, group by group. */
 export function idsToDelete(
   groups: readonly SimilarGroup[],
   keptOf: (group: SimilarGroup) => string | null | undefined,
 ): string[] {
   return groups.flatMap((group) => {
     const kept = keptOf(group);
-    // Nothing is deleted of a group as long as it is not known what is kept.
+    // Delete nothing from a group until its kept member is known.
     if (kept === null || kept === undefined) return [];
     return group.members.filter(({ id }) => id !== kept).map(({ id }) => id);
   });
@@ -64,7 +64,7 @@ function isOrdered(value: Json | undefined): value is OrderedValue {
   return isJsonNumber(value) || typeof value === 'string' || typeof value === 'boolean';
 }
 
-/** Values of different types are in the order of their types' names, so that every group has an order. */
+/** Orders values of different types by the names of their types, so that every group has an order. */
 function compareValues(a: OrderedValue, b: OrderedValue): number {
   const [left, right] = [typeOf(a), typeOf(b)];
   if (left !== right) return left < right ? -1 : 1;

@@ -1,10 +1,10 @@
-// What the scores of a metric mean to someone who looks for duplicates, and between which thresholds
-// they choose.
+// Explains the scores of each metric to people who look for duplicates, and gives the range of useful
+// thresholds.
 
 import type { Metric } from '@sagitta/client';
 
 interface ScoreScale {
-  /** Of the slider; absent where scores have no limits. */
+  /** The slider's range; absent if scores are unbounded. */
   readonly range?: { readonly min: number; readonly max: number; readonly step: number };
   readonly initial: number;
   readonly explain: (threshold: number) => string;
@@ -12,7 +12,7 @@ interface ScoreScale {
 
 const SCORE_SCALES = {
   cosine: {
-    // Pairs below 0.5 are not duplicates of anything; the number field takes them all the same.
+    // Lower thresholds do not find duplicates; the number field accepts them nevertheless.
     range: { min: 0.5, max: 1, step: 0.001 },
     initial: 0.98,
     explain: (threshold) => {

@@ -1,4 +1,4 @@
-// The end of the form of a search: its button and, while it runs, how far it is and how to stop it.
+// The actions of a search form: start and, while the search runs, progress and stop.
 
 import { Search, Square } from 'lucide-react';
 import { Button } from '../../ui/button.js';
@@ -6,12 +6,12 @@ import { formatCount, pluralize } from '../../ui/format.js';
 import styles from './duplicates.module.css';
 
 interface SearchActionsProps {
-  /** What the button that starts the search says. */
+  /** The label of the button that starts the search. */
   readonly action: string;
   readonly isReady: boolean;
-  /** The vectors compared so far, and what was found; undefined unless the search runs. */
+  /** The number of vectors compared so far and a text about the results; undefined unless the search is running. */
   readonly progress: { readonly rowCount: number; readonly found: string } | undefined;
-  /** All vectors; a filter leaves some out. */
+  /** The number of all vectors, including those that a filter excludes. */
   readonly total: number;
   readonly onStop: () => void;
 }

@@ -1,4 +1,4 @@
-// The form of the search for duplicates.
+// The form of a search for duplicates.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useMembers, useStore } from '../../api/store.js';
@@ -48,7 +48,7 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
           <MetricField
             own={settings.vectors.find(({ name }) => name === settings.using)?.metric}
             metric={settings.metric}
-            // A threshold of one metric means nothing in another.
+            // A threshold has no meaning for a different metric.
             onChange={(metric) => store.set({ ...withoutThreshold(draft), metric })}
           />
           <ThresholdField

@@ -1,4 +1,4 @@
-// Runs the join of a collection with itself, reports its progress, and gathers the pairs.
+// Joins a collection with itself, reports progress and collects the pairs.
 
 import type { CallOptions, JsonObject, Metric, Vectors } from '@sagitta/client';
 import { SimilarPairs } from './similar-pairs.js';
@@ -19,14 +19,14 @@ export interface SelfJoinProgress {
 export interface SelfJoinResult {
   readonly request: SelfJoinRequest;
   readonly pairs: SimilarPairs;
-  /** `full`: at the limit of pairs. Then, and when stopped, some vectors were not compared. */
+  /** `full`: the limit of pairs was reached. If `full` or `stopped`, some vectors were not compared. */
   readonly ending: 'complete' | 'stopped' | 'full';
 }
 
-/** Rows between two reports of progress, so that they cost nothing. */
+/** Progress is reported once per so many rows, to keep its cost negligible. */
 const ROWS_PER_REPORT = 200;
 
-/** When `signal` aborts, it resolves to what was found until then. Throws SagittaClientError. */
+/** If `signal` aborts, resolves to the pairs found so far. Throws SagittaClientError. */
 export async function runSelfJoin(
   vectors: Vectors,
   request: SelfJoinRequest,

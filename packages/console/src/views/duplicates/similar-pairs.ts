@@ -1,29 +1,29 @@
 // The pairs of similar vectors that a self-join finds, and the groups that they form: two vectors are in
-// one group when a chain of pairs connects them. The pairs stay, so that groups for a higher threshold
-// need no further join.
+// the same group if a chain of pairs connects them. The pairs are kept, so that groups for a higher threshold
+// need no second join.
 
 import type { JoinRow } from '@sagitta/client';
 
-/** Bounds the memory to 64 MB. So many pairs are not duplicates: a higher threshold is needed. */
+/** Bounds memory to 64 MB. A search that finds more pairs needs a higher threshold. */
 const PAIRS_MAX = 4_000_000;
 
-export interface Member {
+export interface GroupMember {
   readonly id: string;
-  /** Its highest score with another member. */
+  /** The highest score with another member. */
   readonly score: number;
 }
 
 export interface SimilarGroup {
-  /** At least two, in the order in which they were written. The first one's id identifies the group. */
-  readonly members: readonly Member[];
+  /** At least two, ordered by insertion. The id of the first identifies the group. */
+  readonly members: readonly GroupMember[];
 }
 
 export class SimilarPairs {
-  /** By the number that pairs refer to. */
+  /** Ids by number; pairs refer to vectors by number. */
   readonly #ids: string[] = [];
   readonly #numbers = new Map<string, number>();
-  /** By number: the place among the joined vectors; absent until their row has arrived. */
-  readonly #places: number[] = [];
+  /** The row of the join by number; absent until the row has arrived. */
+  readonly #rows: number[] = [];
   readonly #removed = new Set<number>();
   #lefts = new Int32Array(1_024);
   #rights = new Int32Array(1_024);
@@ -35,7 +35,7 @@ export class SimilarPairs {
     return this.#pairCount;
   }
 
-  /** The vectors compared so far. */
+  /** The number of vectors compared so far. */
   get rowCount(): number {
     return this.#rowCount;
   }
@@ -44,20 +44,20 @@ export class SimilarPairs {
     return this.#pairCount >= PAIRS_MAX;
   }
 
-  /** Rows have to come in the order of the join, which is that in which the vectors were written. */
+  /** Rows must be added in the order of the join, which is insertion order. */
   addRow({ id, matches }: JoinRow): void {
-    const place = this.#rowCount++;
+    const row = this.#rowCount++;
     if (matches.length === 0) return;
     const left = this.#numberOf(id);
-    this.#places[left] = place;
+    this.#rows[left] = row;
     for (const match of matches) {
       const right = this.#numberOf(match.id);
-      // A match whose own row has come before brought this pair already.
-      if (this.#places[right] === undefined) this.#add(left, right, match.score);
+      // If the row of the match came earlier, it has already added this pair.
+      if (this.#rows[right] === undefined) this.#add(left, right, match.score);
     }
   }
 
-  /** Leaves out vectors that have been deleted. */
+  /** Removes vectors that have been deleted. */
   remove(ids: Iterable<string>): void {
     for (const id of ids) {
       const number = this.#numbers.get(id);
@@ -65,7 +65,7 @@ export class SimilarPairs {
     }
   }
 
-  /** The groups of pairs with at least this score: the largest first, then in the order of writes. */
+  /** The groups of pairs with at least this score, largest first, then by insertion. */
   groups(threshold: number): SimilarGroup[] {
     const parents = Int32Array.from(this.#ids, (_, number) => number);
     const best = new Float64Array(this.#ids.length).fill(Number.NEGATIVE_INFINITY);
@@ -90,16 +90,16 @@ export class SimilarPairs {
       else numbers.push(number);
     }
     const groups = [...numbersByRoot.values()];
-    for (const numbers of groups) numbers.sort((a, b) => this.#placeOf(a) - this.#placeOf(b));
-    groups.sort((a, b) => b.length - a.length || this.#placeOf(a[0]!) - this.#placeOf(b[0]!));
+    for (const numbers of groups) numbers.sort((a, b) => this.#rowOf(a) - this.#rowOf(b));
+    groups.sort((a, b) => b.length - a.length || this.#rowOf(a[0]!) - this.#rowOf(b[0]!));
     return groups.map((numbers) => ({
       members: numbers.map((number) => ({ id: this.#ids[number]!, score: best[number]! })),
     }));
   }
 
-  /** Vectors whose row has not arrived, because the join was cancelled, were written later. */
-  #placeOf(number: number): number {
-    return this.#places[number] ?? this.#rowCount + number;
+  /** Vectors whose rows have not arrived, because the join was stopped, come last. */
+  #rowOf(number: number): number {
+    return this.#rows[number] ?? this.#rowCount + number;
   }
 
   #numberOf(id: string): number {
@@ -131,7 +131,7 @@ export class SimilarPairs {
   }
 }
 
-/** The representative of a set; halves the path to it on the way. */
+/** The root of a set in the union-find forest; halves the path on the way. */
 function rootOf(parents: Int32Array, start: number): number {
   let number = start;
   while (parents[number] !== number) {

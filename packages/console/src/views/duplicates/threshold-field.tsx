@@ -1,4 +1,4 @@
-// The least score of a search, with what it means.
+// The minimum score of a search, with an explanation.
 
 import type { Metric } from '@sagitta/client';
 import { Field, TextInput } from '../../ui/field.js';
@@ -8,14 +8,14 @@ import { scoreScale } from './score-scale.js';
 interface ThresholdFieldProps {
   readonly metric: Metric;
   readonly text: string;
-  /** Not a number when the text is not one. */
+  /** NaN if the text is not a number. */
   readonly threshold: number;
-  /** Without a threshold, an empty text is fine. */
+  /** Whether the text may be empty, for no threshold. */
   readonly isOptional?: boolean;
   readonly onChange: (text: string) => void;
 }
 
-/** A slider and the number itself; scores without limits have only the number. */
+/** A slider and a number field; only the number field if scores are unbounded. */
 export function ThresholdField(props: ThresholdFieldProps) {
   const { metric, text, threshold, isOptional = false, onChange } = props;
   const { range, explain } = scoreScale(metric);

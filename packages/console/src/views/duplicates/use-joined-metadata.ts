@@ -1,4 +1,4 @@
-// The metadata of both sides of the matches that a table shows, loaded by blocks of rows.
+// The metadata of both sides of the visible matches, loaded in blocks of rows.
 
 import { useQueries } from '@tanstack/react-query';
 import { fetchMetadata } from '../../api/by-ids.js';
@@ -9,15 +9,15 @@ import type { JoinedMetadata, JoinMatch } from './join-matches.js';
 const ROWS_PER_BLOCK = 100;
 
 interface JoinedMetadataOptions {
-  /** The collection whose vectors are searched for, and the one that is searched. */
+  /** `left`: the collection whose vectors are searched for; `right`: the collection that is searched. */
   readonly collections: { readonly left: string; readonly right: string };
   readonly matches: readonly JoinMatch[];
-  /** The rows that are shown, the last one included. */
+  /** The visible rows, including `last`. */
   readonly first: number;
   readonly last: number;
 }
 
-/** By row; undefined for rows whose metadata has not arrived. */
+/** Returns the metadata by row; undefined until it has arrived. */
 export function useJoinedMetadata(
   options: JoinedMetadataOptions,
 ): (row: number) => JoinedMetadata | undefined {

@@ -1,4 +1,4 @@
-// Which member of each group is kept, by the rule and the choices of a collection.
+// The member to keep in each group, by the rule and the user's choices.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useMemo } from 'react';
@@ -18,7 +18,7 @@ export interface Found {
   readonly groups: readonly SimilarGroup[];
 }
 
-/** The id of the member to keep, null for all of them; undefined until the rule's metadata is there. */
+/** The id of the member to keep; null to keep all, undefined until the rule's metadata has arrived. */
 export type KeptOf = (group: SimilarGroup) => string | null | undefined;
 
 interface Keeping {

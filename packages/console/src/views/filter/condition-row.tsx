@@ -1,4 +1,4 @@
-// One condition of a filter: path, operator, operand, and the server's error about it.
+// One condition of a filter: path, operator, operand, and the server's error.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { CaseSensitive, Trash2 } from 'lucide-react';
@@ -46,7 +46,7 @@ export function ConditionRow(props: ConditionRowProps) {
       />
       <div className={styles.operand}>
         <OperandInput
-          // A control for another kind of operand begins anew.
+          // Resets the control when the kind of operand changes.
           key={operatorOf(operator).kind}
           collection={collection}
           condition={condition}
@@ -75,14 +75,14 @@ export function ConditionRow(props: ConditionRowProps) {
   );
 }
 
-/** The words of a text have one operator, which no other path has. */
+/** The text path and the operator `$match` belong together. */
 function atPath(condition: FilterCondition, path: string): FilterCondition {
   const next = { ...condition, path };
   if (path === TEXT_PATH) return withOperator(next, '$match');
   return condition.path === TEXT_PATH ? withOperator(next, '$eq') : next;
 }
 
-/** Keeps the operand where the other operator takes the same kind. */
+/** Keeps the operand if the new operator takes the same kind, or converts it if possible. */
 function withOperator(condition: FilterCondition, operator: OperatorName): FilterCondition {
   const { kind, operand: fixed, comparesStrings } = operatorOf(operator);
   const { operand } = condition;

@@ -1,5 +1,5 @@
-// Edits a filter as conditions in groups or as JSON, and says how many vectors pass. What the
-// conditions cannot express stays as JSON.
+// Edits a filter as conditions in groups or as JSON, and shows how many vectors pass. Parts that the
+// conditions cannot express stay JSON.
 
 import { type CollectionRecord, type JsonObject, SagittaClientError } from '@sagitta/client';
 import { Braces, FolderPlus, Plus, Trash2, X } from 'lucide-react';
@@ -19,7 +19,7 @@ import {
   itemAt,
   newCondition,
   newGroup,
-  readFilter,
+  parseFilterGroup,
   replaceItem,
   writeFilter,
 } from './filter-model.js';
@@ -28,10 +28,10 @@ import { type FilterCount, useFilterCount } from './use-filter-count.js';
 
 interface FilterEditorProps {
   readonly collection: CollectionRecord;
-  /** Undefined when every vector passes. */
+  /** Undefined if every vector passes. */
   readonly value: JsonObject | undefined;
   readonly onChange: (filter: JsonObject | undefined) => void;
-  /** Keeps unfinished conditions while the editor is not shown: a name within the collection. */
+  /** A name within the collection under which unfinished conditions are kept while the editor is closed. */
   readonly draftKey?: string;
 }
 
@@ -45,7 +45,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
   const { filter, pointers } = useMemo(() => writeFilter(root), [root]);
   const result = useFilterCount(collection, filter);
   const errors = useMemo(() => errorsByItem(result.error, pointers), [result.error, pointers]);
-  const isPlaced = errors.size > 0 && !errors.has(root.key);
+  const areErrorsShown = errors.size > 0 && !errors.has(root.key);
   return (
     <fieldset className={styles.editor} aria-label="Filter">
       <header className={styles.header}>
@@ -74,20 +74,20 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
             label="The filter as JSON"
             placeholder='{"year": {"$gte": 2020}}'
             value={filter}
-            onChange={(next) => change(readFilter(next))}
+            onChange={(next) => change(parseFilterGroup(next))}
           />
           <CopyButton text={() => stringifyExactJson(filter ?? {})} label="Copy the filter" />
         </div>
       )}
-      {result.error !== undefined && !isPlaced && <Problem error={result.error} />}
+      {result.error !== undefined && !areErrorsShown && <Problem error={result.error} />}
     </fieldset>
   );
 }
 
-/** Editors that were closed, with conditions that are no part of a filter yet. */
+/** The contents of closed editors, including unfinished conditions. */
 const drafts = new Map<string, FilterGroup>();
 
-/** The groups that `value` is; another value from outside replaces what was edited. */
+/** The edited groups; a new `value` from outside replaces them. */
 function useFilterModel(
   value: JsonObject | undefined,
   onChange: (filter: JsonObject | undefined) => void,
@@ -97,7 +97,7 @@ function useFilterModel(
   const [state, setState] = useState(() => ({ root: openDraft(value, draftKey), text }));
   let { root } = state;
   if (text !== state.text) {
-    root = readFilter(value);
+    root = parseFilterGroup(value);
     setState({ root, text });
   }
   const change = (next: FilterGroup) => {
@@ -114,7 +114,7 @@ function openDraft(value: JsonObject | undefined, draftKey: string | undefined):
   const isSame =
     draft !== undefined &&
     stringifyExactJson(writeFilter(draft).filter) === stringifyExactJson(value);
-  return isSame ? draft : readFilter(value);
+  return isSame ? draft : parseFilterGroup(value);
 }
 
 interface CountNoteProps extends FilterCount {
@@ -122,10 +122,10 @@ interface CountNoteProps extends FilterCount {
   readonly isFiltered: boolean;
 }
 
-function CountNote({ count, isOld, total, isFiltered }: CountNoteProps) {
+function CountNote({ count, isOutdated, total, isFiltered }: CountNoteProps) {
   const vectors = pluralize(total, 'vector');
   return (
-    <p className={styles.count} aria-live="polite" aria-busy={isOld}>
+    <p className={styles.count} aria-live="polite" aria-busy={isOutdated}>
       {isFiltered ? count !== undefined && `${formatCount(count)} of ${vectors} pass` : vectors}
     </p>
   );
@@ -134,7 +134,7 @@ function CountNote({ count, isOld, total, isFiltered }: CountNoteProps) {
 interface GroupItemsProps {
   readonly collection: CollectionRecord;
   readonly group: FilterGroup;
-  /** The server's errors by the keys of items. */
+  /** The server's errors by item key. */
   readonly errors: ReadonlyMap<number, string>;
   readonly onChange: (group: FilterGroup) => void;
 }
@@ -239,7 +239,7 @@ const GROUP_KINDS = [
   { value: 'not', label: 'Not all of these' },
 ] as const;
 
-/** The parts of a server's error about a filter, by the items that they are about. */
+/** Assigns the parts of the server's error to the items that they are about. */
 function errorsByItem(
   error: unknown,
   pointers: ReadonlyMap<number, string>,

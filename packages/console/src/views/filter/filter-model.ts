@@ -1,5 +1,5 @@
-// A filter as the editor shows it: conditions in groups. Every filter can be read; what the editor has
-// no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
+// The editor's model of a filter: conditions in groups. Every filter can be parsed; parts without controls in
+// the editor stay JSON, so that parsing and writing a filter never changes what it selects.
 
 import { ID_PATH, operatorNames, TEXT_PATH } from '../../../../../src/common/filter-operators.js';
 import { isJsonObject } from '../../../../../src/common/metadata-path.js';
@@ -12,7 +12,7 @@ export interface FilterCondition {
   readonly key: number;
   readonly path: string;
   readonly operator: OperatorName;
-  /** Undefined until there is one; the condition is then left out of the filter. */
+  /** Undefined while the condition is incomplete; it is then left out of the filter. */
   readonly operand: Json | undefined;
   readonly ignoresCase: boolean;
 }
@@ -24,7 +24,7 @@ export interface FilterGroup {
   readonly items: readonly FilterItem[];
 }
 
-/** A part of a filter that the editor shows as text. */
+/** A part of a filter that the editor shows as JSON. */
 interface FilterText {
   readonly kind: 'json';
   readonly key: number;
@@ -51,8 +51,8 @@ export function newGroup(kind: FilterGroup['kind'], items: readonly FilterItem[]
   return { kind, key: nextKey++, items };
 }
 
-/** The filter as a group, whose items must all hold. */
-export function readFilter(filter: JsonObject | undefined): FilterGroup {
+/** The filter as a group whose items must all hold. */
+export function parseFilterGroup(filter: JsonObject | undefined): FilterGroup {
   return newGroup('all', filter === undefined ? [] : readMembers(filter));
 }
 
@@ -62,7 +62,7 @@ function readMembers(filter: JsonObject): FilterItem[] {
   );
 }
 
-/** Undefined when the editor cannot show the member. */
+/** Undefined if the editor has no controls for the member. */
 function readMember(name: string, value: Json): FilterItem[] | undefined {
   if (name === '$and' || name === '$or') {
     if (!Array.isArray(value) || value.length === 0 || !value.every(isFilled)) return undefined;
@@ -70,14 +70,14 @@ function readMember(name: string, value: Json): FilterItem[] | undefined {
   }
   if (name === '$not') return isFilled(value) ? [newGroup('not', readMembers(value))] : undefined;
   if (name.startsWith('$') && name !== ID_PATH && name !== TEXT_PATH) return undefined;
-  // An empty path is that of a condition without one yet.
+  // The editor uses an empty path for incomplete conditions.
   if (name === '') return undefined;
   if (isJsonObject(value)) return readOperators(name, value);
   if (Array.isArray(value)) return undefined;
   return [condition(name, value === null ? 'null' : '$eq', value)];
 }
 
-/** A filter in an array: one item, or a group of several. */
+/** A filter in an array: a single item, or a group of several. */
 function readElement(filter: JsonObject): FilterItem {
   const items = readMembers(filter);
   return items.length === 1 ? items[0]! : newGroup('all', items);
@@ -111,15 +111,15 @@ function readOperator(path: string, name: string, value: Json): FilterCondition[
   return operator && [condition(path, operator, value)];
 }
 
-/** The operator with these members that takes this operand. */
+/** The operator with these keys that accepts this operand. */
 function findOperator(keys: readonly string[], operand: Json): OperatorName | undefined {
   return OPERATOR_NAMES.find((name) => {
     const operator = operatorOf(name);
-    return operator.keys.join() === keys.join() && takes(name, operand);
+    return operator.keys.join() === keys.join() && accepts(name, operand);
   });
 }
 
-function takes(name: OperatorName, operand: Json): boolean {
+function accepts(name: OperatorName, operand: Json): boolean {
   const operator = operatorOf(name);
   switch (operator.kind) {
     case 'fixed':
@@ -139,9 +139,9 @@ function takes(name: OperatorName, operand: Json): boolean {
   }
 }
 
-/** The filter, and where each of its items stands in it, as JSON pointers by the keys of the items. */
+/** The filter, and the JSON pointer of each of its items by item key. */
 export interface WrittenFilter {
-  /** Undefined when every vector passes. */
+  /** Undefined if every vector passes. */
   readonly filter: JsonObject | undefined;
   readonly pointers: ReadonlyMap<number, string>;
 }
@@ -153,7 +153,7 @@ export function writeFilter(root: FilterGroup): WrittenFilter {
   return { filter: Object.keys(filter).length === 0 ? undefined : filter, pointers };
 }
 
-/** One object for items that must all hold; what does not fit beside the others goes into `$and`. */
+/** One object for items that must all hold, or `$and` if two items need the same member. */
 function writeAll(
   items: readonly FilterItem[],
   at: string,
@@ -165,7 +165,7 @@ function writeAll(
   return { $and: complete.map((item, i) => writeAll([item], `${at}/$and/${i}`, pointers)) };
 }
 
-/** Undefined when two items need the same member. */
+/** Undefined if two items need the same member. */
 function mergeAll(
   items: readonly FilterItem[],
   at: string,
@@ -203,7 +203,7 @@ function writeItem(
   return { [name]: filters };
 }
 
-/** A group in an array of filters needs no `$and` of its own. */
+/** In an array of filters, a group of the kind `all` needs no `$and` of its own. */
 function writeElement(item: FilterItem, at: string, pointers: Map<number, string>): JsonObject {
   if (item.kind !== 'all') return writeAll([item], at, pointers);
   pointers.set(item.key, at);
@@ -235,7 +235,7 @@ function withCondition(merged: JsonObject, item: FilterCondition): JsonObject | 
   return { ...merged, [path]: { ...beside, [outer]: { ...range, [inner]: operand! } } };
 }
 
-/** What stands at the path of a condition: a plain value for equality, else its operator. */
+/** The value at a condition's path: a plain value for equality, otherwise the operator. */
 function fieldOf({ path, operator, operand, ignoresCase }: FilterCondition): Json {
   if (isPlain(operator) && !ignoresCase && !path.startsWith('$')) return operand!;
   const [outer, inner] = operatorOf(operator).keys;
@@ -253,19 +253,19 @@ function textPointer({ filter }: FilterText, at: string): string {
   return names.length === 1 ? at + pointerOf(names) : at;
 }
 
-/** As RFC 6901 has it. */
+/** A JSON pointer (RFC 6901). */
 function pointerOf(names: readonly string[]): string {
   return names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** Whether the item says something about vectors yet. */
+/** Whether the item restricts the filter yet. */
 function isComplete(item: FilterItem): boolean {
   if (item.kind === 'json') return Object.keys(item.filter).length > 0;
   if (item.kind === 'condition') return item.path !== '' && item.operand !== undefined;
   return item.items.some(isComplete);
 }
 
-/** The group with one of its items, at any depth, replaced, or with null removed. */
+/** Replaces an item of the group at any depth, or removes it if `replacement` is null. */
 export function replaceItem(
   group: FilterGroup,
   key: number,
@@ -282,15 +282,15 @@ export function isGroup(item: FilterItem): item is FilterGroup {
   return item.kind === 'all' || item.kind === 'any' || item.kind === 'not';
 }
 
-/** The item that an error of the server is about: the one whose place is nearest around the pointer. */
+/** The item that a server error is about: the innermost one that contains the pointer. */
 export function itemAt(pointers: ReadonlyMap<number, string>, pointer: string): number | undefined {
   let found: number | undefined;
   let length = -1;
-  for (const [key, place] of pointers) {
-    const isAround = pointer === place || pointer.startsWith(`${place}/`);
-    if (isAround && place.length >= length) {
+  for (const [key, own] of pointers) {
+    const isInside = pointer === own || pointer.startsWith(`${own}/`);
+    if (isInside && own.length >= length) {
       found = key;
-      length = place.length;
+      length = own.length;
     }
   }
   return found;
@@ -323,7 +323,7 @@ function isCompound(value: Json): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** An object that says something: an empty one, which passes every vector, has no conditions to show. */
+/** Whether the value is a non-empty object. An empty one passes every vector and has no conditions to show. */
 function isFilled(value: Json): value is JsonObject {
   return isJsonObject(value) && Object.keys(value).length > 0;
 }

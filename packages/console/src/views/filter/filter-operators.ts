@@ -1,5 +1,5 @@
-// The operators that the filter editor offers, in the order of the menu: those of the API, and ready-made conditions with
-// some of them. What each is called and fits is in src/common/filter-operators.ts.
+// The operators that the filter editor offers, in menu order: those of the API, and ready-made conditions for some of
+// them. Their labels and types are in src/common/filter-operators.ts.
 
 import type { FoundPath } from '@sagitta/client';
 import {
@@ -12,7 +12,7 @@ import {
   TEXT_PATH,
 } from '../../../../../src/common/filter-operators.js';
 
-/** What the editor has an input for; a `fixed` operand is implied by what the menu says. */
+/** The kinds of operand inputs; a `fixed` operand is implied by the menu item. */
 type InputKind = 'scalar' | 'list' | 'string' | 'date' | 'count' | 'type' | 'json' | 'fixed';
 
 const INPUTS: Readonly<Record<OperandKind, InputKind>> = {
@@ -34,14 +34,14 @@ const INPUTS: Readonly<Record<OperandKind, InputKind>> = {
 };
 
 interface MenuItem {
-  /** The members that lead to the operand; two for comparisons inside of `$date` and `$size`. */
+  /** The keys that lead to the operand; two for comparisons inside `$date` and `$size`. */
   readonly keys: readonly [string] | readonly [string, string];
   readonly label: string;
   readonly kind: InputKind;
   readonly fits: readonly OperatorFit[];
-  /** `$case` applies to it. */
+  /** Whether `$case` applies. */
   readonly comparesStrings: boolean;
-  /** Of `fixed`: the operand. Of `json`: an example to start from. */
+  /** For `fixed`, the operand; for `json`, an example to start from. */
   readonly operand?: unknown;
 }
 
@@ -49,8 +49,8 @@ const dates = { kind: 'date', fits: ['string'], comparesStrings: false } as cons
 const counts = { kind: 'count', fits: ['array'], comparesStrings: false } as const;
 const fixed = { kind: 'fixed', fits: ['any'], comparesStrings: false } as const;
 
-/** What the menu has in place of an operator. */
-const INSTEAD = {
+/** The menu items that replace some operators. */
+const REPLACEMENTS = {
   $date: {
     'date:is': { keys: ['$date', '$eq'], label: 'is the date', ...dates },
     'date:gte': { keys: ['$date', '$gte'], label: 'is on or after', ...dates },
@@ -71,15 +71,15 @@ const INSTEAD = {
   },
 } as const satisfies Partial<Record<FilterOperatorName, Record<string, MenuItem>>>;
 
-type Replaced = keyof typeof INSTEAD;
-/** A name that the editor uses for its choices. */
+type Replaced = keyof typeof REPLACEMENTS;
+/** The name of a menu item. */
 export type OperatorName =
   | Exclude<FilterOperatorName, Replaced>
-  | { [name in Replaced]: keyof (typeof INSTEAD)[name] }[Replaced];
+  | { [name in Replaced]: keyof (typeof REPLACEMENTS)[name] }[Replaced];
 
 const MENU = new Map<string, MenuItem>(
   Object.entries<FilterOperatorEntry>(FILTER_OPERATORS).flatMap(([name, entry]) =>
-    Object.entries<MenuItem>(INSTEAD[name as Replaced] ?? { [name]: itemOf(name, entry) }),
+    Object.entries<MenuItem>(REPLACEMENTS[name as Replaced] ?? { [name]: itemOf(name, entry) }),
   ),
 );
 
@@ -96,7 +96,7 @@ export function operatorOf(name: OperatorName): MenuItem {
 
 export const VALUE_TYPES = ['string', 'number', 'boolean', 'array', 'object', 'null'] as const;
 
-/** The operators to choose from at a path, in the order of the menu. All of them where it is unknown. */
+/** The operators that fit the types at a path, in menu order; nearly all of them if the path is unknown. */
 export function operatorsFor(path: string, found: FoundPath | undefined): OperatorName[] {
   if (path === ID_PATH) return fitting(new Set(['id']));
   if (path === TEXT_PATH) return fitting(new Set(['text']));
@@ -106,7 +106,7 @@ export function operatorsFor(path: string, found: FoundPath | undefined): Operat
   return fitting(new Set(['any', ...typesAt(found)]));
 }
 
-/** The types that values have at a path, the most frequent first. */
+/** The types of the values at a path, most frequent first. */
 export function typesAt({ types }: FoundPath): (keyof FoundPath['types'])[] {
   return (Object.keys(types) as (keyof FoundPath['types'])[])
     .filter((type) => types[type] > 0)
@@ -117,7 +117,7 @@ function fitting(fits: ReadonlySet<string>): OperatorName[] {
   return OPERATOR_NAMES.filter((name) => operatorOf(name).fits.some((fit) => fits.has(fit)));
 }
 
-/** Whether all scalars at the path are strings, so that what is typed needs no quotes. */
+/** Whether all scalars at the path are strings, so that input needs no quotes. */
 export function hasOnlyStrings(path: string, found: FoundPath | undefined): boolean {
   if (path === ID_PATH) return true;
   if (found === undefined) return false;

@@ -1,4 +1,4 @@
-// Operands as they are typed and shown. Strings that would be read as something else are in quotes.
+// Parses and formats operands. Strings that would be parsed as another type are quoted.
 
 import {
   isJsonNumber,
@@ -10,7 +10,7 @@ import type { Json, JsonNumber, JsonObject } from '../../../../../src/common/typ
 
 type Scalar = string | JsonNumber | boolean;
 
-/** Undefined for an empty text. With `hasOnlyStrings` every text but `""` is a string as it stands. */
+/** Undefined for an empty text. With `hasOnlyStrings`, every text except `""` is taken as a string. */
 export function parseScalar(text: string, hasOnlyStrings: boolean): Scalar | undefined {
   if (text === '') return undefined;
   if (text === '""') return '';
@@ -26,14 +26,14 @@ export function formatScalar(value: Json | undefined, hasOnlyStrings: boolean): 
   return parseScalar(value, hasOnlyStrings) === value ? value : stringifyExactJson(value);
 }
 
-/** A whole number from 0 on, as `$size` takes it. */
+/** A non-negative whole number, as `$size` requires. */
 export function parseCount(text: string): number | undefined {
   return /^\d{1,15}$/.test(text.trim()) ? Number(text) : undefined;
 }
 
 const DATE = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i;
 
-/** What is wrong with a date, in words; undefined when it is one of RFC 3339 or empty. */
+/** An error message about a date; undefined if it is valid (RFC 3339) or empty. */
 export function dateProblem(text: string): string | undefined {
   if (text === '' || (DATE.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))))) {
     return undefined;
@@ -45,7 +45,7 @@ export type ParsedObject =
   | { readonly object: JsonObject; readonly problem?: never }
   | { readonly object?: never; readonly problem: string };
 
-/** A JSON object, or what is wrong with the text. */
+/** A JSON object, or an error message. */
 export function parseObject(text: string): ParsedObject {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-// The control for what an operator takes. What is typed stays as it is while it is no valid operand.
+// The control for an operand. Invalid input stays in the control.
 
 import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
 import { X } from 'lucide-react';
@@ -81,15 +81,15 @@ interface LabelledProps extends OperandInputProps {
   readonly label: string;
 }
 
-/** The text in the control: what was typed as long as it means the operand, else the operand. */
+/** The text of the control: the user's input while it stands for the operand, otherwise the formatted operand. */
 function useDraft(
   operand: Operand,
   parse: (text: string) => Operand,
   format: (operand: Operand) => string,
 ): [string, (text: string) => void] {
   const [draft, setDraft] = useState('');
-  const means = stringifyExactJson(parse(draft)) === stringifyExactJson(operand);
-  return [means ? draft : format(operand), setDraft];
+  const isCurrent = stringifyExactJson(parse(draft)) === stringifyExactJson(operand);
+  return [isCurrent ? draft : format(operand), setDraft];
 }
 
 function ScalarInput({ collection, condition, found, label, onChange }: LabelledProps) {
@@ -169,7 +169,7 @@ interface CheckedInputProps extends LabelledProps {
   readonly problemOf: (text: string) => string | undefined;
 }
 
-/** A text input that says what is wrong with what is typed. */
+/** A text input with validation. */
 function CheckedInput({
   condition,
   label,
@@ -207,25 +207,25 @@ function JsonInput({ condition, label, onChange }: LabelledProps) {
   );
 }
 
-/** A higher text scrolls. */
+/** Longer texts scroll. */
 const ROWS_MAX = 12;
 
 interface ObjectInputProps {
   readonly label: string;
   readonly value: JsonObject | undefined;
   readonly placeholder?: string;
-  /** At least so many lines are shown. */
+  /** The minimum number of lines. */
   readonly rows?: number;
   readonly onChange: (value: JsonObject | undefined) => void;
 }
 
-/** A JSON object as text. A text that is no object yet stays, and changes nothing. */
+/** A JSON object as text. Invalid text stays in the input and changes nothing. */
 export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: ObjectInputProps) {
   const [draft, setDraft] = useState<string>();
   const formatted = value === undefined ? '' : stringifyExactJson(value, undefined, 2);
   const text = draft ?? formatted;
-  // Room for the formatted text also while it is typed: a click that ends the typing would otherwise
-  // move what it is meant for.
+  // Reserves room for the formatted text during typing. Otherwise the click that ends the typing would resize
+  // the input and miss its target.
   const lineCount = Math.max(...[text, formatted].map((shown) => shown.split('\n').length));
   const { problem } = text.trim() === '' ? {} : parseObject(text);
   return (

@@ -1,5 +1,5 @@
-// How many vectors pass a filter, while it is edited: asked once typing pauses; an answer that is no
-// longer wanted is aborted.
+// Counts the vectors that pass a filter while it is edited. A request is sent when typing pauses, and aborted
+// when it is outdated.
 
 import type { CollectionRecord, JsonObject } from '@sagitta/client';
 import { keepPreviousData } from '@tanstack/react-query';
@@ -11,11 +11,11 @@ import { useDebounced } from '../../ui/use-debounced.js';
 const TYPING_MS = 250;
 
 export interface FilterCount {
-  /** Undefined until the first answer. */
+  /** Undefined until the first reply. */
   readonly count: number | undefined;
   readonly error: unknown;
-  /** The count is that of a filter before. */
-  readonly isOld: boolean;
+  /** Whether the count belongs to a previous filter. */
+  readonly isOutdated: boolean;
 }
 
 export function useFilterCount(
@@ -33,11 +33,11 @@ export function useFilterCount(
   return useMemo(
     () =>
       wanted === undefined
-        ? { count: vector_count, error: undefined, isOld: false }
+        ? { count: vector_count, error: undefined, isOutdated: false }
         : {
             count: data,
             error: settled === wanted ? (error ?? undefined) : undefined,
-            isOld: isPlaceholderData || settled !== wanted,
+            isOutdated: isPlaceholderData || settled !== wanted,
           },
     [wanted, settled, data, error, isPlaceholderData, vector_count],
   );

@@ -1,4 +1,4 @@
-// What the filter editor suggests: paths, values of a path and ids, from the server, by what is typed.
+// The suggestions of the filter editor for the user's input: paths, values at a path and ids.
 
 import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
 import { useMemo } from 'react';
@@ -12,10 +12,10 @@ import { formatScalar } from './filter-values.js';
 
 const TYPING_MS = 150;
 const SHOWN_MAX = 30;
-/** Values that are asked for: more than are shown, since arrays also have elements that do not fit. */
+/** The number of values to request: more than are shown, because facets of arrays include elements that do not match. */
 const FACET_VALUES = 100;
 
-/** The paths that contain what is typed, with their most frequent type. */
+/** The paths that contain the input, with their most frequent type. */
 export function usePathSuggestions(collection: CollectionRecord, typed: string): Suggestion[] {
   const { data: paths = [] } = useFoundPaths(collection.id);
   return useMemo(() => {
@@ -29,7 +29,7 @@ export function usePathSuggestions(collection: CollectionRecord, typed: string):
   }, [paths, collection.text, typed]);
 }
 
-/** The most frequent values of a path that contain what is typed; ids that begin with it. */
+/** The most frequent values at a path that contain the input; for ids, those that begin with it. */
 export function useValueSuggestions(
   collection: CollectionRecord,
   path: string,
@@ -64,7 +64,7 @@ export function useValueSuggestions(
   }, [path, ids, values, typed, onlyStrings]);
 }
 
-/** Ids that begin with what is typed, in insertion order. */
+/** Ids that begin with the input, in insertion order. */
 export function useIdSuggestions(
   collectionId: string,
   typed: string,

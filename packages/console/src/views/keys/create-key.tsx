@@ -1,4 +1,4 @@
-// The dialog that makes an API key. What was typed stays until the key exists.
+// The dialog that creates an API key. The input is kept until the key exists.
 
 import type { ApiKeyWithSecret } from '@sagitta/client';
 import { useState } from 'react';
@@ -25,7 +25,7 @@ const EMPTY_DRAFT: KeyDraft = {
   rate: '',
   burst: '',
 };
-/** Whoever makes the first key would otherwise shut out everyone. */
+/** A first key without the scope `admin` would lock everyone out. */
 const FIRST_DRAFT: KeyDraft = { ...EMPTY_DRAFT, grants: [{ scope: 'admin', globs: '' }] };
 const draftStore = createStore<KeyDraft | undefined>(undefined);
 
@@ -46,7 +46,7 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
     setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
     if (parsed.kind === 'invalid') return;
     const key = await session.get().client.keys.create(parsed.input);
-    // From now on requests need a credential; without this one the page would ask for it at once.
+    // From now on requests need a credential, so the page would otherwise ask for one immediately.
     if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
     draftStore.set(undefined);
     onCreated(key);
@@ -86,7 +86,7 @@ interface RestrictionFieldsProps {
   readonly onChange: (part: Partial<KeyDraft>) => void;
 }
 
-/** What a key is limited to that everyone can read in a web page. */
+/** Restrictions for a key that is published in a web page. */
 function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) {
   return (
     <>

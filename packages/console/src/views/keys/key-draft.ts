@@ -1,4 +1,4 @@
-// A new API key as it is typed: its scopes with their collections, its restrictions, and when it expires.
+// The form for a new API key: its scopes and their collections, its restrictions and its expiry.
 
 import type { ApiKeyInput, ApiKeyRecord } from '@sagitta/client';
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../../../src/common/access.js';
 import { describeBadOrigin, isOrigin } from '../../../../../src/common/origin.js';
 
-/** A chosen scope, and the globs of the collections that it is limited to. */
+/** A scope, and the globs of the collections to which it is limited. */
 export interface GrantDraft {
   readonly scope: Scope;
   /** Globs separated by commas or spaces; empty for all collections. */
@@ -23,11 +23,11 @@ export interface KeyDraft {
   readonly grants: readonly GrantDraft[];
   /** Days from now; empty for never. */
   readonly days: string;
-  /** Of web pages, separated by commas or spaces; empty for no restriction. */
+  /** Origins of web pages, separated by commas or spaces; empty for no restriction. */
   readonly origins: string;
-  /** Reads, and writes, per second; empty for the limits of the service. */
+  /** Reads per second, and writes per second; empty for the limits of the server. */
   readonly rate: string;
-  /** At once; empty for those of one second. */
+  /** Reads, and writes, at once; empty for those of one second. */
   readonly burst: string;
 }
 
@@ -35,12 +35,13 @@ export type ParsedKey =
   | { readonly kind: 'valid'; readonly input: ApiKeyInput }
   | { readonly kind: 'invalid'; readonly errors: KeyErrors };
 
-/** What is wrong with each field. */
+/** Error messages by field. */
 export type KeyErrors = { readonly [Name in keyof KeyDraft]?: string };
 
 const DAY_MS = 86_400_000;
-/** As the service requires. */
+/** The server's minimum. */
 const RATE_MIN = 0.001;
+
 export function canBeLimited(scope: Scope): boolean {
   return !SERVICE_SCOPES.includes(scope);
 }
@@ -79,7 +80,7 @@ export function parseKey(
   return { kind: 'valid', input };
 }
 
-/** The first key must be able to make others, always. */
+/** The first key must always be able to create others. */
 function checkFirst(
   scopes: readonly string[],
   { days, origins, rate }: Pick<KeyDraft, 'days' | 'origins' | 'rate'>,
@@ -134,7 +135,7 @@ function restrictionsOf({ origins, rate, burst }: Restrictions): Partial<ApiKeyI
   };
 }
 
-/** One scope as it is sent for each glob: `vectors:read:catalog-*`. */
+/** The scopes to send, one per glob: `vectors:read:catalog-*`. */
 function scopesOf({ scope, globs }: GrantDraft): readonly string[] {
   const given = partsOf(globs);
   if (given.length === 0 || !canBeLimited(scope)) return [scope];
@@ -145,14 +146,14 @@ function partsOf(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter((part) => part !== '');
 }
 
-/** The collections that exist and that a scope with these globs is for. */
+/** The existing collections that match the globs. */
 export function matchedBy(globs: string, ids: readonly string[]): readonly string[] {
   const given = partsOf(globs);
   if (given.length === 0) return ids;
   return ids.filter((id) => given.some((glob) => matchesGlob(glob, id)));
 }
 
-/** With or without the scope; in the order in which scopes are documented. */
+/** Adds or removes a scope, and keeps the documented order. */
 export function toggleScope(
   grants: readonly GrantDraft[],
   scope: Scope,

@@ -3,7 +3,7 @@
 import type { ApiKeyRecord } from '@sagitta/client';
 import { Ban, RotateCw } from 'lucide-react';
 import { IconButton } from '../../ui/button.js';
-import { type Column, DataTable, Truncated } from '../../ui/data-table.js';
+import { type DataColumn, DataTable, Truncated } from '../../ui/data-table.js';
 import { formatTime } from '../../ui/format.js';
 import { Badge } from '../../ui/panel.js';
 import { statusOf } from './key-draft.js';
@@ -11,7 +11,7 @@ import styles from './keys.module.css';
 
 interface KeyTableProps {
   readonly keys: readonly ApiKeyRecord[];
-  /** Of the key that this page uses. */
+  /** The id of the key that this page uses. */
   readonly ownId: string | undefined;
   readonly onRotate: (key: ApiKeyRecord) => void;
   readonly onRevoke: (key: ApiKeyRecord) => void;
@@ -26,7 +26,7 @@ const TONES = {
 
 export function KeyTable({ keys, ownId, onRotate, onRevoke }: KeyTableProps) {
   const nowMs = Date.now();
-  const columns: readonly Column<ApiKeyRecord>[] = [
+  const columns: readonly DataColumn<ApiKeyRecord>[] = [
     { label: 'Owner', cell: ({ owner }) => <Truncated text={owner} /> },
     { label: 'Id', cell: (key) => <KeyId id={key.id} isOwn={key.id === ownId} /> },
     { label: 'Scopes', cell: ({ scopes }) => <Scopes scopes={scopes} /> },
@@ -76,7 +76,7 @@ function KeyId({ id, isOwn }: { readonly id: string; readonly isOwn: boolean }) 
   );
 }
 
-/** The pages that may use the key, and its own rate. */
+/** The web pages that may use the key, and its rate limit. */
 function Limits({ record }: { readonly record: ApiKeyRecord }) {
   const { allowed_origins: origins, rate_limit: rate } = record;
   if (origins === null && rate === null) return '–';

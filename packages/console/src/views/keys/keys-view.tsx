@@ -1,4 +1,4 @@
-// API keys: who has them, what they permit, and how they are made, rotated and revoked.
+// Lists, creates, rotates and revokes API keys.
 
 import type { ApiKeyRecord, ApiKeyWithSecret, PrincipalRecord } from '@sagitta/client';
 import { Plus } from 'lucide-react';
@@ -17,7 +17,7 @@ import { RevokeDialog } from './revoke-key.js';
 import { RotateDialog } from './rotate-key.js';
 import { SecretDialog } from './secret-dialog.js';
 
-/** What is open over the table. */
+/** The open dialog. */
 type Task =
   | { readonly kind: 'create' }
   | { readonly kind: 'rotate' | 'revoke'; readonly key: ApiKeyRecord }
@@ -91,7 +91,7 @@ function OpenServer() {
   );
 }
 
-/** Says from when on no key can make others, unless one of them never expires. */
+/** Warns when the last key that can create others will expire. */
 function LastAdministrator({ keys }: { readonly keys: readonly ApiKeyRecord[] }) {
   const endsAtMs = administrationEndsAtMs(keys, Date.now());
   if (!Number.isFinite(endsAtMs)) return null;

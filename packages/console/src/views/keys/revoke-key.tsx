@@ -1,4 +1,4 @@
-// Revokes an API key after it was confirmed.
+// Revokes an API key after confirmation.
 
 import type { ApiKeyRecord } from '@sagitta/client';
 import { queryClient } from '../../api/queries.js';

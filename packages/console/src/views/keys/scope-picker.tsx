@@ -1,5 +1,5 @@
-// Chooses scopes, says what each permits, and limits them to collections by globs, with the collections
-// that match.
+// Chooses scopes, explains what each permits, and limits them to collections by globs, showing the matching
+// collections.
 
 import { SCOPE_MEANINGS, SCOPES } from '../../../../../src/common/access.js';
 import { useCollections } from '../../api/queries.js';
@@ -71,6 +71,6 @@ function describeMatches(globs: string, matches: readonly string[]): string {
   if (globs.trim() === '') return 'All collections, also later ones.';
   if (matches.length === 0) return 'Matches no collection that exists.';
   const named = matches.slice(0, NAMED_MAX).join(', ');
-  const further = matches.length - NAMED_MAX;
-  return `Matches ${named}${further > 0 ? ` and ${further} more` : ''}, and later ones.`;
+  const otherCount = matches.length - NAMED_MAX;
+  return `Matches ${named}${otherCount > 0 ? ` and ${otherCount} more` : ''}, and later ones.`;
 }

@@ -1,4 +1,4 @@
-// Shows the secret of a new or rotated key, once. Only its buttons close it, so that a click beside it
+// Shows the secret of a new or rotated key, once. Only its buttons close the dialog, so that a click outside
 // does not lose the secret.
 
 import type { ApiKeyWithSecret } from '@sagitta/client';

@@ -1,29 +1,29 @@
-// Which part of the plane the map shows: the place at its centre, and the pixels of a unit. The y axis
-// points up in the plane and down on the screen.
+// The part of the plane that the map shows: the position of its centre, and pixels per unit. The y axis points
+// up in the plane and down on the screen.
 
 export interface Camera {
   readonly x: number;
   readonly y: number;
-  /** CSS pixels of a unit of the plane. */
+  /** CSS pixels per unit of the plane. */
   readonly scale: number;
 }
 
-/** Of the canvas, in CSS pixels. */
+/** The size of the canvas in CSS pixels. */
 export interface ViewSize {
   readonly width: number;
   readonly height: number;
 }
 
-export interface Place {
+export interface Position {
   readonly x: number;
   readonly y: number;
 }
 
-/** Left free around the points at the start. */
+/** The initial margin around the points, as a share of the view. */
 const MARGIN_SHARE = 0.06;
 const ZOOM_MAX = 1e7;
 
-/** Shows all points, but for a few that are far from all others. */
+/** Shows all points, except for a few outliers. */
 export function fitCamera(positions: Float32Array, { width, height }: ViewSize): Camera {
   if (positions.length === 0) return { x: 0, y: 0, scale: 1 };
   const [minX, maxX] = extentOf(positions, 0);
@@ -38,11 +38,11 @@ export function fitCamera(positions: Float32Array, { width, height }: ViewSize):
   return { x: (minX + maxX) / 2, y: (minY + maxY) / 2, scale: isUsable ? scale : 1 };
 }
 
-/** More points do not change the extent visibly. */
+/** More points would not change the extent visibly. */
 const POINTS_PER_EXTENT = 4_000;
 /** The share of the points at either end that may lie outside the extent. */
 const OUTLIER_SHARE = 0.005;
-/** How much larger than that of the others the extent may be because of them. */
+/** The share by which outliers may enlarge the extent. */
 const OUTLIER_ROOM = 0.15;
 
 /** @param axis 0 for x, 1 for y */
@@ -57,34 +57,38 @@ function extentOf(positions: Float32Array, axis: number): readonly [min: number,
   return [Math.max(values[0]!, low - room), Math.min(values[count - 1]!, high + room)];
 }
 
-export function toScreen(camera: Camera, { width, height }: ViewSize, { x, y }: Place): Place {
+export function toScreen(
+  camera: Camera,
+  { width, height }: ViewSize,
+  { x, y }: Position,
+): Position {
   return {
     x: width / 2 + (x - camera.x) * camera.scale,
     y: height / 2 - (y - camera.y) * camera.scale,
   };
 }
 
-export function toPlane(camera: Camera, { width, height }: ViewSize, { x, y }: Place): Place {
+export function toPlane(camera: Camera, { width, height }: ViewSize, { x, y }: Position): Position {
   return {
     x: camera.x + (x - width / 2) / camera.scale,
     y: camera.y - (y - height / 2) / camera.scale,
   };
 }
 
-/** Moves what is shown by pixels of the screen. */
+/** Moves the view by screen pixels. */
 export function pan(camera: Camera, x: number, y: number): Camera {
   return { ...camera, x: camera.x - x / camera.scale, y: camera.y + y / camera.scale };
 }
 
-/** Zooms so that the place of the screen stays where it is. */
-export function zoom(camera: Camera, size: ViewSize, factor: number, around: Place): Camera {
+/** Zooms while keeping the screen position `around` fixed. */
+export function zoom(camera: Camera, size: ViewSize, factor: number, around: Position): Camera {
   const scale = Math.min(ZOOM_MAX, Math.max(1 / ZOOM_MAX, camera.scale * factor));
   const before = toPlane(camera, size, around);
   const after = toPlane({ ...camera, scale }, size, around);
   return { x: camera.x + before.x - after.x, y: camera.y + before.y - after.y, scale };
 }
 
-/** CSS pixels of a point: smaller where there are many, larger when zoomed in. */
+/** The diameter of a point in CSS pixels: smaller if there are many points, larger when zoomed in. */
 export function pointDiameter(pointCount: number, zoomFactor: number): number {
   const base = pointCount > 100_000 ? 2.5 : pointCount > 20_000 ? 3.5 : pointCount > 4_000 ? 5 : 7;
   return Math.min(18, base * Math.max(1, zoomFactor) ** 0.35);

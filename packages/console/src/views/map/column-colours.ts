@@ -1,22 +1,22 @@
-// How a metadata column colours the points: as categories with a legend, or numbers as a scale. Each
-// point gets an entry of a palette, which the theme then turns into a colour.
+// Colours points by a metadata column: as categories with a legend, or on a scale for numbers. Each point gets
+// a palette entry, which the theme turns into a colour.
 
 import type { FoundPath } from '@sagitta/client';
 import { isJsonNumber, stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import type { Json, JsonNumber } from '../../../../../src/common/types.js';
 
-/** More colours could not be told apart. Further categories share one. */
+/** More colours could not be told apart; the other categories share one. */
 const CATEGORIES_MAX = 10;
-/** Entries of the palette, at fixed places. */
+/** Fixed entries of the palette. */
 export const OTHER_ENTRY = CATEGORIES_MAX;
 export const MISSING_ENTRY = CATEGORIES_MAX + 1;
-/** A scale has the entries from here to 255. */
+/** A scale uses the entries from here to 255. */
 export const SCALE_START = CATEGORIES_MAX + 2;
 const SCALE_ENTRIES = 256 - SCALE_START;
 
-/** Numbers with at most so many distinct values, such as labels, are categories. */
+/** Numbers with few distinct values, such as labels, are treated as categories. */
 const NUMBERS_AS_CATEGORIES_MAX = 12;
-/** The share of the numbers at either end that gets the colour of the end, so that outliers do not decide. */
+/** The share of the numbers at either end that get the end's colour, so that outliers do not stretch the scale. */
 const TAIL_SHARE = 0.01;
 
 export interface LegendEntry {
@@ -26,24 +26,24 @@ export interface LegendEntry {
 }
 
 export type ColumnColours = {
-  /** [pointCount], entries of the palette. */
+  /** Palette entries, [pointCount]. */
   readonly entries: Uint8Array;
 } & (
   | {
       readonly kind: 'categories';
-      /** Those with a colour of their own, then the others and the missing ones if there are any. */
+      /** The categories with their own colours, then the others and the missing ones, if any. */
       readonly legend: readonly LegendEntry[];
     }
   | {
       readonly kind: 'scale';
-      /** What the ends of the scale stand for; values beyond have the colour of the end. */
+      /** The values at the ends of the scale; values beyond get the colour of the end. */
       readonly min: number;
       readonly max: number;
       readonly missingCount: number;
     }
 );
 
-/** @param values one of each point; undefined and null where it has none. */
+/** @param values one per point; undefined or null if the point has none. */
 export function colourColumn(values: readonly (Json | undefined)[]): ColumnColours {
   const numbers = values.filter(isJsonNumber);
   const present = values.filter((value) => value !== undefined && value !== null);
@@ -58,7 +58,7 @@ function colourScale(
   values: readonly (Json | undefined)[],
   numbers: readonly JsonNumber[],
 ): ColumnColours {
-  // Colours tell apart no more than the nearest float64s do.
+  // float64 is precise enough for colours.
   const sorted = Float64Array.from(numbers, Number).sort();
   const tail = Math.floor(sorted.length * TAIL_SHARE);
   const [min, max] = [sorted[tail]!, sorted[sorted.length - 1 - tail]!];
@@ -106,10 +106,10 @@ function byLabel(a: string, b: string): number {
 }
 
 const LABELS = /(^|[._])(label|class|category|type|kind|topic|group|cluster|lang|language)$/i;
-/** More values than that are no categories. */
+/** Paths with more distinct values do not make good categories. */
 const DISTINCT_MAX = 100;
 
-/** The path that most probably tells kinds of vectors apart; empty when there is none. */
+/** The path that most likely distinguishes kinds of vectors; empty if none does. */
 export function defaultColourPath(paths: readonly FoundPath[]): string {
   const candidates = paths.filter(
     ({ types, distinct_count: distinct }) =>

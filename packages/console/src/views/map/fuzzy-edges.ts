@@ -1,7 +1,7 @@
 // The weighted graph that UMAP lays out, from the nearest neighbours of each point (McInnes, Healy,
-// Melville: UMAP, 2018, section 3.1): how surely two points are connected, seen from both.
+// Melville: UMAP, 2018, section 3.1). A weight says how certain the connection of two points is.
 
-/** Point i has the neighbours `starts[i]..starts[i + 1]`, nearest first, itself not among them. */
+/** The neighbours of point i, without itself, are at `starts[i]..starts[i + 1]`, nearest first. */
 export interface NeighborGraph {
   /** [pointCount + 1] */
   readonly starts: Uint32Array;
@@ -9,7 +9,7 @@ export interface NeighborGraph {
   readonly distances: Float32Array;
 }
 
-/** Each pair of connected points once, ordered by the first of the two. */
+/** Each pair of connected points once, ordered by head. */
 export interface FuzzyEdges {
   readonly heads: Uint32Array;
   readonly tails: Uint32Array;
@@ -18,16 +18,16 @@ export interface FuzzyEdges {
 }
 
 const BISECTION_STEPS = 40;
-/** A sum of weights that differs by less from its aim makes no visible difference. */
+/** A smaller deviation of the sum of weights from its target makes no visible difference. */
 const TOLERANCE = 1e-4;
-/** The least radius as a share of the mean distance, so that equal points do not divide by 0. */
+/** The minimum radius as a share of the mean distance, which avoids a division by 0 for equal points. */
 const RADIUS_SHARE_MIN = 1e-3;
 
 export function fuzzyEdges(graph: NeighborGraph): FuzzyEdges {
   return unite(graph, directedWeights(graph));
 }
 
-/** The weight of each neighbour: 1 for the nearest, falling with the distance in the scale of the point. */
+/** The weight of each neighbour: 1 for the nearest, falling with the distance relative to the point's radius. */
 function directedWeights({ starts, distances }: NeighborGraph): Float32Array {
   const weights = new Float32Array(distances.length);
   for (let point = 0; point + 1 < starts.length; point++) {
@@ -48,15 +48,15 @@ function nearestPositive(distances: Float32Array, start: number, end: number): n
 
 /** The radius with which the weights of a point's k neighbours add up to log2(k). */
 function radiusOf(distances: Float32Array, start: number, end: number, nearest: number): number {
-  const aim = Math.log2(end - start);
+  const target = Math.log2(end - start);
   let [low, high, radius] = [0, Number.POSITIVE_INFINITY, 1];
   for (let step = 0; step < BISECTION_STEPS; step++) {
     let sum = 0;
     for (let at = start; at < end; at++) {
       sum += Math.exp(-Math.max(0, distances[at]! - nearest) / radius);
     }
-    if (Math.abs(sum - aim) < TOLERANCE) break;
-    if (sum > aim) high = radius;
+    if (Math.abs(sum - target) < TOLERANCE) break;
+    if (sum > target) high = radius;
     else low = radius;
     radius = high === Number.POSITIVE_INFINITY ? radius * 2 : (low + high) / 2;
   }
@@ -80,7 +80,7 @@ function unite({ starts, neighbors }: NeighborGraph, directed: Float32Array): Fu
     for (let at = starts[head]!; at < starts[head + 1]!; at++) {
       const tail = neighbors[at]!;
       const reverse = neighbors.subarray(starts[tail]!, starts[tail + 1]!).indexOf(head);
-      // The point of the lower number brings an edge that both have.
+      // If both points have the edge, the point with the lower number adds it.
       if (reverse >= 0 && tail < head) continue;
       const [a, b] = [directed[at]!, reverse < 0 ? 0 : directed[starts[tail]! + reverse]!];
       heads[count] = head;

@@ -1,4 +1,4 @@
-// What a point is: its id, the value that colours it, its picture or text, and some metadata.
+// The card of a point: its id, the value that colours it, its picture or text, and some metadata.
 
 import type { CollectionRecord } from '@sagitta/client';
 import type { Json } from '../../../../../src/common/types.js';
@@ -14,20 +14,20 @@ interface HoverCardProps {
   readonly collection: CollectionRecord;
   readonly id: string;
   readonly colourPath: string;
-  /** The value at that path, and its entry in the palette; undefined when there is no path. */
+  /** The value at `colourPath` and its palette entry; undefined if the path is empty. */
   readonly value: Json | undefined;
   readonly entry: number | undefined;
   readonly neighborCount: number;
 }
 
 const FIELDS_SHOWN = 5;
-/** A pointer that passes over points asks nothing. */
-const REST_MS = 60;
+/** Delays the request, so that a pointer that passes over points sends none. */
+const HOVER_DELAY_MS = 60;
 
 export function HoverCard(props: HoverCardProps) {
   const { collection, id, colourPath, value, entry, neighborCount } = props;
   const theme = useShownTheme();
-  const rested = useDebounced(id, REST_MS);
+  const rested = useDebounced(id, HOVER_DELAY_MS);
   const { data: found } = useApi(
     ['collection', collection.id, 'hovered', rested],
     async (client, signal) => {

@@ -1,5 +1,5 @@
-// The picture of the map with what lies over it: labels, the hovered point with lines to its nearest
-// neighbours, the lasso.
+// The canvas of the map and its overlay: labels, the hovered point with lines to its nearest neighbours, and
+// the lasso.
 
 import { type ReactNode, useId, useMemo, useRef } from 'react';
 import { pluralize } from '../../ui/format.js';
@@ -9,20 +9,20 @@ import { toScreen } from './camera.js';
 import styles from './map.module.css';
 import { MapOverlay } from './map-overlay.js';
 import { placeLabels, withoutOverlaps } from './point-flags.js';
-import { type MapModelProps, placeOf, useMapModel } from './use-map-model.js';
+import { type MapModelProps, positionOf, useMapModel } from './use-map-model.js';
 import { useRenderer } from './use-renderer.js';
 
 interface MapCanvasProps extends MapModelProps {
   readonly areLabelsShown: boolean;
   /** -1 for none. */
   readonly hovered: number;
-  /** The nearest neighbours of the hovered point, as far as they are in the sample. */
+  /** The nearest neighbours of the hovered point that are in the sample. */
   readonly neighbors: readonly number[];
-  /** What is shown at the hovered point. */
+  /** The card of the hovered point. */
   readonly card: ReactNode;
-  /** The hovered point in words, for those who do not see its card. */
+  /** A description of the hovered point for screen readers. */
   readonly spoken: string | undefined;
-  /** Of the collection. */
+  /** The id of the collection. */
   readonly name: string;
 }
 
@@ -70,7 +70,7 @@ export function MapCanvas(props: MapCanvasProps) {
       )}
       <MapOverlay
         size={size}
-        place={(point) => toScreen(camera, size, placeOf(positions, point))}
+        positionOf={(point) => toScreen(camera, size, positionOf(positions, point))}
         labels={withoutOverlaps(
           labels.map((label) => ({ ...label, ...toScreen(camera, size, label) })),
         )}

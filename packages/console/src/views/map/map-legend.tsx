@@ -1,4 +1,4 @@
-// What the colours mean. Entries of categories can be hidden, and their points selected.
+// The legend of the colours. Categories can be hidden, and their points selected.
 
 import { Eye, EyeOff, SquareDashedMousePointer } from 'lucide-react';
 import { IconButton } from '../../ui/button.js';

@@ -1,20 +1,20 @@
-// What lies over the points, in CSS pixels: labels of categories, the hovered point with lines to its
-// neighbours and its card, the lasso, and the crosshair of the keyboard.
+// The overlay above the points, in CSS pixels: labels of categories, the hovered point with its card and lines
+// to its neighbours, the lasso, and the crosshair for the keyboard.
 
 import type { ReactNode } from 'react';
-import type { Place, ViewSize } from './camera.js';
+import type { Position, ViewSize } from './camera.js';
 import styles from './map.module.css';
 import { entryColour } from './palette.js';
 import type { PlacedLabel } from './point-flags.js';
 
 interface MapOverlayProps {
   readonly size: ViewSize;
-  /** Where a point is. */
-  readonly place: (point: number) => Place;
+  /** The position of a point on the screen. */
+  readonly positionOf: (point: number) => Position;
   readonly labels: readonly PlacedLabel[];
   readonly theme: 'light' | 'dark';
   /** The lasso or rectangle. */
-  readonly line: readonly Place[] | undefined;
+  readonly line: readonly Position[] | undefined;
   /** -1 for none. */
   readonly hovered: number;
   readonly neighbors: readonly number[];
@@ -28,14 +28,14 @@ const CARD_DISTANCE = 14;
 const CARD_MARGIN = 8;
 
 export function MapOverlay(props: MapOverlayProps) {
-  const { size, place, labels, theme, line, hovered, neighbors, isCrosshairShown } = props;
-  const centre = hovered < 0 ? undefined : place(hovered);
+  const { size, positionOf, labels, theme, line, hovered, neighbors, isCrosshairShown } = props;
+  const centre = hovered < 0 ? undefined : positionOf(hovered);
   return (
     <>
       <svg className={styles.overlay} width={size.width} height={size.height} aria-hidden>
         {centre !== undefined &&
           neighbors.map((neighbor) => {
-            const end = place(neighbor);
+            const end = positionOf(neighbor);
             return (
               <g key={neighbor} className={styles.neighbor}>
                 <line x1={centre.x} y1={centre.y} x2={end.x} y2={end.y} />
@@ -70,7 +70,7 @@ export function MapOverlay(props: MapOverlayProps) {
         ))}
       </div>
       {centre !== undefined && (
-        <div className={styles.card} style={cardPlace(centre, size)}>
+        <div className={styles.card} style={cardStyle(centre, size)}>
           {props.children}
         </div>
       )}
@@ -78,8 +78,8 @@ export function MapOverlay(props: MapOverlayProps) {
   );
 }
 
-/** Beside the point, on the side where there is room. */
-function cardPlace({ x, y }: Place, { width, height }: ViewSize) {
+/** Puts the card beside the point, on the side with enough room. */
+function cardStyle({ x, y }: Position, { width, height }: ViewSize) {
   const cardWidth = Math.min(CARD_WIDTH, width - 2 * CARD_MARGIN);
   const isRight = x + CARD_DISTANCE + cardWidth < width;
   const left = isRight ? x + CARD_DISTANCE : x - CARD_DISTANCE - cardWidth;
@@ -92,7 +92,7 @@ function cardPlace({ x, y }: Place, { width, height }: ViewSize) {
   };
 }
 
-function Crosshair({ x, y }: Place) {
+function Crosshair({ x, y }: Position) {
   return (
     <path
       className={styles.crosshair}

@@ -1,4 +1,4 @@
-// The picture with the card of the hovered point and lines to its neighbours.
+// The map canvas with the card of the hovered point and lines to its neighbours.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useState } from 'react';

@@ -1,4 +1,4 @@
-// The selected points as a table, and what can be done with them.
+// The selected points as a table, and the actions on them.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { Download, Search, Table2, Tag, Trash2, X } from 'lucide-react';
@@ -27,7 +27,7 @@ interface MapSelectionProps {
   readonly ids: readonly string[];
   readonly colourPath: string;
   readonly onClear: () => void;
-  /** The metadata of these vectors changed. */
+  /** Called when the metadata of the vectors has changed. */
   readonly onTagged: () => void;
   readonly onDeleted: (ids: readonly string[]) => void;
 }
@@ -105,7 +105,7 @@ function SelectionDialogs({ dialog, onClose, ...props }: SelectionDialogsProps) 
   );
 }
 
-/** The metadata that the table shows: what colours the points, then what the browse view would show. */
+/** The metadata paths of the table: the path that colours the points, then the columns of the browse view. */
 function useTablePaths({ collection, colourPath }: MapSelectionProps): readonly string[] {
   const { data: found } = useFoundPaths(collection.id);
   return useMemo(() => {
@@ -146,7 +146,7 @@ function SelectionTable(props: MapSelectionProps) {
   );
 }
 
-/** Opens the browse view with the vectors selected, and filtered to them where that fits into a URL. */
+/** Opens the browse view with the vectors selected and, if the filter fits into a URL, filtered to them. */
 function useShowInBrowse({ id }: CollectionRecord): (ids: readonly string[]) => void {
   const [, navigate] = useLocation();
   return (ids) => {

@@ -1,4 +1,4 @@
-// Which vectors the map shows: the size and seed of the sample, the filter, and how it is laid out.
+// The settings of the map: size and seed of the sample, filter, and neighbours for the layout.
 
 import type { CollectionRecord, DenseVector } from '@sagitta/client';
 import { ChevronDown, Filter, RefreshCw } from 'lucide-react';
@@ -14,7 +14,7 @@ interface MapSettingsProps {
   readonly collection: CollectionRecord;
   readonly vectors: readonly DenseVector[];
   readonly using: string;
-  /** The settings are not those of the map that is shown. */
+  /** Whether the settings have changed since the map was drawn. */
   readonly isStale: boolean;
   readonly isBusy: boolean;
   readonly onLoad: () => void;

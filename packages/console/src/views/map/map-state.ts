@@ -1,19 +1,19 @@
-// What the map of a collection shows: the settings, the projected sample, and its layout. All of it
-// stays when another view is shown; requests and the worker are stopped then.
+// The state of a collection's map: settings, projected sample and layout. It survives a visit to another view,
+// which stops requests and the worker.
 
 import type { JsonObject } from '@sagitta/client';
 import { createStores } from '../../api/store.js';
 
-/** What the form has; texts as typed. */
+/** The form; texts are the user's input. */
 export interface MapDraft {
-  /** Empty for the unnamed vector; absent until chosen. */
+  /** Empty for the unnamed vector; absent until the user chooses a vector. */
   readonly using?: string;
   readonly sampleText: string;
   readonly seedText: string;
   readonly neighborsText: string;
   readonly filter: JsonObject | undefined;
   readonly layout: 'umap' | 'pca';
-  /** The metadata path that colours the points, empty for none; absent until chosen. */
+  /** The metadata path that colours the points: empty for none, absent until the user chooses one. */
   readonly colourPath?: string;
   readonly areLabelsShown: boolean;
 }
@@ -26,15 +26,15 @@ export interface MapRequest {
   readonly filter: JsonObject | undefined;
 }
 
-/** A sample of the vectors, in the order in which they were written. */
+/** A sample of the vectors, in insertion order. */
 export interface MapData {
   readonly request: MapRequest;
-  /** Of the snapshot: the same request may have another sample later. */
+  /** Sequence of the snapshot; the same request may later return a different sample. */
   readonly sequence: number;
   readonly ids: readonly string[];
-  /** Row-major [ids.length, 2]: the principal components, scaled to the extent of a layout. */
+  /** The principal components, row-major [ids.length, 2], scaled to the extent of a layout. */
   readonly components: Float32Array;
-  /** The shares of the two components in the variance. */
+  /** The share of the variance that each component explains. */
   readonly varianceRatios: readonly number[];
 }
 
@@ -42,7 +42,7 @@ export type Layout =
   | { readonly kind: 'none' }
   | { readonly kind: 'neighbors' }
   | {
-      /** `running` until the last epoch, `stopped` when it was ended before. */
+      /** `running` until the last epoch, `stopped` if it was ended earlier. */
       readonly kind: 'running' | 'stopped' | 'done';
       /** Row-major [ids.length, 2]. */
       readonly positions: Float32Array;
@@ -77,10 +77,10 @@ export const mapDraftOf = createStores<MapDraft>({
 export const mapStateOf = createStores<MapState>({ kind: 'none' });
 /** Indexes of points. */
 export const mapSelectionOf = createStores<ReadonlySet<number>>(new Set());
-/** Entries of the legend that are not shown. */
+/** Legend entries that are hidden. */
 export const hiddenEntriesOf = createStores<ReadonlySet<number>>(new Set());
 
-/** What is wrong with the numbers of the form, by field. */
+/** Error messages about the numbers of the form, by field. */
 export function draftErrors(
   draft: MapDraft,
 ): Partial<Record<'sample' | 'seed' | 'neighbors', string>> {
@@ -93,11 +93,11 @@ export function draftErrors(
 
 function numberError(name: string, text: string, min: number, max: number) {
   const value = Number(text);
-  const isFine = text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max;
-  return isFine ? {} : { [name]: `Expected a whole number from ${min} to ${max}.` };
+  const isValid = text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max;
+  return isValid ? {} : { [name]: `Expected a whole number from ${min} to ${max}.` };
 }
 
-/** Of a draft without errors. */
+/** The request for a draft without errors. */
 export function requestOf(draft: MapDraft, using: string): MapRequest {
   return {
     using,
@@ -108,7 +108,7 @@ export function requestOf(draft: MapDraft, using: string): MapRequest {
   };
 }
 
-/** Half the width of a layout at its start, so that the components do not jump when one begins. */
+/** Half the initial width of a layout, so that the points do not jump when a layout starts. */
 const EXTENT = 10;
 
 /** @param coordinates row-major [count, 2] */
@@ -117,7 +117,7 @@ export function scaleComponents(coordinates: Float32Array): Float32Array {
   return coordinates.map((value) => (value / extent) * EXTENT);
 }
 
-/** Without points whose vectors were deleted; a layout that runs would bring them back and ends. */
+/** Removes the points of deleted vectors. A running layout is stopped, because it would bring them back. */
 export function withoutPoints({ data, layout }: ReadyState, gone: ReadonlySet<string>): ReadyState {
   const kept = [...data.ids.keys()].filter((point) => !gone.has(data.ids[point]!));
   const rowsOf = (positions: Float32Array) =>

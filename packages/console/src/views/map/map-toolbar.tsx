@@ -1,4 +1,4 @@
-// What of the map can be chosen at once: the layout, the colours, the tool; and how far a layout is.
+// The toolbar of the map: layout, colours, tool, and the progress of the layout.
 
 import { Hand, LassoSelect, Maximize, Play, Square, Tags } from 'lucide-react';
 import { Button, IconButton } from '../../ui/button.js';

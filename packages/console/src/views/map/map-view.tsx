@@ -1,5 +1,5 @@
-// The map of a collection: a sample of its vectors in two dimensions, by their principal components at
-// once and by UMAP as it converges.
+// The map of a collection: a sample of its vectors in two dimensions, first by their principal components and then
+// by UMAP as it converges.
 
 import { denseVectors } from '@sagitta/client';
 import { useEffect } from 'react';
@@ -21,7 +21,7 @@ export default function MapView({ collection }: CollectionViewProps) {
   const using = (vectors.find(({ name }) => name === draft.using) ?? vectors[0])?.name ?? '';
   const isEmpty = vectors.length === 0 || collection.vector_count === 0;
   const load = () => actions.load(requestOf(draft, using));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the first map is drawn without being asked
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the first map is drawn automatically
   useEffect(() => {
     if (!isEmpty && mapStateOf(collection.id).get().kind === 'none') load();
   }, []);

@@ -1,5 +1,5 @@
-// The colours of points in both themes: ten categories and a scale that people with a colour deficiency
-// can tell apart by lightness, too. Each has a contrast of at least 3 with the surface of its theme.
+// The colours of points in both themes: ten categories, and a scale that people with a colour vision deficiency
+// can read by its lightness. Each colour has a contrast of at least 3 with the theme's surface.
 
 import { MISSING_ENTRY, OTHER_ENTRY, SCALE_START } from './column-colours.js';
 
@@ -9,7 +9,7 @@ interface ThemeColours {
   readonly categories: readonly string[];
   readonly other: string;
   readonly missing: string;
-  /** From the least value to the greatest, from light to dark or the other way round. */
+  /** From the lowest value to the highest; from light to dark or the reverse. */
   readonly scale: readonly string[];
 }
 
@@ -70,10 +70,10 @@ export function entryColour(theme: 'light' | 'dark', entry: number): string {
 
 /** The colour at a share of the way along the stops. */
 function mix(stops: readonly string[], share: number): string {
-  const place = share * (stops.length - 1);
-  const at = Math.min(stops.length - 2, Math.floor(place));
+  const position = share * (stops.length - 1);
+  const at = Math.min(stops.length - 2, Math.floor(position));
   const [from, to] = [rgbOf(stops[at]!), rgbOf(stops[at + 1]!)];
-  const parts = from.map((value, i) => Math.round(value + (to[i]! - value) * (place - at)));
+  const parts = from.map((value, i) => Math.round(value + (to[i]! - value) * (position - at)));
   return `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
 }
 

@@ -1,14 +1,13 @@
-// What of the points is shown: those hidden by the legend, those selected, and the places of the
-// labels of categories.
+// Flags of points (hidden by the legend, selected) and the positions of the category labels.
 
-import type { Place } from './camera.js';
+import type { Position } from './camera.js';
 import { type ColumnColours, MISSING_ENTRY, OTHER_ENTRY } from './column-colours.js';
 
-/** Bits of the flags of a point, which the shaders know, too. */
+/** Bits of a point's flags; the shaders use the same values. */
 export const HIDDEN = 1;
 const SELECTED = 2;
 
-/** [pointCount], bits. */
+/** The flags of all points, [pointCount]. */
 export function pointFlags(
   pointCount: number,
   entries: Uint8Array | undefined,
@@ -25,17 +24,17 @@ export function pointFlags(
   return flags;
 }
 
-export interface PlacedLabel extends Place {
+export interface PlacedLabel extends Position {
   readonly entry: number;
   readonly label: string;
-  /** The points of the category. */
+  /** The number of points in the category. */
   readonly count: number;
 }
 
-/** More points do not move a median visibly. */
+/** More points would not move a median visibly. */
 const POINTS_PER_MEDIAN = 500;
 
-/** The labels of the shown categories, each in the middle of its points. */
+/** The labels of the visible categories, each at the median of its points. */
 export function placeLabels(
   positions: Float32Array,
   colours: ColumnColours,
@@ -58,13 +57,13 @@ export function placeLabels(
   });
 }
 
-/** Of a label, in CSS pixels: its height, and the widths of a character and of the space around it. */
+/** The estimated size of a label, in CSS pixels. */
 const LABEL_HEIGHT = 22;
 const CHARACTER_WIDTH = 7;
 const LABEL_PADDING = 16;
 const LABEL_WIDTH_MAX = 192;
 
-/** Labels at places of the screen, without those that would cover one of a larger category. */
+/** Drops labels that would cover the label of a larger category. Positions are in CSS pixels. */
 export function withoutOverlaps(labels: readonly PlacedLabel[]): PlacedLabel[] {
   const placed: PlacedLabel[] = [];
   for (const label of [...labels].sort((a, b) => b.count - a.count)) {
@@ -81,7 +80,7 @@ function widthOf({ label }: PlacedLabel): number {
   return Math.min(LABEL_WIDTH_MAX, label.length * CHARACTER_WIDTH + LABEL_PADDING);
 }
 
-/** Every `step`-th of the points with the entry. */
+/** Every `step`-th point with the entry. */
 function everyPoint(entries: Uint8Array, entry: number, step: number): number[] {
   const points: number[] = [];
   let seen = 0;

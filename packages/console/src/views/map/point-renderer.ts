@@ -1,5 +1,5 @@
-// Draws the points of the map with WebGL 2: one program, one buffer for each property, a palette as a
-// texture. Positions and flags change without anything else being uploaded again.
+// Draws the points of the map with WebGL 2: one program, one buffer per property, and the palette as a texture.
+// Changed positions or flags are uploaded without the other properties.
 
 import type { Camera, ViewSize } from './camera.js';
 
@@ -47,7 +47,7 @@ interface PointFrame {
   readonly size: ViewSize;
   /** CSS pixels. */
   readonly diameter: number;
-  /** Points that are not selected are drawn faintly. */
+  /** Whether points that are not selected are drawn faintly. */
   readonly dims: boolean;
   /** The colour around selected points, each part in [0, 1]. */
   readonly ring: readonly [number, number, number];
@@ -56,16 +56,16 @@ interface PointFrame {
 export interface PointRenderer {
   /** Row-major [pointCount, 2]. */
   setPositions(positions: Float32Array): void;
-  /** [pointCount], entries of the palette. */
+  /** Palette entries, [pointCount]. */
   setEntries(entries: Uint8Array): void;
-  /** [pointCount], bits: 1 hidden, 2 selected. */
+  /** Bits, [pointCount]: 1 hidden, 2 selected. */
   setFlags(flags: Uint8Array): void;
   /** RGBA of 256 entries. */
   setPalette(palette: Uint8Array): void;
   draw(frame: PointFrame): void;
 }
 
-/** Undefined when the browser has no WebGL 2. */
+/** Undefined if the browser does not support WebGL 2. */
 export function createPointRenderer(canvas: HTMLCanvasElement): PointRenderer | undefined {
   const gl = canvas.getContext('webgl2', { antialias: false, premultipliedAlpha: true });
   return gl === null ? undefined : rendererOf(gl, canvas);
@@ -132,7 +132,7 @@ function uniformsOf(gl: WebGL2RenderingContext, program: WebGLProgram) {
   };
 }
 
-/** Gives the canvas as many pixels as the screen has there; returns the pixels of a CSS pixel. */
+/** Matches the canvas to the screen's pixels; returns the number of pixels per CSS pixel. */
 function resize(canvas: HTMLCanvasElement, { width, height }: ViewSize): number {
   const ratio = window.devicePixelRatio || 1;
   const [pixelWidth, pixelHeight] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -142,13 +142,13 @@ function resize(canvas: HTMLCanvasElement, { width, height }: ViewSize): number 
 }
 
 function createAttribute(gl: WebGL2RenderingContext, program: WebGLProgram, name: string) {
-  const place = gl.getAttribLocation(program, name);
+  const location = gl.getAttribLocation(program, name);
   const buffer = gl.createBuffer();
-  return (values: Float32Array | Uint8Array, describe: (place: number) => void) => {
+  return (values: Float32Array | Uint8Array, describe: (location: number) => void) => {
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
-    gl.enableVertexAttribArray(place);
-    describe(place);
+    gl.enableVertexAttribArray(location);
+    describe(location);
   };
 }
 

@@ -1,23 +1,23 @@
-// Which points lie within a shape on the map, and how a selection changes.
+// Finds points within a shape or near a position on the map, and changes the selection.
 
 import type KDBush from 'kdbush';
-import type { Place } from './camera.js';
+import type { Position } from './camera.js';
 
-/** Row-major [pointCount, 2] positions with their index. */
+/** Positions, row-major [pointCount, 2], and their spatial index. */
 export interface PointIndex {
   readonly positions: Float32Array;
   readonly tree: KDBush;
 }
 
-/** The points within the closed line; crossings count by the even-odd rule. */
-export function pointsWithin({ positions, tree }: PointIndex, line: readonly Place[]): number[] {
+/** The points within a closed line, by the even-odd rule. */
+export function pointsWithin({ positions, tree }: PointIndex, line: readonly Position[]): number[] {
   const xs = line.map(({ x }) => x);
   const ys = line.map(({ y }) => y);
   const near = tree.range(Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys));
   return near.filter((point) => isWithin(line, positions[2 * point]!, positions[2 * point + 1]!));
 }
 
-function isWithin(line: readonly Place[], x: number, y: number): boolean {
+function isWithin(line: readonly Position[], x: number, y: number): boolean {
   let isInside = false;
   for (let at = 0, before = line.length - 1; at < line.length; before = at++) {
     const [a, b] = [line[at]!, line[before]!];
@@ -27,10 +27,10 @@ function isWithin(line: readonly Place[], x: number, y: number): boolean {
   return isInside;
 }
 
-/** The point nearest to the place within the radius, in units of the plane; -1 for none. */
+/** The shown point nearest to a position within the radius, in units of the plane; -1 for none. */
 export function nearestPoint(
   { positions, tree }: PointIndex,
-  { x, y }: Place,
+  { x, y }: Position,
   radius: number,
   isShown: (point: number) => boolean,
 ): number {
@@ -45,7 +45,7 @@ export function nearestPoint(
   return nearest;
 }
 
-/** `add` and `remove` are for Shift and Alt. */
+/** Shift stands for `add`, and Alt for `remove`. */
 export type SelectionMode = 'replace' | 'add' | 'remove';
 
 export function changeSelection(

@@ -1,4 +1,4 @@
-// A map that is loaded: its toolbar, its picture, and beside it the legend and the selection.
+// A loaded map: toolbar, canvas, legend and selection.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useEffect, useMemo, useState } from 'react';
@@ -82,14 +82,14 @@ export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
   );
 }
 
-/** UMAP begins by itself for each new sample. */
+/** Starts UMAP automatically for each new sample. */
 function useAutomaticLayout(
   name: MapDraft['layout'],
   data: MapData,
   layout: Layout,
   { layOut }: MapActions,
 ): void {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: one that was stopped does not begin again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a stopped layout must not start again
   useEffect(() => {
     if (name === 'umap' && layout.kind === 'none') layOut();
   }, [name, data]);
@@ -97,7 +97,7 @@ function useAutomaticLayout(
 
 function shownPositions(data: MapData, layout: Layout, name: MapDraft['layout']): Float32Array {
   if (name === 'pca' || !('positions' in layout)) return data.components;
-  // Those who want no motion see where it ends.
+  // People who prefer no motion see only the final layout.
   const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
   return isStill && layout.kind === 'running' ? data.components : layout.positions;
 }
@@ -159,7 +159,7 @@ function Side({ collection, data, colours: shown, path, actions }: SideProps) {
           colourPath={path}
           onClear={() => selectionStore.set(new Set())}
           onTagged={() => {
-            // Categories may get other numbers.
+            // Categories may get different entries.
             hiddenStore.set(new Set());
             void queryClient.invalidateQueries({ queryKey: ['collection', id] });
           }}

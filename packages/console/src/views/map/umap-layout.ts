@@ -1,5 +1,5 @@
-// Lays a graph of neighbours out in two dimensions as UMAP does, on typed arrays: connected points
-// attract each other, and points chosen at random are repelled. The same seed gives the same layout.
+// Lays out a graph of neighbours in two dimensions like UMAP, on typed arrays: connected points attract each
+// other, and points chosen at random repel. The same seed gives the same layout.
 
 import type { FuzzyEdges } from './fuzzy-edges.js';
 
@@ -8,24 +8,24 @@ export interface UmapOptions {
   readonly seed: number;
 }
 
-/** More for few points, which cost little, as in the reference implementation. */
+/** As in the reference implementation: more epochs for few points, where they cost little. */
 export function epochCountFor(pointCount: number): number {
   return pointCount <= 10_000 ? 500 : 200;
 }
 
 /**
- * Points at distance d are as connected as 1 / (1 + SCALE·d²). The reference implementation raises d to
- * 2·0.895 with this scale (for its min_dist of 0.1); the square needs no power and looks the same.
+ * The connection of points at distance d is 1 / (1 + SCALE·d²). The reference implementation raises d to
+ * 2·0.895 with this scale (for its min_dist of 0.1); the square is cheaper to compute and looks the same.
  */
 const SCALE = 1.577;
 const NEGATIVE_SAMPLES = 5;
-/** No step moves a coordinate by more, times the learning rate. */
+/** The maximum change of a coordinate per step, to be multiplied by the learning rate. */
 const STEP_MAX = 4;
-/** Half the width of the picture at the start. */
+/** Half the initial width of the layout. */
 const START_EXTENT = 10;
-/** Separates points that the projection puts at the same place. */
+/** Separates points with the same projection. */
 const START_NOISE = 0.01;
-/** Edges that would be sampled less than once are left out. */
+/** Edges that would be sampled less often are left out. */
 const SAMPLES_MIN = 1;
 
 export class UmapLayout {
@@ -33,7 +33,7 @@ export class UmapLayout {
   readonly positions: Float32Array;
   readonly epochCount: number;
   readonly #edges: FuzzyEdges;
-  /** By edge: the epochs from one sample of it to the next, and the epoch of the next one. */
+  /** For each edge, the number of epochs between two samples, and the epoch of the next sample. */
   readonly #intervals: Float32Array;
   readonly #nextEpochs: Float32Array;
   #random: number;
@@ -43,7 +43,7 @@ export class UmapLayout {
   constructor(edges: FuzzyEdges, start: Float32Array, { epochCount, seed }: UmapOptions) {
     this.epochCount = epochCount;
     this.#edges = edges;
-    // xorshift stays 0 forever when it begins there.
+    // The state of xorshift must not be 0, or it would stay 0.
     this.#random = (Math.imul(seed, 0x9e3779b9) ^ 0x5bd1e995) | 1;
     this.positions = this.#spread(start);
     const weightMax = edges.weights.reduce((max, weight) => Math.max(max, weight), 0);
@@ -54,7 +54,7 @@ export class UmapLayout {
     this.#nextEpochs = this.#intervals.slice();
   }
 
-  /** The epochs that have run. */
+  /** The number of completed epochs. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -70,7 +70,7 @@ export class UmapLayout {
     for (let edge = 0; edge < heads.length; edge++) {
       if (this.#nextEpochs[edge]! > epoch) continue;
       this.#nextEpochs[edge]! += this.#intervals[edge]!;
-      // In turn, so that both ends are repelled from others.
+      // Alternates the direction, so that both ends are repelled from other points.
       const isForward = (epoch & 1) === 1;
       const head = isForward ? heads[edge]! : tails[edge]!;
       this.#attract(head, isForward ? tails[edge]! : heads[edge]!, rate);

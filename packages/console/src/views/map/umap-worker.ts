@@ -1,4 +1,4 @@
-// Computes the layout away from the page, and sends it as it converges. Ending the worker stops it.
+// Computes the layout in a worker and sends it as it converges. Terminating the worker stops it.
 
 import type { NeighborGraph } from './fuzzy-edges.js';
 import { fuzzyEdges } from './fuzzy-edges.js';
@@ -18,7 +18,7 @@ export interface UmapUpdate {
   readonly epochCount: number;
 }
 
-/** So often the picture changes: a fluent movement that leaves the page time for other things. */
+/** The interval between updates: short enough for a fluent movement, and long enough to leave the page time to work. */
 const UPDATE_MS = 80;
 
 addEventListener('message', ({ data }: MessageEvent<UmapJob>) => {

@@ -1,4 +1,4 @@
-// The size of an element in CSS pixels, followed as it changes.
+// The current size of an element in CSS pixels.
 
 import { type RefObject, useLayoutEffect, useState } from 'react';
 import type { ViewSize } from './camera.js';

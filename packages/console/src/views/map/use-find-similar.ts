@@ -1,5 +1,5 @@
-// Opens the query view with what is like some vectors: by themselves as examples, or, when they are
-// more than a query takes, by the mean of their values.
+// Opens the query view to search for vectors similar to some others: with these as examples or, if they are too many
+// for a query, with the mean of their values.
 
 import type { CollectionRecord, Vectors } from '@sagitta/client';
 import { useState } from 'react';
@@ -11,7 +11,7 @@ import { EXAMPLES_MAX } from '../query/query-draft.js';
 import { queryPath } from '../routes.js';
 import { meanOf } from './mean.js';
 
-/** The mean of more changes no more, and their values are not worth reading. */
+/** More vectors would hardly change the mean, so their values are not read. */
 const MEAN_MAX = 10_000;
 
 export function useFindSimilar({ id }: CollectionRecord, using: string) {

@@ -1,34 +1,34 @@
-// Pointers and the wheel on the map: drag to move, wheel or two fingers to zoom, click to select, and a
-// line drawn around points with the lasso.
+// Pointer and wheel gestures on the map: drag to move, wheel or two fingers to zoom, click to select, and draw a
+// lasso around points.
 
 import { type RefObject, useEffect, useRef } from 'react';
-import { type Camera, type Place, pan, type ViewSize, zoom } from './camera.js';
+import { type Camera, type Position, pan, type ViewSize, zoom } from './camera.js';
 import type { SelectionMode } from './point-selection.js';
 
-/** What dragging does. */
+/** The effect of dragging. */
 export type Tool = 'pan' | 'lasso';
 
 export interface MapGestures {
   readonly size: ViewSize;
   readonly tool: Tool;
   readonly onCamera: (change: (camera: Camera) => Camera) => void;
-  /** The pointer is at a place of the canvas, in CSS pixels; undefined when it has left or drags. */
-  readonly onHover: (place: Place | undefined) => void;
-  readonly onClick: (place: Place, mode: SelectionMode) => void;
-  /** The line so far, in CSS pixels; undefined when it has ended. */
-  readonly onLine: (line: readonly Place[] | undefined) => void;
-  readonly onLasso: (line: readonly Place[], mode: SelectionMode) => void;
+  /** The position of the pointer on the canvas, in CSS pixels; undefined when it has left or is dragging. */
+  readonly onHover: (position: Position | undefined) => void;
+  readonly onClick: (position: Position, mode: SelectionMode) => void;
+  /** The line drawn so far, in CSS pixels; undefined when it has ended. */
+  readonly onLine: (line: readonly Position[] | undefined) => void;
+  readonly onLasso: (line: readonly Position[], mode: SelectionMode) => void;
 }
 
-/** A pointer that moves less between down and up has clicked. */
+/** A pointer that moves less than this between down and up has clicked. */
 const CLICK_PIXELS = 4;
 const WHEEL_FACTOR = 1.0015;
-/** A wheel that counts lines moves so many pixels per line. */
+/** Pixels per line, for wheels that report lines. */
 const LINE_PIXELS = 16;
 
 interface Drag {
-  readonly start: Place;
-  readonly line: Place[];
+  readonly start: Position;
+  readonly line: Position[];
   readonly isLasso: boolean;
   hasMoved: boolean;
 }
@@ -44,35 +44,38 @@ export function useMapGestures(area: RefObject<HTMLElement | null>, gestures: Ma
 }
 
 function listen(element: HTMLElement, gestures: () => MapGestures): () => void {
-  const pointers = new Map<number, Place>();
+  const pointers = new Map<number, Position>();
   let drag: Drag | undefined;
   const onDown = (event: PointerEvent) => {
     if (event.button !== 0) return;
-    const place = placeOf(element, event);
+    const position = pointerPosition(element, event);
     element.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, place);
+    pointers.set(event.pointerId, position);
     const isLasso = gestures().tool === 'lasso' || event.shiftKey;
     drag =
-      pointers.size === 1 ? { start: place, line: [place], isLasso, hasMoved: false } : undefined;
+      pointers.size === 1
+        ? { start: position, line: [position], isLasso, hasMoved: false }
+        : undefined;
     gestures().onLine(undefined);
     gestures().onHover(undefined);
   };
   const onMove = (event: PointerEvent) => {
-    const place = placeOf(element, event);
+    const position = pointerPosition(element, event);
     const before = pointers.get(event.pointerId);
     if (before === undefined) {
-      if (event.pointerType === 'mouse') gestures().onHover(place);
+      if (event.pointerType === 'mouse') gestures().onHover(position);
       return;
     }
-    if (pointers.size === 2) pinch(pointers, event.pointerId, place, gestures());
-    pointers.set(event.pointerId, place);
+    if (pointers.size === 2) pinch(pointers, event.pointerId, position, gestures());
+    pointers.set(event.pointerId, position);
     if (drag === undefined) return;
-    drag.hasMoved ||= distance(drag.start, place) >= CLICK_PIXELS;
+    drag.hasMoved ||= distance(drag.start, position) >= CLICK_PIXELS;
     if (!drag.hasMoved) return;
     if (drag.isLasso) {
-      drag.line.push(place);
+      drag.line.push(position);
       gestures().onLine([...drag.line]);
-    } else gestures().onCamera((camera) => pan(camera, place.x - before.x, place.y - before.y));
+    } else
+      gestures().onCamera((camera) => pan(camera, position.x - before.x, position.y - before.y));
   };
   const onUp = (event: PointerEvent) => {
     pointers.delete(event.pointerId);
@@ -87,8 +90,8 @@ function listen(element: HTMLElement, gestures: () => MapGestures): () => void {
     event.preventDefault();
     const pixels = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1);
     const { size, onCamera } = gestures();
-    const place = placeOf(element, event);
-    onCamera((camera) => zoom(camera, size, WHEEL_FACTOR ** -pixels, place));
+    const position = pointerPosition(element, event);
+    onCamera((camera) => zoom(camera, size, WHEEL_FACTOR ** -pixels, position));
   };
   const onLeave = () => gestures().onHover(undefined);
   const listeners = [
@@ -109,35 +112,35 @@ function listen(element: HTMLElement, gestures: () => MapGestures): () => void {
   };
 }
 
-/** Zooms by the change of the distance of two fingers, and moves with their middle. */
+/** Zooms by the changed distance of two fingers, and moves with their midpoint. */
 function pinch(
-  pointers: ReadonlyMap<number, Place>,
+  pointers: ReadonlyMap<number, Position>,
   moved: number,
-  place: Place,
+  position: Position,
   { size, onCamera }: MapGestures,
 ): void {
   const before = pointers.get(moved)!;
   const [, other] = [...pointers].find(([pointer]) => pointer !== moved)!;
-  const factor = distance(place, other) / Math.max(1, distance(before, other));
-  const middle = { x: (place.x + other.x) / 2, y: (place.y + other.y) / 2 };
+  const factor = distance(position, other) / Math.max(1, distance(before, other));
+  const middle = { x: (position.x + other.x) / 2, y: (position.y + other.y) / 2 };
   onCamera((camera) => {
-    const moving = pan(camera, (place.x - before.x) / 2, (place.y - before.y) / 2);
+    const moving = pan(camera, (position.x - before.x) / 2, (position.y - before.y) / 2);
     return zoom(moving, size, factor, middle);
   });
 }
 
-/** With Shift points are added by a click; with Ctrl they are added, with Alt taken away. */
+/** Ctrl adds points and Alt removes them. Shift adds them on click; while dragging it selects the lasso. */
 function modeOf(event: PointerEvent, withShift: SelectionMode): SelectionMode {
   if (event.altKey) return 'remove';
   if (event.ctrlKey || event.metaKey) return 'add';
   return event.shiftKey ? withShift : 'replace';
 }
 
-function placeOf(element: HTMLElement, event: MouseEvent): Place {
+function pointerPosition(element: HTMLElement, event: MouseEvent): Position {
   const { left, top } = element.getBoundingClientRect();
   return { x: event.clientX - left, y: event.clientY - top };
 }
 
-function distance(a: Place, b: Place): number {
+function distance(a: Position, b: Position): number {
   return Math.hypot(a.x - b.x, a.y - b.y);
 }

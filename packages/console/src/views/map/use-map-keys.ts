@@ -1,9 +1,8 @@
-// The keys of the map. While it has the focus by keyboard, a crosshair is at its centre: the arrow keys
-// move the plane below it, N goes to the nearest point, Space selects it, and R begins and ends a
-// rectangle.
+// The keyboard of the map. While the map has keyboard focus, a crosshair marks its centre: the arrow keys move
+// the plane beneath it, N goes to the nearest point, Space selects it, and R starts and ends a rectangle.
 
 import { type KeyboardEvent, useState } from 'react';
-import { type Camera, type Place, pan, type ViewSize, zoom } from './camera.js';
+import { type Camera, type Position, pan, type ViewSize, zoom } from './camera.js';
 import type { SelectionMode } from './point-selection.js';
 
 interface MapKeysOptions {
@@ -11,12 +10,12 @@ interface MapKeysOptions {
   readonly size: ViewSize;
   readonly onCamera: (change: (camera: Camera) => Camera) => void;
   readonly onFit: () => void;
-  /** Goes to the point that is nearest to the centre. */
+  /** Goes to the point nearest to the centre. */
   readonly onNearest: () => void;
   /** Selects the point at the centre. */
   readonly onPick: (mode: SelectionMode) => void;
-  /** Selects the points within the line, which is in units of the plane. */
-  readonly onRectangle: (line: readonly Place[], mode: SelectionMode) => void;
+  /** Selects the points within a line in units of the plane. */
+  readonly onRectangle: (line: readonly Position[], mode: SelectionMode) => void;
   readonly onClear: () => void;
 }
 
@@ -33,13 +32,13 @@ const DIRECTIONS: Readonly<Record<string, readonly [number, number]>> = {
 
 export interface MapKeys {
   readonly onKeyDown: (event: KeyboardEvent) => void;
-  /** The rectangle that has begun, as a closed line in units of the plane. */
-  readonly rectangle: readonly Place[] | undefined;
+  /** The unfinished rectangle, as a closed line in units of the plane. */
+  readonly rectangle: readonly Position[] | undefined;
 }
 
 export function useMapKeys(options: MapKeysOptions): MapKeys {
   const { camera, size, onCamera, onPick, onRectangle, onClear } = options;
-  const [corner, setCorner] = useState<Place>();
+  const [corner, setCorner] = useState<Position>();
   const rectangle = corner && rectangleOf(corner, camera);
   const actions: Readonly<Record<string, (mode: SelectionMode) => void>> = {
     '+': () => zoomBy(ZOOM_FACTOR),
@@ -76,7 +75,7 @@ export function useMapKeys(options: MapKeysOptions): MapKeys {
   return { onKeyDown, rectangle };
 }
 
-function rectangleOf(a: Place, b: Place): readonly Place[] {
+function rectangleOf(a: Position, b: Position): readonly Position[] {
   return [
     { x: a.x, y: a.y },
     { x: b.x, y: a.y },

@@ -1,4 +1,4 @@
-// What moves, zooms, hovers and selects on the map, by pointer, touch and keyboard.
+// Moving, zooming, hovering and selecting on the map, by pointer, touch and keyboard.
 
 import KDBush from 'kdbush';
 import {
@@ -10,7 +10,14 @@ import {
   useRef,
   useState,
 } from 'react';
-import { type Camera, fitCamera, type Place, toPlane, toScreen, type ViewSize } from './camera.js';
+import {
+  type Camera,
+  fitCamera,
+  type Position,
+  toPlane,
+  toScreen,
+  type ViewSize,
+} from './camera.js';
 import type { ColumnColours } from './column-colours.js';
 import { HIDDEN, pointFlags } from './point-flags.js';
 import {
@@ -24,25 +31,25 @@ import { useElementSize } from './use-element-size.js';
 import { type Tool, useMapGestures } from './use-map-gestures.js';
 import { useMapKeys } from './use-map-keys.js';
 
-/** So near to a point the pointer has to be, in CSS pixels. */
+/** The maximum distance of the pointer from a hovered point, in CSS pixels. */
 const HOVER_PIXELS = 14;
-/** No point of a map is farther from what is shown, unless all are hidden. */
+/** No point of a map is farther from the view, unless all points are hidden. */
 const NEAREST_PIXELS_MAX = 1e9;
-/** With more points the index takes too long to follow a layout that moves. */
+/** With more points, the index is too slow to follow a moving layout. */
 const MOVING_POINTS_MAX = 20_000;
-/** Longer than from one update of a layout to the next. */
-const REST_MS = 200;
+/** Longer than the interval between two updates of a layout. */
+const INDEX_DELAY_MS = 200;
 
 export interface MapModelProps {
   /** Row-major [pointCount, 2]. */
   readonly positions: Float32Array;
-  /** The positions will change again at once. */
+  /** Whether the positions are about to change again. */
   readonly isMoving: boolean;
   readonly colours: ColumnColours | undefined;
-  /** Entries of the colours whose points are not shown. */
+  /** Colour entries whose points are hidden. */
   readonly hidden: ReadonlySet<number>;
   readonly tool: Tool;
-  /** Another one shows all points again. */
+  /** A new key fits all points into view. */
   readonly fitKey: string;
   /** Indexes of points. */
   readonly selection: ReadonlySet<number>;
@@ -53,13 +60,13 @@ export interface MapModelProps {
 
 export interface MapModel {
   readonly camera: Camera;
-  /** How much larger things are than when all points are shown. */
+  /** The scale relative to a view that shows all points. */
   readonly zoomFactor: number;
   readonly size: ViewSize;
   readonly flags: Uint8Array;
   /** The lasso or rectangle, in CSS pixels. */
-  readonly line: readonly Place[] | undefined;
-  /** The map has the focus by keyboard. */
+  readonly line: readonly Position[] | undefined;
+  /** Whether the map has keyboard focus. */
   readonly isKeyboard: boolean;
   readonly onKeyDown: (event: KeyboardEvent) => void;
   readonly onFocus: () => void;
@@ -69,20 +76,20 @@ export interface MapModel {
 export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModelProps): MapModel {
   const { positions, onSelection, onHover } = props;
   const size = useElementSize(area);
-  const [line, setLine] = useState<readonly Place[]>();
+  const [line, setLine] = useState<readonly Position[]>();
   const [isKeyboard, setKeyboard] = useState(false);
   const { camera, change, fit, fitted } = useCamera(positions, size, props.fitKey);
   const { flags, pointAt, nearestTo, select, selectWithin } = usePoints(props, camera);
-  const plane = (place: Place) => toPlane(camera, size, place);
+  const plane = (position: Position) => toPlane(camera, size, position);
   useMapGestures(area, {
     size,
     tool: props.tool,
     onCamera: change,
-    onHover(place) {
+    onHover(position) {
       setKeyboard(false);
-      onHover(place === undefined ? -1 : pointAt(plane(place)));
+      onHover(position === undefined ? -1 : pointAt(plane(position)));
     },
-    onClick: (place, mode) => select([pointAt(plane(place))], mode),
+    onClick: (position, mode) => select([pointAt(plane(position))], mode),
     onLine: setLine,
     onLasso: (drawn, mode) => selectWithin(drawn.map(plane), mode),
   });
@@ -93,7 +100,7 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
     onFit: fit,
     onNearest() {
       const point = nearestTo(camera);
-      if (point >= 0) change((before) => ({ ...before, ...placeOf(positions, point) }));
+      if (point >= 0) change((before) => ({ ...before, ...positionOf(positions, point) }));
     },
     onPick: (mode) => select([pointAt(camera)], mode),
     onRectangle: selectWithin,
@@ -108,10 +115,10 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
     zoomFactor: camera.scale / fitted.scale,
     size,
     flags,
-    line: line ?? keys.rectangle?.map((place) => toScreen(camera, size, place)),
+    line: line ?? keys.rectangle?.map((position) => toScreen(camera, size, position)),
     isKeyboard,
     onKeyDown(event) {
-      // Tab only passes through.
+      // Tab only moves the focus.
       if (event.key !== 'Tab') setKeyboard(true);
       keys.onKeyDown(event);
     },
@@ -140,30 +147,30 @@ function usePoints(props: MapModelProps, camera: Camera) {
   return {
     flags,
     select,
-    selectWithin: (shape: readonly Place[], mode: SelectionMode) =>
+    selectWithin: (shape: readonly Position[], mode: SelectionMode) =>
       select(pointsWithin(index(), shape), mode),
-    /** However far away. -1 for none. */
-    nearestTo: (place: Place) => {
+    /** The nearest point at any distance; -1 for none. */
+    nearestTo: (position: Position) => {
       let point = -1;
       for (let radius = HOVER_PIXELS / camera.scale; point < 0; radius *= 4) {
         if (!(radius * camera.scale < NEAREST_PIXELS_MAX)) break;
-        point = nearestPoint(index(), place, radius, isShown);
+        point = nearestPoint(index(), position, radius, isShown);
       }
       return point;
     },
-    /** -1 for none. */
-    pointAt: (place: Place) => {
+    /** The point under the pointer; -1 for none. */
+    pointAt: (position: Position) => {
       if (isMoving && pointCount > MOVING_POINTS_MAX) return -1;
-      return nearestPoint(index(), place, HOVER_PIXELS / camera.scale, isShown);
+      return nearestPoint(index(), position, HOVER_PIXELS / camera.scale, isShown);
     },
   };
 }
 
-export function placeOf(positions: Float32Array, point: number): Place {
+export function positionOf(positions: Float32Array, point: number): Position {
   return { x: positions[2 * point]!, y: positions[2 * point + 1]! };
 }
 
-/** The camera shows all points, also of a layout that moves, until the user changes it. */
+/** The camera shows all points, even of a moving layout, until the user changes it. */
 function useCamera(positions: Float32Array, { width, height }: ViewSize, fitKey: string) {
   const [chosen, setChosen] = useState<Camera>();
   const fitted = useMemo(() => fitCamera(positions, { width, height }), [positions, width, height]);
@@ -171,12 +178,12 @@ function useCamera(positions: Float32Array, { width, height }: ViewSize, fitKey:
     (next: (camera: Camera) => Camera) => setChosen((before) => next(before ?? fitted)),
     [fitted],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has no other meaning
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new key resets the camera
   useEffect(() => setChosen(undefined), [fitKey]);
   return { camera: chosen ?? fitted, change, fit: () => setChosen(undefined), fitted };
 }
 
-/** Made when the positions have come to rest, or when it is asked for before. */
+/** Builds the index when the positions have settled, or on first use. */
 function usePointIndex(positions: Float32Array): () => PointIndex {
   const index = useRef<PointIndex>(undefined);
   const read = useCallback(() => {
@@ -184,7 +191,7 @@ function usePointIndex(positions: Float32Array): () => PointIndex {
     return index.current;
   }, [positions]);
   useEffect(() => {
-    const timer = setTimeout(read, REST_MS);
+    const timer = setTimeout(read, INDEX_DELAY_MS);
     return () => clearTimeout(timer);
   }, [read]);
   return read;

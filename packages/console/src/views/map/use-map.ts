@@ -1,4 +1,4 @@
-// Loads the projection of a collection's sample, then its neighbours, and lets a worker lay them out.
+// Loads the projection of a sample of the collection, then the neighbours, and starts a worker for the layout.
 
 import type { CollectionRecord, ProjectionRequest } from '@sagitta/client';
 import { useCallback, useEffect, useRef } from 'react';
@@ -17,7 +17,7 @@ import type { UmapJob, UmapUpdate } from './umap-worker.js';
 
 export interface MapActions {
   readonly load: (request: MapRequest) => void;
-  /** Begins the layout of what is loaded. */
+  /** Starts the layout of the loaded sample. */
   readonly layOut: () => void;
   readonly stop: () => void;
 }
@@ -50,7 +50,7 @@ export function useMap({ id }: CollectionRecord): MapActions {
       store.set({ kind: 'loading', request });
       try {
         const reply = await client.collection(id).project(wireRequest(request), { signal });
-        forgetMarks(id);
+        clearMarks(id);
         store.set({ kind: 'ready', data: mapData(request, reply), layout: { kind: 'none' } });
       } catch (error) {
         if (!signal.aborted) store.set({ kind: 'failed', error });
@@ -69,9 +69,9 @@ export function useMap({ id }: CollectionRecord): MapActions {
       const wire = { ...wireRequest(request), neighbors: request.neighbors };
       const reply = await client.collection(id).project(wire, { signal });
       const { starts, rows, distances } = reply.neighbors!;
-      // Vectors may have been written since the first request: the map is of what came last.
+      // Vectors may have been written since the first request, so the map shows the newer sample.
       const data = isSameSample(state.data, reply.ids) ? state.data : mapData(request, reply);
-      if (data !== state.data) forgetMarks(id);
+      if (data !== state.data) clearMarks(id);
       const job = { graph: { starts, neighbors: rows, distances }, seed: request.seed };
       worker.current = startWorker({ ...job, start: data.components }, (layout) =>
         store.set({ kind: 'ready', data, layout }),
@@ -84,8 +84,8 @@ export function useMap({ id }: CollectionRecord): MapActions {
   return { load, layOut, stop };
 }
 
-/** What refers to points and categories by their numbers, which another sample has differently. */
-function forgetMarks(id: string): void {
+/** Clears the state that refers to points and entries of the previous sample. */
+function clearMarks(id: string): void {
   mapSelectionOf(id).set(new Set());
   hiddenEntriesOf(id).set(new Set());
 }

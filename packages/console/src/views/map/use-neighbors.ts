@@ -1,4 +1,4 @@
-// The nearest neighbours of the hovered point, asked of the server when the pointer has rested on it.
+// The nearest neighbours of the hovered point, requested after the pointer has rested on it.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useMemo } from 'react';
@@ -7,17 +7,17 @@ import { useDebounced } from '../../ui/use-debounced.js';
 import type { MapData } from './map-state.js';
 
 const NEIGHBORS_SHOWN = 8;
-/** A pointer that passes over points asks nothing. */
-const REST_MS = 100;
+/** Delays the request, so that a pointer that passes over points sends none. */
+const HOVER_DELAY_MS = 100;
 
-/** As indexes of points; neighbours outside the sample have no place on the map. */
+/** Indexes of points; neighbours outside the sample are left out. */
 export function useNeighbors(
   { id: collectionId }: CollectionRecord,
   { ids, request }: MapData,
   hovered: number,
 ): readonly number[] {
   const pointOf = useMemo(() => new Map(ids.map((id, point) => [id, point])), [ids]);
-  const rested = useDebounced(hovered, REST_MS);
+  const rested = useDebounced(hovered, HOVER_DELAY_MS);
   const id = ids[rested];
   const { data } = useApi(
     ['collection', collectionId, 'neighbors', request.using, id],

@@ -1,5 +1,4 @@
-// The colours of the points by a metadata path, whose values are read from the server, and which of
-// the points are hidden by the legend.
+// The colours of the points by the values at a metadata path, which are read from the server.
 
 import type { CollectionRecord, Vectors } from '@sagitta/client';
 import { useMemo } from 'react';
@@ -10,7 +9,7 @@ import { type ColumnColours, colourColumn } from './column-colours.js';
 import type { MapData } from './map-state.js';
 
 export interface PointColours {
-  /** The value of each point; undefined until they have arrived, and without a path. */
+  /** The value of each point; undefined until they have arrived, or if there is no path. */
   readonly values: readonly (Json | undefined)[] | undefined;
   readonly colours: ColumnColours | undefined;
   readonly isLoading: boolean;
@@ -37,8 +36,8 @@ export function usePointColours(
 }
 
 /**
- * The values come from an export of the same sample, which costs less than asking for each id; of other
- * metadata nothing is kept. Points whose vectors have been deleted meanwhile have no value.
+ * The values come from an export of the same sample, which is cheaper than fetching by id. Other metadata is
+ * discarded. Points whose vectors have since been deleted get no value.
  */
 async function readColumn(
   vectors: Vectors,
@@ -52,7 +51,7 @@ async function readColumn(
   const rows = vectors.exportAll({
     includeValues: false,
     signal,
-    // A sample of those with a named vector cannot be told apart from other samples.
+    // An export cannot sample only the records that have a named vector.
     ...(using === '' && { sample, seed }),
     ...(filter !== undefined && { filter }),
   });

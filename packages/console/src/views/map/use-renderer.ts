@@ -1,5 +1,4 @@
-// Keeps what the renderer has in step with what the map shows, and draws it. A lost context of the
-// graphics card is made again.
+// Uploads changes of the map to the renderer and draws it. Recreates the renderer after a lost WebGL context.
 
 import { type RefObject, useEffect, useLayoutEffect, useState } from 'react';
 import { type Camera, pointDiameter, type ViewSize } from './camera.js';
@@ -8,7 +7,7 @@ import { createPointRenderer, type PointRenderer } from './point-renderer.js';
 
 export interface Picture {
   readonly camera: Camera;
-  /** How much larger things are than when all points are shown. */
+  /** The scale relative to a view that shows all points. */
   readonly zoomFactor: number;
   readonly size: ViewSize;
   /** Row-major [pointCount, 2]. */
@@ -22,7 +21,7 @@ export interface Picture {
 
 const RINGS = { light: [0.06, 0.08, 0.14], dark: [1, 1, 1] } as const;
 
-/** Returns false when the browser has no WebGL 2. */
+/** Returns false if the browser does not support WebGL 2. */
 export function useRenderer(
   canvas: RefObject<HTMLCanvasElement | null>,
   picture: Picture,
@@ -32,7 +31,7 @@ export function useRenderer(
   useEffect(() => {
     const element = canvas.current!;
     const create = () => setRenderer(createPointRenderer(element) ?? null);
-    // Otherwise the browser would not restore it.
+    // Without preventDefault, the browser would not restore the context.
     const keep = (event: Event) => event.preventDefault();
     element.addEventListener('webglcontextlost', keep);
     element.addEventListener('webglcontextrestored', create);
@@ -49,7 +48,7 @@ export function useRenderer(
     () => renderer?.setEntries(entries ?? new Uint8Array(positions.length / 2)),
     [renderer, entries, positions.length],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what the effects above hand over is drawn, too
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effects above upload what is drawn here
   useLayoutEffect(() => {
     if (size.width === 0 || size.height === 0) return;
     const diameter = pointDiameter(positions.length / 2, zoomFactor);

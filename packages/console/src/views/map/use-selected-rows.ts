@@ -1,4 +1,4 @@
-// The rows of the table of selected points, read in blocks as they come into view.
+// The rows of the table of selected points, fetched in blocks as they come into view.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useQueries } from '@tanstack/react-query';
@@ -47,7 +47,7 @@ export function useSelectedRows(
     rowAt(index) {
       const block = blocks[Math.floor(index / ROWS_PER_BLOCK) - firstBlock]?.data;
       const id = ids[index];
-      // A vector that was deleted meanwhile still has its id.
+      // A vector that has been deleted still has its id.
       return block === undefined || id === undefined ? undefined : (block.get(id) ?? { id });
     },
     onRangeChange,

@@ -1,4 +1,4 @@
-// The aliases, with the collection that each stands for.
+// The aliases and their collections.
 
 import type { AliasRecord } from '@sagitta/client';
 import { ArrowRight } from 'lucide-react';

@@ -1,4 +1,4 @@
-// The table of collections, with what each has, and the writes while the overview is open.
+// The table of collections, with their writes while the overview is open.
 
 import { Tooltip, TooltipAnchor, TooltipProvider } from '@ariakit/react';
 import type { CollectionRecord } from '@sagitta/client';
@@ -8,7 +8,7 @@ import { Link } from 'wouter';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Sparkline } from '../../ui/chart.js';
-import { type Column, DataTable } from '../../ui/data-table.js';
+import { type DataColumn, DataTable } from '../../ui/data-table.js';
 import { formatBytes, formatCount, pluralize } from '../../ui/format.js';
 import { Badge } from '../../ui/panel.js';
 import { collectionPath } from '../routes.js';
@@ -20,7 +20,7 @@ interface CollectionTableProps {
   readonly updatedAtMs: number;
 }
 
-/** Outside the component, so that other views may be visited meanwhile. */
+/** Outside the component, so that the history survives a visit to another view. */
 const sequences = createStore<readonly Sequences[]>([]);
 let addedAtMs = 0;
 
@@ -48,7 +48,7 @@ export function CollectionTable({ collections, updatedAtMs }: CollectionTablePro
   );
 }
 
-function columnsOf(history: readonly Sequences[]): readonly Column<CollectionRecord>[] {
+function columnsOf(history: readonly Sequences[]): readonly DataColumn<CollectionRecord>[] {
   return [
     { label: 'Collection', cell: (record) => <Name {...record} /> },
     {
@@ -98,7 +98,7 @@ function shapeOf(collection: CollectionRecord) {
   );
 }
 
-/** Which engine searches it; why is one hover or focus away. */
+/** The engine that searches the collection, with the reason as a tooltip. */
 function Engine({ name, reason }: CollectionRecord['engine']) {
   return (
     <TooltipProvider>

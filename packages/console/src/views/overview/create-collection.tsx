@@ -1,4 +1,4 @@
-// The dialog that creates an empty collection. What was typed stays until the collection exists.
+// The dialog that creates an empty collection. The input is kept until the collection exists.
 
 import { Plus } from 'lucide-react';
 import { useState } from 'react';

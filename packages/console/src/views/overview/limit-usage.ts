@@ -1,15 +1,15 @@
-// How near the limits are: each gauge of `/metrics` that has a limit in `/limits`, and the memory and the
-// disk of the machine.
+// The used shares of limits: every gauge of `/metrics` with a limit in `/limits`, and the memory and disk of the
+// machine.
 
 import type { Limits } from '@sagitta/client';
-import { type Metrics, sumOf } from '../../api/metrics-text.js';
+import { type MetricSamples, sumOf } from '../../api/metrics-text.js';
 import { formatBytes, formatCount } from '../../ui/format.js';
 
 export interface LimitUsage {
   readonly label: string;
   readonly used: string;
   readonly limit: string;
-  /** Of the limit that is used: 0 to 1, or more where a limit was exceeded. */
+  /** The used share of the limit: 0 to 1, or more if it is exceeded. */
   readonly share: number;
 }
 
@@ -18,7 +18,7 @@ interface LimitedGauge {
   readonly gauge: string;
   readonly limit: string;
   readonly format: (value: number) => string;
-  /** Of the gauge's unit to that of the limit. */
+  /** Converts the gauge's unit to the limit's. */
   readonly scale?: number;
 }
 
@@ -76,12 +76,12 @@ const LIMITED: readonly LimitedGauge[] = [
   },
 ];
 
-/** Gauges or limits that the server does not have are left out. */
-export function limitUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
+/** Leaves out gauges and limits that the server does not have. */
+export function limitUsageOf(metrics: MetricSamples, limits: Limits): readonly LimitUsage[] {
   return [...machineUsageOf(metrics), ...settingUsageOf(metrics, limits)];
 }
 
-function machineUsageOf(metrics: Metrics): readonly LimitUsage[] {
+function machineUsageOf(metrics: MetricSamples): readonly LimitUsage[] {
   const memory = sumOf(metrics, 'process_resident_memory_bytes');
   const disk = sumOf(metrics, 'sagitta_disk_total_bytes');
   const free = sumOf(metrics, 'sagitta_disk_free_bytes');
@@ -96,7 +96,7 @@ function machineUsageOf(metrics: Metrics): readonly LimitUsage[] {
   );
 }
 
-function settingUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
+function settingUsageOf(metrics: MetricSamples, limits: Limits): readonly LimitUsage[] {
   return LIMITED.flatMap(({ label, gauge, limit, format, scale = 1 }) => {
     const value = sumOf(metrics, gauge);
     const most = limits[limit];

@@ -1,4 +1,4 @@
-// A server without collections: how to get one.
+// Explains how to create a first collection.
 
 import { Link } from 'wouter';
 import { CopyButton } from '../../ui/copy-button.js';

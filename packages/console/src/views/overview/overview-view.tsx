@@ -1,4 +1,4 @@
-// The overview: the state of the server, its traffic, its collections, and how near its limits are.
+// The overview: the state of the server, its traffic, its collections, aliases and limits.
 
 import { Link } from 'wouter';
 import { useScrapes } from '../../api/metrics.js';

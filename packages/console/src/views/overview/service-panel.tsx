@@ -1,8 +1,8 @@
-// The state of the server in figures. Those that come from the metrics are missing without their scope.
+// The state of the server in figures. Figures from the metrics are missing without the scope for them.
 
 import type { Readiness } from '@sagitta/client';
 import { useScrapes } from '../../api/metrics.js';
-import { type Metrics, sumOf } from '../../api/metrics-text.js';
+import { type MetricSamples, sumOf } from '../../api/metrics-text.js';
 import { useApi } from '../../api/queries.js';
 import { formatBytes, formatCompact, formatDuration } from '../../ui/format.js';
 import { Badge, Panel, Stat, StatList } from '../../ui/panel.js';
@@ -44,7 +44,13 @@ export function ServicePanel({ readiness }: { readonly readiness: Readiness | un
   );
 }
 
-function Figures({ metrics, timeMs }: { readonly metrics: Metrics; readonly timeMs: number }) {
+function Figures({
+  metrics,
+  timeMs,
+}: {
+  readonly metrics: MetricSamples;
+  readonly timeMs: number;
+}) {
   const start = sumOf(metrics, 'process_start_time_seconds');
   const amountOf = (name: string) => sumOf(metrics, name) ?? 0;
   const deviceBytes = amountOf('sagitta_device_bytes');

@@ -1,4 +1,4 @@
-// Requests, errors and latencies of the last minutes, live.
+// Live charts of requests, errors and latencies of the last minutes.
 
 import { useScrapes } from '../../api/metrics.js';
 import { TimeChart } from '../../ui/chart.js';

@@ -1,10 +1,9 @@
-// What the scrapes of `/metrics` say about the traffic: requests and errors per second and latencies
-// between each two scrapes. Requests of the probes and for metrics, which the console itself sends, are
-// left out.
+// Derives traffic from scrapes of `/metrics`: requests and errors per second and latencies between every two
+// scrapes. Probes and requests for metrics, which the console itself sends, do not count.
 
 import { increaseOf, quantilesOf, type Scrape } from '../../api/metrics-text.js';
 
-/** Columns of equal length; null where nothing is known. */
+/** Columns of equal length; null for unknown values. */
 export interface Traffic {
   /** Unix times in seconds, ascending. */
   readonly times: readonly number[];

@@ -1,5 +1,5 @@
-// Writes of each collection while the overview is open, from the sequence that each write increases.
-// Metrics do not distinguish collections, so that requests cannot be told by collection.
+// The writes of each collection while the overview is open, from its sequence, which every write increases.
+// Metrics cannot be used, because they do not distinguish collections.
 
 import type { CollectionRecord } from '@sagitta/client';
 
@@ -16,11 +16,11 @@ export function addSequences(
   return [...history.slice(1 - MOMENTS_MAX), now];
 }
 
-/** The writes between each two moments, the oldest first; none before the collection was seen. */
+/** The writes between every two moments, oldest first; 0 before the collection was first seen. */
 export function writesOf(history: readonly Sequences[], id: string): readonly number[] {
   return history.slice(1).map((after, at) => {
     const before = history[at]!.get(id);
-    // A collection that was made again begins anew.
+    // The sequence of a recreated collection starts again.
     return before === undefined ? 0 : Math.max(0, (after.get(id) ?? before) - before);
   });
 }

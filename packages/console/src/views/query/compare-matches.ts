@@ -1,4 +1,4 @@
-// Two results side by side: which matches both have, and how their ranks differ.
+// Compares two results: their common matches and the differences of ranks.
 
 interface Ranked {
   readonly id: string;
@@ -9,15 +9,15 @@ export interface ComparedMatch<Match extends Ranked> {
   readonly match: Match;
   /** From 1. */
   readonly rank: number;
-  /** The rank in the other result; undefined where it is not among its matches. */
+  /** The rank in the other result; undefined if it lacks the match. */
   readonly otherRank: number | undefined;
 }
 
-export interface Comparison<Match extends Ranked> {
+export interface MatchComparison<Match extends Ranked> {
   readonly first: readonly ComparedMatch<Match>[];
   readonly second: readonly ComparedMatch<Match>[];
   readonly commonCount: number;
-  /** Common matches of all that either has, from 0 to 1; 1 for two empty results. */
+  /** The share of common matches in all matches, from 0 to 1; 1 for two empty results. */
   readonly overlap: number;
   /** The largest difference between the ranks of a common match. */
   readonly largestMove: number;
@@ -26,7 +26,7 @@ export interface Comparison<Match extends Ranked> {
 export function compareMatches<Match extends Ranked>(
   first: readonly Match[],
   second: readonly Match[],
-): Comparison<Match> {
+): MatchComparison<Match> {
   const compared = withRanks(first, ranksOf(second));
   const common = compared.filter(({ otherRank }) => otherRank !== undefined);
   const union = first.length + second.length - common.length;
@@ -42,7 +42,7 @@ export function compareMatches<Match extends Ranked>(
   };
 }
 
-/** Words for the rank of a match in the other result. */
+/** Describes the rank of a match relative to the other result. */
 export function describeMove({ rank, otherRank }: ComparedMatch<Ranked>): string {
   if (otherRank === undefined) return 'only here';
   if (otherRank === rank) return 'same rank';

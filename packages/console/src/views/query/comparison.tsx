@@ -1,4 +1,4 @@
-// Two results side by side: matches that both have are connected, and their ranks compared.
+// Two results side by side, with lines between common matches and their changes of rank.
 
 import { useMemo, useState } from 'react';
 import { Button } from '../../ui/button.js';
@@ -8,7 +8,7 @@ import { Loading, Problem } from '../../ui/states.js';
 import { previewTitle } from '../vectors/preview.js';
 import { type ComparedMatch, compareMatches, describeMove } from './compare-matches.js';
 import styles from './query.module.css';
-import type { FoundMatch, Matches } from './use-matches.js';
+import type { Matches, ResultMatch } from './use-matches.js';
 
 interface ComparisonProps {
   readonly first: Matches;
@@ -17,7 +17,7 @@ interface ComparisonProps {
   readonly onOpen: (id: string) => void;
 }
 
-/** Pixels; the lines between the lists are drawn by it. */
+/** Pixels; also used to draw the lines between the lists. */
 const ROW_HEIGHT = 52;
 
 export function Comparison({ first, second, openId, onOpen }: ComparisonProps) {
@@ -69,7 +69,7 @@ export function Comparison({ first, second, openId, onOpen }: ComparisonProps) {
   );
 }
 
-/** Between the middles of the rows with these ranks. */
+/** Connects the middles of the rows with these ranks. */
 function linePath(rank: number, otherRank: number): string {
   const [from, to] = [(rank - 0.5) * ROW_HEIGHT, (otherRank - 0.5) * ROW_HEIGHT];
   return `M0 ${from}C50 ${from} 50 ${to} 100 ${to}`;
@@ -78,7 +78,7 @@ function linePath(rank: number, otherRank: number): string {
 interface SideProps {
   readonly name: string;
   readonly result: Matches;
-  readonly matches: readonly ComparedMatch<FoundMatch>[];
+  readonly matches: readonly ComparedMatch<ResultMatch>[];
   readonly markedId: string | undefined;
   readonly onMark: (id: string | undefined) => void;
   readonly openId: string | undefined;

@@ -1,4 +1,4 @@
-// A query as a program that runs as it is pasted. A credential is never in it: where the server needs
+// Writes a query as a program that can be pasted and run. It never contains a credential: if the server requires
 // one, the program reads it from an environment variable.
 
 import type { QueryRequest } from '@sagitta/client';
@@ -6,15 +6,15 @@ import { isJsonNumber, numberText } from '../../../../../src/common/exact-json.j
 import type { Json } from '../../../../../src/common/types.js';
 
 export interface CopiedQuery {
-  /** The root of the server, without a slash at its end. */
+  /** The root of the server, without a trailing slash. */
   readonly baseUrl: string;
   readonly collectionId: string;
   readonly request: QueryRequest;
-  /** Whether the server asks for a credential. */
+  /** Whether the server requires a credential. */
   readonly needsCredential: boolean;
 }
 
-/** The variable that the programs read the credential from. */
+/** The environment variable from which the programs read the credential. */
 export const CREDENTIAL_VARIABLE = 'SAGITTA_API_KEY';
 
 export const LANGUAGES = {
@@ -32,14 +32,14 @@ function writeCurl({ baseUrl, collectionId, request, needsCredential }: CopiedQu
     ...(needsCredential ? [`  -H "authorization: Bearer $${CREDENTIAL_VARIABLE}" \\`] : []),
     // A vector of thousands of numbers is too long for an argument.
     `  --data-binary @- <<'JSON'`,
-    writeObject(request as unknown as Json, 0, JSON_WORDS),
+    writeObject(request as unknown as Json, 0, JSON_SYNTAX),
     'JSON',
   ];
   return `${lines.join('\n')}\n`;
 }
 
 function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
-  const body = writeObject(request as unknown as Json, 0, TYPESCRIPT_WORDS);
+  const body = writeObject(request as unknown as Json, 0, TYPESCRIPT_SYNTAX);
   const options = needsCredential
     ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
@@ -48,7 +48,7 @@ function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: Co
 
 const client = createClient(${options});
 const { matches } = await client.collection(${JSON.stringify(collectionId)}).query(${
-    // As a name in a literal it would set the prototype.
+    // Without brackets, this name would set the prototype.
     body.replaceAll('"__proto__":', '["__proto__"]:')
   });
 for (const { id, score } of matches) console.log(score.toFixed(6), id);
@@ -61,7 +61,7 @@ function writePython({ baseUrl, collectionId, request, needsCredential }: Copied
 
 with Sagitta(${JSON.stringify(baseUrl)}${options}) as client:
     reply = client.collection(${JSON.stringify(collectionId)}).query(
-        **${writeObject(request as unknown as Json, 2, PYTHON_WORDS)}
+        **${writeObject(request as unknown as Json, 2, PYTHON_SYNTAX)}
     )
 for match in reply["matches"]:
     print(f"{match['score']:.6f}", match["id"])
@@ -76,25 +76,25 @@ function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** How a language writes what JSON writes as true, false and null. */
-interface Words {
+/** The syntax of literals in a language. */
+interface LiteralSyntax {
   readonly indent: string;
-  /** After the digits of an integer that float64 does not have. */
+  /** The suffix of integers that float64 cannot represent. */
   readonly longSuffix: string;
   readonly true: string;
   readonly false: string;
   readonly null: string;
 }
 
-const JSON_WORDS: Words = {
+const JSON_SYNTAX: LiteralSyntax = {
   indent: '  ',
   longSuffix: '',
   true: 'true',
   false: 'false',
   null: 'null',
 };
-const TYPESCRIPT_WORDS: Words = { ...JSON_WORDS, longSuffix: 'n' };
-const PYTHON_WORDS: Words = {
+const TYPESCRIPT_SYNTAX: LiteralSyntax = { ...JSON_SYNTAX, longSuffix: 'n' };
+const PYTHON_SYNTAX: LiteralSyntax = {
   indent: '    ',
   longSuffix: '',
   true: 'True',
@@ -102,24 +102,24 @@ const PYTHON_WORDS: Words = {
   null: 'None',
 };
 
-/** An object with a line for each of its members. */
-function writeObject(value: Json, depth: number, words: Words): string {
-  const inner = words.indent.repeat(depth + 1);
+/** An object with one member per line. */
+function writeObject(value: Json, depth: number, syntax: LiteralSyntax): string {
+  const inner = syntax.indent.repeat(depth + 1);
   const members = Object.entries(value as object).map(
-    ([name, member]) => `${inner}${JSON.stringify(name)}: ${writeInline(member as Json, words)}`,
+    ([name, member]) => `${inner}${JSON.stringify(name)}: ${writeInline(member as Json, syntax)}`,
   );
-  return `{\n${members.join(',\n')}\n${words.indent.repeat(depth)}}`;
+  return `{\n${members.join(',\n')}\n${syntax.indent.repeat(depth)}}`;
 }
 
-function writeInline(value: Json, words: Words): string {
-  if (value === null) return words.null;
-  if (typeof value === 'boolean') return value ? words.true : words.false;
-  if (Array.isArray(value)) return `[${value.map((one) => writeInline(one, words)).join(', ')}]`;
-  if (typeof value === 'bigint') return `${value}${words.longSuffix}`;
+function writeInline(value: Json, syntax: LiteralSyntax): string {
+  if (value === null) return syntax.null;
+  if (typeof value === 'boolean') return value ? syntax.true : syntax.false;
+  if (Array.isArray(value)) return `[${value.map((one) => writeInline(one, syntax)).join(', ')}]`;
+  if (typeof value === 'bigint') return `${value}${syntax.longSuffix}`;
   if (isJsonNumber(value)) return numberText(value);
   if (typeof value !== 'object') return JSON.stringify(value);
   const members = Object.entries(value).map(
-    ([name, member]) => `${JSON.stringify(name)}: ${writeInline(member, words)}`,
+    ([name, member]) => `${JSON.stringify(name)}: ${writeInline(member, syntax)}`,
   );
   return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`;
 }

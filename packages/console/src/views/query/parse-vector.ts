@@ -1,5 +1,4 @@
-// Numbers of a vector as they are pasted: a JSON array, base64 of little-endian float32, or numbers
-// between anything else.
+// Parses a pasted vector: a JSON array, base64 of little-endian float32, or numbers with any separators.
 
 import { decodeValues } from '@sagitta/client';
 
@@ -7,11 +6,10 @@ export type ParsedVector =
   | { readonly values: readonly number[]; readonly problem?: never }
   | { readonly values?: never; readonly problem: string };
 
-/** Digits alone are numbers, not base64. */
 const BASE64 = /^[A-Za-z0-9+/]{8,}={0,2}$/;
 const NUMBER = /[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?/g;
 
-/** `dimension` is how many there should be. */
+/** `dimension` is the expected number of values. */
 export function parseVector(text: string, dimension: number): ParsedVector {
   const values = readNumbers(text.trim());
   const found = `Found ${values.length.toLocaleString('en-US')} of ${dimension.toLocaleString('en-US')} numbers`;
@@ -24,11 +22,12 @@ export function parseVector(text: string, dimension: number): ParsedVector {
 function readNumbers(text: string): readonly number[] {
   const json = readJson(text);
   if (json !== undefined) return json;
-  const isText = BASE64.test(text) && /[A-Za-z+/]/.test(text) && !Number.isFinite(Number(text));
-  return (isText ? readBase64(text) : undefined) ?? Array.from(text.match(NUMBER) ?? [], Number);
+  // Digits alone are a number, not base64.
+  const isBase64 = BASE64.test(text) && /[A-Za-z+/]/.test(text) && !Number.isFinite(Number(text));
+  return (isBase64 ? readBase64(text) : undefined) ?? Array.from(text.match(NUMBER) ?? [], Number);
 }
 
-/** An array of numbers, or the first one in an array or in the members of an object. */
+/** An array of numbers, or the first such array nested in the JSON. */
 function readJson(text: string): readonly number[] | undefined {
   if (!text.startsWith('[') && !text.startsWith('{')) return undefined;
   try {

@@ -1,12 +1,12 @@
-// What a query is made of before it is sent: as it was typed, complete or not. Short drafts are a
-// segment of the view's address, so that a link can be shared; they never hold a credential.
+// The input of a query, complete or not. Short drafts form a segment of the view's address, so that links can be
+// shared; they never contain a credential.
 
 import type { JsonObject, Metric, Recommend } from '@sagitta/client';
 import { parseExactJson, stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { isJsonObject } from '../../../../../src/common/metadata-path.js';
 import { METRICS } from '../../../../../src/common/types.js';
 
-/** What the query can rank by, in words. */
+/** The ways to rank, with their labels. */
 export const RANKINGS = {
   id: 'Id',
   vector: 'Vector',
@@ -15,10 +15,10 @@ export const RANKINGS = {
 } as const;
 export type QueryBy = keyof typeof RANKINGS;
 
-/** Examples that one query takes. */
+/** The maximum number of examples in a query. */
 export const EXAMPLES_MAX = 64;
 
-/** How examples are used, in words. */
+/** The strategies for examples, with their labels. */
 export const STRATEGIES = {
   average_vector: 'The mean of the examples',
   best_score: 'The nearest example',
@@ -29,20 +29,20 @@ type Strategy = keyof typeof STRATEGIES;
 export interface QueryDraft {
   readonly by?: QueryBy;
   readonly id?: string;
-  /** The numbers as typed: a JSON array, base64 of float32, or numbers between anything else. */
+  /** The user's input: a JSON array, base64 of float32, or numbers with any separators. */
   readonly vector?: string;
   readonly words?: string;
-  /** Ids of examples that the result is to be near to. */
+  /** Ids of examples that matches should be near to. */
   readonly positive?: readonly string[];
   readonly negative?: readonly string[];
   readonly strategy?: Strategy;
-  /** A named vector in place of the unnamed one. */
+  /** The named vector to search, instead of the unnamed one. */
   readonly using?: string;
   readonly metric?: Metric;
   readonly filter?: JsonObject;
   readonly k?: number;
   readonly threshold?: number;
-  /** A second query, beside this one. */
+  /** A second query to compare with. */
   readonly other?: QueryDraft;
 }
 
@@ -54,22 +54,22 @@ export function changedDraft(draft: QueryDraft, change: DraftChange): QueryDraft
   return Object.fromEntries(members.filter(([, value]) => value !== undefined));
 }
 
-/** The longest segment that goes into an address: browsers and chat programs keep links of 2 000 characters. */
+/** Browsers and chat programs accept links of 2 000 characters, so longer drafts are kept in memory. */
 const SEGMENT_CHARACTERS_MAX = 1_800;
-const KEPT_MARK = '~';
+const KEPT_PREFIX = '~';
 
-/** A bound of the memory of the page: the oldest is dropped. */
+/** Bounds memory; the oldest draft is dropped. */
 const KEPT_MAX = 50;
 
-/** Drafts that are too long for an address, by their name; they end with the page. */
+/** Drafts that are too long for an address, by name. They are lost when the page is closed. */
 const kept = new Map<string, QueryDraft>();
 let nextKept = 1;
 
-/** The last segment of the view's address for the draft. */
+/** The draft as the last segment of the view's address. */
 export function encodeDraft(draft: QueryDraft): string {
   const text = encodeURIComponent(stringifyExactJson(draft));
   if (text.length <= SEGMENT_CHARACTERS_MAX) return text;
-  const name = `${KEPT_MARK}${nextKept++}`;
+  const name = `${KEPT_PREFIX}${nextKept++}`;
   kept.set(name, draft);
   for (const oldest of kept.keys()) {
     if (kept.size <= KEPT_MAX) break;
@@ -78,9 +78,9 @@ export function encodeDraft(draft: QueryDraft): string {
   return name;
 }
 
-/** Undefined when the segment is no draft, or one that was kept by a page that is gone. */
+/** Undefined if the segment is not a draft, or names one that was kept by a page that has been closed. */
 export function decodeDraft(segment: string): QueryDraft | undefined {
-  if (segment.startsWith(KEPT_MARK)) return kept.get(segment);
+  if (segment.startsWith(KEPT_PREFIX)) return kept.get(segment);
   try {
     const draft: unknown = parseExactJson(decodeURIComponent(segment));
     return isJsonObject(draft) ? readDraft(draft) : undefined;
@@ -89,7 +89,7 @@ export function decodeDraft(segment: string): QueryDraft | undefined {
   }
 }
 
-/** Only members of a draft with values of their types: an address may hold anything. */
+/** Ignores unknown members and wrong types, because an address may contain anything. */
 function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {
   const draft = {
     by: oneOf(found.by, Object.keys(RANKINGS) as QueryBy[]),
@@ -109,7 +109,7 @@ function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {
   return changedDraft({}, draft);
 }
 
-/** What the query ranks by, also when the draft does not say so. */
+/** The ranking of a draft, inferred from its members if `by` is absent. */
 export function rankingOf({ by, id, vector, words, positive }: QueryDraft): QueryBy {
   if (by !== undefined) return by;
   if (id === undefined && vector !== undefined) return 'vector';

@@ -1,4 +1,4 @@
-// The form of one query. Ctrl+Enter in any of its fields runs it.
+// The form of one query.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
@@ -14,7 +14,7 @@ interface QueryFormProps {
   readonly collection: CollectionRecord;
   readonly draft: QueryDraft;
   readonly onChange: (draft: QueryDraft) => void;
-  /** Tells the forms of a comparison apart. */
+  /** Distinguishes the two forms of a comparison. */
   readonly name: string;
 }
 

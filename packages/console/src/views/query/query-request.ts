@@ -1,4 +1,4 @@
-// The request that a draft makes, or what is missing for it.
+// Turns a draft into a request, or says what is missing.
 
 import type { CollectionRecord, QueryMembers, QueryRequest } from '@sagitta/client';
 import { type DimensionedVector, vectorsOf } from '@sagitta/client';
@@ -13,7 +13,7 @@ export type BuiltRequest =
   | { readonly request: QueryRequest; readonly problem?: never }
   | { readonly request?: never; readonly problem: string };
 
-/** Matches come in pages of `k`, through all vectors that pass. */
+/** The request returns pages of `k` matches, through all vectors that pass the filter. */
 export function buildRequest(collection: CollectionRecord, draft: QueryDraft): BuiltRequest {
   const ranking = rankBy(collection, draft);
   if ('problem' in ranking) return ranking;
@@ -76,12 +76,12 @@ function rankBy(
   }
 }
 
-/** Those that queries of the collection can search. */
+/** The vectors that queries can search. */
 export function searchableVectors(collection: CollectionRecord): DimensionedVector[] {
   return vectorsOf(collection).filter((vector) => vector.kind !== 'sparse');
 }
 
-/** The vector to search, by default the first one; undefined when there is none of the name. */
+/** The vector to search, by default the first; undefined if no vector has the name. */
 export function searchedVector(
   collection: CollectionRecord,
   using: string | undefined,
@@ -90,7 +90,7 @@ export function searchedVector(
   return using === undefined ? vectors[0] : vectors.find(({ name }) => name === using);
 }
 
-/** What queries of the collection can rank by. */
+/** The ways to rank that the collection supports. */
 export function possibleRankings(collection: CollectionRecord): QueryBy[] {
   const hasVectors = searchableVectors(collection).length > 0;
   const byVectors: QueryBy[] = hasVectors ? ['id', 'vector', 'examples'] : [];

@@ -1,4 +1,4 @@
-// The result of one query: figures, and its matches as a table or as cards.
+// The result of one query: figures, and the matches as a table or as cards.
 
 import type { CollectionRecord, QueryRequest } from '@sagitta/client';
 import { Code, LayoutGrid, Table2 } from 'lucide-react';
@@ -23,7 +23,7 @@ import type { QueryState } from './query-state.js';
 import { ResultCards } from './result-cards.js';
 import { Scores, Timings } from './result-figures.js';
 import { scoreFormat } from './score-buckets.js';
-import type { FoundMatch, Matches } from './use-matches.js';
+import type { Matches, ResultMatch } from './use-matches.js';
 
 interface QueryResultProps {
   readonly collection: CollectionRecord;
@@ -160,11 +160,11 @@ function MatchTable({ collection, result, columns, state, change }: QueryResultP
   );
 }
 
-function matchColumns(matches: readonly FoundMatch[]): TableColumn[] {
+function matchColumns(matches: readonly ResultMatch[]): TableColumn[] {
   const hasDistance = matches.some(({ distance }) => distance !== undefined);
   const format = scoreFormat(matches.map(({ score }) => score));
   const formatDistance = scoreFormat(matches.map(({ distance = 0 }) => distance));
-  const number = (label: string, of: (match: FoundMatch, index: number) => string) => ({
+  const number = (label: string, of: (match: ResultMatch, index: number) => string) => ({
     key: `$${label}`,
     label,
     width: label === 'rank' ? 64 : 110,
@@ -179,7 +179,7 @@ function matchColumns(matches: readonly FoundMatch[]): TableColumn[] {
   ];
 }
 
-/** The columns that the browse view shows, so that they are chosen in one place. */
+/** The columns of the browse view, so that users choose them in one place. */
 export function useResultColumns(collection: CollectionRecord): readonly string[] {
   const { columns } = useStore(browseState(collection.id));
   const { data: paths } = useFoundPaths(collection.id);

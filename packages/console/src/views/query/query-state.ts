@@ -1,5 +1,5 @@
-// What the query view of each collection has: the draft as it is typed, and what was last run. It
-// outlives the view, so that going to another tab loses nothing.
+// The state of the query view for each collection: the draft and the last run. It outlives the view, so that it
+// survives a visit to another tab.
 
 import type { CollectionRecord, QueryRequest } from '@sagitta/client';
 import { createStore, type Store } from '../../api/store.js';
@@ -7,22 +7,22 @@ import type { QueryDraft } from './query-draft.js';
 import { possibleRankings } from './query-request.js';
 
 interface QueryRun {
-  /** Another number runs the same requests again. */
+  /** A new number runs the same requests again. */
   readonly number: number;
   readonly request: QueryRequest;
-  /** Of the second query, if there is one. */
+  /** The request of the second query, if any. */
   readonly other: QueryRequest | undefined;
 }
 
 export interface QueryState {
   readonly draft: QueryDraft;
   readonly run: QueryRun | undefined;
-  /** The segment of the address that the draft was last read from or written to. */
+  /** The address segment from which the draft was last read, or to which it was last written. */
   readonly segment: string | undefined;
   readonly layout: 'table' | 'cards';
   /** The vector whose details are shown. */
   readonly openId: string | undefined;
-  /** Scores of all vectors are summarized, which takes longer. */
+  /** Whether the scores of all vectors are summarized, which takes longer. */
   readonly hasAllScores: boolean;
 }
 

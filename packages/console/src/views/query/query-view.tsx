@@ -1,5 +1,5 @@
-// Queries a collection: the form at the side, the result beside it, and on demand a second query to
-// compare with. What was run last is in the address, so that it can be shared.
+// Queries a collection: a form, its result, and optionally a second query for comparison. The last query that was
+// run is part of the address, so that it can be shared.
 
 import type { CollectionRecord, QueryRequest } from '@sagitta/client';
 import { Columns2, Play, X } from 'lucide-react';
@@ -32,7 +32,7 @@ export default function QueryView({ collection }: CollectionViewProps) {
   return (
     <div className={styles.view}>
       <h1 className="visually-hidden">Query {collection.id}</h1>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: a shortcut of the fields in it */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: a keyboard shortcut for the fields inside */}
       <div className={styles.queries} onKeyDown={onKeyDown}>
         <Forms
           collection={collection}
@@ -68,7 +68,7 @@ export default function QueryView({ collection }: CollectionViewProps) {
   );
 }
 
-/** Runs the draft, and whatever draft the address brings. */
+/** Runs the draft, and any new draft in the address. */
 function useRun(
   collection: CollectionRecord,
   { draft, segment, run: lastRun }: QueryState,
@@ -88,7 +88,7 @@ function useRun(
     return found === undefined;
   };
   const addressed = segmentOf(window.location.hash);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another address starts a query
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new address starts a query
   useEffect(() => {
     if (addressed === undefined || addressed === segment) return;
     const found = decodeDraft(addressed);

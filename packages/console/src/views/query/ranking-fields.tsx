@@ -1,4 +1,4 @@
-// The fields for what a query ranks by: a stored vector, numbers, words, or examples.
+// The fields for the ranking of a query: a stored vector, numbers, words, or examples.
 
 import { Tab, TabList, TabPanel, TabProvider } from '@ariakit/react';
 import type { CollectionRecord } from '@sagitta/client';
@@ -57,7 +57,7 @@ function Fields({ collection, draft, onChange }: RankingFieldsProps) {
         />
       );
     case 'vector':
-      return <VectorField collection={collection} draft={draft} onChange={onChange} />;
+      return <NumbersField collection={collection} draft={draft} onChange={onChange} />;
     case 'text':
       return (
         <TextAreaField
@@ -100,7 +100,7 @@ function IdField({ collection, id, onChange }: IdFieldProps) {
   );
 }
 
-function VectorField({ collection, draft, onChange }: RankingFieldsProps) {
+function NumbersField({ collection, draft, onChange }: RankingFieldsProps) {
   const dimension = searchedVector(collection, draft.using)?.dimension ?? 0;
   const text = draft.vector ?? '';
   const { problem } = parseVector(text, dimension);

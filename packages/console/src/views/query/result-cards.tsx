@@ -9,12 +9,12 @@ import { queryPath } from '../routes.js';
 import { formatValue, previewText, previewTitle } from '../vectors/preview.js';
 import { VectorPreview } from '../vectors/vector-preview.js';
 import styles from './query.module.css';
-import type { FoundMatch } from './use-matches.js';
+import type { ResultMatch } from './use-matches.js';
 
 interface ResultCardsProps {
   readonly collection: CollectionRecord;
-  readonly matches: readonly FoundMatch[];
-  /** The metadata that each card has beside its preview. */
+  readonly matches: readonly ResultMatch[];
+  /** The metadata paths to show below the preview. */
   readonly paths: readonly string[];
   readonly openId: string | undefined;
   readonly onOpen: (id: string) => void;
@@ -56,11 +56,11 @@ const VALUE_CHARACTERS_MAX = 120;
 
 interface CardMetadataProps {
   readonly collection: CollectionRecord;
-  readonly match: FoundMatch;
+  readonly match: ResultMatch;
   readonly paths: readonly string[];
 }
 
-/** What the preview does not show already. */
+/** Metadata that the preview does not already show. */
 function CardMetadata({ collection, match: { metadata }, paths }: CardMetadataProps) {
   if (metadata === undefined) return null;
   const previewed = [previewTitle(metadata), previewText(metadata, collection)];

@@ -1,4 +1,4 @@
-// What a query reports beside its matches: how their scores are distributed, and where its time went.
+// The figures of a query: the distribution of scores, and the time spent in each part.
 
 import type { Explain } from '@sagitta/client';
 import { HistogramBars } from '../../ui/distribution.js';
@@ -14,7 +14,7 @@ const BUCKET_COUNT = 24;
 interface ScoresProps {
   readonly result: Matches;
   readonly hasAllScores: boolean;
-  /** Undefined where the server has no scores of all vectors. */
+  /** Undefined if the server does not offer the scores of all vectors. */
   readonly onAllScores: ((hasAllScores: boolean) => void) | undefined;
 }
 

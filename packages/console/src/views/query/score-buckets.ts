@@ -1,9 +1,8 @@
-// Scores as they are shown: with the same decimals below each other, and their distribution, as the server
-// describes that of all scores.
+// Formats scores with equal decimals, and counts them in buckets like those that the server returns for all scores.
 
 import type { Histogram } from '@sagitta/client';
 
-/** Buckets of equal width from the lowest score to the highest. Empty without scores. */
+/** Buckets of equal width from the lowest to the highest score; empty if there are no scores. */
 export function scoreBuckets(scores: readonly number[], bucketCount: number): Histogram['buckets'] {
   if (scores.length === 0) return [];
   const min = Math.min(...scores);
@@ -23,7 +22,7 @@ export function scoreBuckets(scores: readonly number[], bucketCount: number): Hi
 
 const DIGITS = 7;
 
-/** Writes scores with as many decimals as float32 has for the largest, so that they align. */
+/** Formats all scores with the number of decimals that float32 offers for the largest, so that they align. */
 export function scoreFormat(scores: readonly number[]): (score: number) => string {
   const largest = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 1);
   const decimals = Math.max(0, DIGITS - 1 - Math.floor(Math.log10(largest)));

@@ -1,4 +1,4 @@
-// Where the time of a query went.
+// Splits the time of a query into its parts.
 
 import type { Explain } from '@sagitta/client';
 
@@ -6,11 +6,11 @@ export interface TimedPart {
   readonly name: 'filter' | 'search' | 'assemble' | 'transfer';
   readonly label: string;
   readonly ms: number;
-  /** Of the whole, from 0 to 1. */
+  /** The share of the total time, from 0 to 1. */
   readonly share: number;
 }
 
-/** `totalMs` is what the page waited; what the server does not explain is transfer and the rest. */
+/** `totalMs` is the time that the page waited. Time that the server does not explain counts as transfer and the rest. */
 export function timedParts(explain: Explain, totalMs: number): readonly TimedPart[] {
   const parts = [
     { name: 'filter', label: 'Filter', ms: explain.filter_ms },
@@ -18,14 +18,8 @@ export function timedParts(explain: Explain, totalMs: number): readonly TimedPar
     { name: 'assemble', label: 'Assemble', ms: explain.assemble_ms },
   ] as const;
   const explained = parts.reduce((sum, { ms }) => sum + ms, 0);
-  const all = [
-    ...parts,
-    {
-      name: 'transfer',
-      label: 'Transfer and the rest',
-      ms: Math.max(0, totalMs - explained),
-    } as const,
-  ];
+  const rest = Math.max(0, totalMs - explained);
+  const all = [...parts, { name: 'transfer', label: 'Transfer and the rest', ms: rest } as const];
   const whole = Math.max(totalMs, explained, Number.MIN_VALUE);
   return all.map((part) => ({ ...part, share: part.ms / whole }));
 }

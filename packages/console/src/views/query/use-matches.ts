@@ -1,4 +1,4 @@
-// The matches of a query, page by page from one snapshot, with how long each page took.
+// The matches of a query, page by page from one snapshot, with the duration of each request.
 
 import type { JsonObject, Match, QueryReply, QueryRequest } from '@sagitta/client';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -6,27 +6,27 @@ import { useMemo } from 'react';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 
-export type FoundMatch = Match<JsonObject, Float32Array>;
+export type ResultMatch = Match<JsonObject, Float32Array>;
 
 export interface FoundPage {
-  readonly reply: QueryReply<FoundMatch>;
-  /** What the page waited for it. */
+  readonly reply: QueryReply<ResultMatch>;
+  /** The time that the page waited for the reply. */
   readonly totalMs: number;
 }
 
 export interface Matches {
-  readonly matches: readonly FoundMatch[];
-  /** The first page, which has the total and what was asked for beside matches. */
+  readonly matches: readonly ResultMatch[];
+  /** The first page, which contains the total and everything else that was requested with the matches. */
   readonly first: FoundPage | undefined;
   readonly error: unknown;
   readonly isRunning: boolean;
-  /** Undefined when there are no more matches, or they are being read. */
+  /** Undefined if all matches have been read, or while a page is being read. */
   readonly readMore: (() => void) | undefined;
   readonly isReadingMore: boolean;
   readonly retry: () => void;
 }
 
-/** Runs the request once, and again only when `runNumber` or the request is another. */
+/** Runs the request once, and again only when `runNumber` or the request changes. */
 export function useMatches(
   collectionId: string,
   request: QueryRequest | undefined,
@@ -51,7 +51,7 @@ export function useMatches(
     enabled: request !== undefined,
     staleTime: Infinity,
     refetchOnWindowFocus: false,
-    // Further pages continue the snapshot of the first, which ends after some minutes.
+    // The following pages need the snapshot of the first, which expires after some minutes.
     retry: false,
   });
   const pages = query.data?.pages;

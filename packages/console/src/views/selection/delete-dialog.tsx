@@ -1,5 +1,5 @@
-// Asks before vectors are deleted by their ids, and shows how far the deletion is. After a failure it
-// goes on where it stopped.
+// Asks for confirmation, deletes vectors by id, and shows the progress. After a failure, the deletion can be
+// continued.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useEffect, useRef, useState } from 'react';
@@ -16,13 +16,13 @@ import styles from './selection.module.css';
 
 interface DeleteDialogProps {
   readonly collection: CollectionRecord;
-  /** They must not change while the dialog is open. */
+  /** Must not change while the dialog is open. */
   readonly ids: readonly string[];
-  /** What is kept, or what else there is to know. */
+  /** Additional information, such as which vectors are kept. */
   readonly note?: string;
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  /** Called with the ids that have been deleted, also after a failure. */
+  /** Called with the ids that have been deleted, even after a failure. */
   readonly onDeleted: (ids: readonly string[]) => void;
 }
 

@@ -1,4 +1,4 @@
-// Sets or removes a member of the metadata of vectors that were chosen by their ids.
+// Sets or removes a metadata member of the selected vectors.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useState } from 'react';

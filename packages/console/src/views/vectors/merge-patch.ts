@@ -1,4 +1,4 @@
-// The JSON merge patch (RFC 7396) between two objects.
+// Computes the JSON merge patch (RFC 7396) between two objects.
 
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { isJsonObject } from '../../../../../src/common/metadata-path.js';
@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../../../src/common/types.js';
 
 export interface MergePatch {
   readonly patch: JsonObject;
-  /** Paths that were to become null, which no merge patch can express: there, null removes. */
+  /** Paths that should become null, which a merge patch cannot express, because null removes a member. */
   readonly nullPaths: readonly string[];
 }
 
@@ -29,7 +29,7 @@ function patchBetween(
     const path = prefix + name;
     if (value === null) nullPaths.push(path);
     else if (isJsonObject(value)) {
-      // What is no object before is replaced by the patch of an empty one.
+      // A previous value that is not an object is treated like an empty object.
       const inner = isJsonObject(before) ? before : {};
       patch[name] = patchBetween(inner, value, `${path}.`, nullPaths);
     } else patch[name] = value;

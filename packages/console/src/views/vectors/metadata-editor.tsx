@@ -1,5 +1,5 @@
-// Edits the metadata of a vector as JSON. It is written only if the vector is still the one that was read;
-// what was typed stays while the editor is closed.
+// Edits the metadata of a vector as JSON. It is saved only if the vector has not changed since it was read.
+// Unsaved input is kept while the editor is closed.
 
 import type { CollectionRecord, JsonObject, StoredVector } from '@sagitta/client';
 import { useState } from 'react';
@@ -15,13 +15,13 @@ import styles from './vector-details.module.css';
 
 interface MetadataEditorProps {
   readonly collection: CollectionRecord;
-  /** With its sequence. */
+  /** Must include its sequence. */
   readonly vector: StoredVector<JsonObject, Float32Array>;
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }
 
-/** Texts that were not saved, by collection and vector. */
+/** Unsaved texts by collection and vector. */
 const drafts = new Map<string, string>();
 
 export function MetadataEditor({ collection, vector, onClose, onSaved }: MetadataEditorProps) {

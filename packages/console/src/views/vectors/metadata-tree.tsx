@@ -1,4 +1,4 @@
-// Metadata as a tree: every member with its value; objects and arrays open and close.
+// Metadata as a tree: every member with its value; objects and arrays can be collapsed.
 
 import { useState } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
@@ -8,7 +8,7 @@ import { Button } from '../../ui/button.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import styles from './metadata-tree.module.css';
 
-/** Members that are shown at once; the rest on demand. */
+/** The number of members shown initially. */
 const SHOWN_MAX = 50;
 
 export function MetadataTree({ metadata }: { readonly metadata: JsonObject }) {

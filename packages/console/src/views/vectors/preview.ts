@@ -1,5 +1,5 @@
-// What a vector looks like: a picture from its metadata or its values, and its text. Pictures come from
-// the same origin or are in the metadata; nothing is ever asked of another host.
+// The preview of a vector: a picture from its metadata or values, and a text. Pictures come from the same origin or
+// are embedded in the metadata; no request is ever sent to another host.
 
 import type { CollectionRecord } from '@sagitta/client';
 import {
@@ -10,20 +10,20 @@ import {
 import { resolvePath } from '../../../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../../../src/common/types.js';
 
-/** What there is to show of a vector; matches and stored vectors are such. */
+/** The members of a vector that can be shown; matches and stored vectors have them. */
 export interface ShownVector {
   readonly id: string;
   readonly metadata?: JsonObject;
   readonly values?: ArrayLike<number>;
 }
 
-/** The width and height in pixels of the grey pictures that the values are. */
+/** The size in pixels of a grey picture made of the values. */
 export interface PictureShape {
   readonly width: number;
   readonly height: number;
 }
 
-/** From the label `preview` of the collection, such as `values:8x8`, if the dimension is that of it. */
+/** The shape from the collection's label `preview`, such as `values:8x8`, if it fits the dimension. */
 export function pictureShape({ labels, dimension }: CollectionRecord): PictureShape | undefined {
   const found = /^values:(\d{1,4})x(\d{1,4})$/.exec(labels.preview ?? '');
   if (found === null) return undefined;
@@ -31,7 +31,7 @@ export function pictureShape({ labels, dimension }: CollectionRecord): PictureSh
   return width * height === dimension ? { width, height } : undefined;
 }
 
-/** The pixels of a grey picture as RGBA, row-major, scaled from the least value to the greatest. */
+/** The RGBA pixels of a grey picture, row-major, scaled from the lowest to the highest value. */
 export function greyPixels(values: ArrayLike<number>): Uint8ClampedArray<ArrayBuffer> {
   let min = Infinity;
   let max = -Infinity;
@@ -51,17 +51,17 @@ export function greyPixels(values: ArrayLike<number>): Uint8ClampedArray<ArrayBu
 const PICTURE_DATA = /^data:image\/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=]+$/;
 const PICTURE_NAME = /\.(png|jpe?g|gif|webp|avif|svg)(\?[^#]*)?$/i;
 
-/** The address of a picture that a string in metadata is, if the page may show it. */
+/** The URL of a picture, if the text is one that the page may load. */
 export function pictureUrl(text: string, origin: string): string | undefined {
   if (text.startsWith('data:')) return PICTURE_DATA.test(text) ? text : undefined;
   const isAddress = text.startsWith('/') || text.startsWith(`${origin}/`);
   if (!isAddress || !PICTURE_NAME.test(text)) return undefined;
-  // `//host/…` and `/\host/…` are of other hosts.
+  // `//host/…` and `/\host/…` point to other hosts.
   const url = URL.canParse(text, origin) ? new URL(text, origin) : undefined;
   return url?.origin === origin ? url.href : undefined;
 }
 
-/** The first picture in the metadata, in the order of its members. */
+/** The first picture in the metadata. */
 export function findPictureUrl(metadata: JsonObject | undefined, origin: string) {
   for (const text of stringsIn(metadata ?? {})) {
     const url = pictureUrl(text, origin);
@@ -72,7 +72,7 @@ export function findPictureUrl(metadata: JsonObject | undefined, origin: string)
 
 const TEXT_CHARACTERS_MIN = 12;
 
-/** The text that says most: that of the indexed fields, or else the longest string that reads like text. */
+/** The most informative text: the indexed fields or, without them, the longest string that reads like prose. */
 export function previewText(
   metadata: JsonObject | undefined,
   { text }: CollectionRecord,
@@ -90,7 +90,7 @@ export function previewText(
 
 const TITLE_PATHS = ['title', 'name', 'lemma', 'label', 'headline', 'subject'];
 
-/** A short name of the vector from its metadata, for places where its id says little. */
+/** A short name from the metadata, because ids are often not informative. */
 export function previewTitle(metadata: JsonObject | undefined): string | undefined {
   for (const path of TITLE_PATHS) {
     const value = metadata?.[path];
@@ -100,7 +100,7 @@ export function previewTitle(metadata: JsonObject | undefined): string | undefin
   return undefined;
 }
 
-/** A value in one line: strings as they are, everything else as JSON. */
+/** A value on one line: strings unchanged, everything else as JSON. */
 export function formatValue(value: Json | undefined): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value;

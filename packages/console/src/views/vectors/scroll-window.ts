@@ -1,10 +1,10 @@
-// Which rows of a long table are in view. Browsers limit the height of an element, so beyond that the
-// height is scaled: small movements go row by row, and only long jumps of the scroll bar are scaled.
+// Computes the visible rows of a long table. Browsers limit the height of elements, so the height of longer tables is
+// scaled: small movements go row by row, and only long jumps of the scroll bar are scaled.
 
-/** Firefox stops at 17.8 million pixels, Chrome with two device pixels per pixel at 16.7 million. */
+/** Below the limits of Firefox (17.8 million pixels) and of Chrome on dense screens (16.7 million). */
 const CONTENT_HEIGHT_MAX = 8_000_000;
 
-/** Movements below so many viewports are of a wheel, a finger or a key; above, of the scroll bar. */
+/** Movements of fewer viewports come from a wheel, a finger or a key; longer ones come from the scroll bar. */
 const NUDGE_VIEWPORTS = 3;
 
 export interface ScrollArea {
@@ -14,45 +14,45 @@ export interface ScrollArea {
   readonly viewportHeight: number;
 }
 
-/** Where the table is: the scroll offset of the element, and what that stands for in unscaled pixels. */
-export interface ScrollPlace {
+/** The scroll offset of the element, and the corresponding position in unscaled pixels. */
+export interface ScrollState {
   readonly scrollTop: number;
   readonly position: number;
 }
 
-/** The height of the element that scrolls. */
+/** The height of the scrolled element. */
 export function contentHeight({ rowCount, rowHeight }: ScrollArea): number {
   return Math.min(rowCount * rowHeight, CONTENT_HEIGHT_MAX);
 }
 
-export function placeAfterScroll(
+export function stateAfterScroll(
   area: ScrollArea,
-  before: ScrollPlace,
+  before: ScrollState,
   scrollTop: number,
-): ScrollPlace {
+): ScrollState {
   if (!isScaled(area)) return { scrollTop, position: scrollTop };
   const moved = scrollTop - before.scrollTop;
   const isNudge = Math.abs(moved) < area.viewportHeight * NUDGE_VIEWPORTS;
   const position = isNudge ? before.position + moved : scrollTop / scaleOf(area);
-  // Between pixels, text would be blurred.
+  // Fractional pixels would blur text.
   return { scrollTop, position: Math.round(clamp(position, positionMax(area))) };
 }
 
-/** The place of a position, with the scroll offset that is in proportion to it. */
-export function placeOf(area: ScrollArea, position: number): ScrollPlace {
+/** The scroll state for a position, with a proportional scroll offset. */
+export function stateAt(area: ScrollArea, position: number): ScrollState {
   const clamped = clamp(position, positionMax(area));
   const scrollTop = isScaled(area) ? Math.round(clamped * scaleOf(area)) : clamped;
   return { scrollTop, position: clamped };
 }
 
-/** The position nearest to the present one at which the row is in view as a whole. */
+/** The position nearest to the current one that shows the whole row. */
 export function positionShowing(area: ScrollArea, position: number, row: number): number {
   const top = row * area.rowHeight;
   const bottom = top + area.rowHeight - area.viewportHeight;
   return Math.max(Math.min(position, top), bottom, 0);
 }
 
-/** The rows in view and `overscan` on both sides, `last` being the first that is not. */
+/** The visible rows with `overscan` more on both sides, as [first, last). */
 export function rowsInView(
   { rowCount, rowHeight, viewportHeight }: ScrollArea,
   position: number,
@@ -67,7 +67,7 @@ function isScaled(area: ScrollArea): boolean {
   return area.rowCount * area.rowHeight > CONTENT_HEIGHT_MAX;
 }
 
-/** Pixels of the scroll offset per unscaled pixel. */
+/** Scroll offset per unscaled pixel. */
 function scaleOf(area: ScrollArea): number {
   return (contentHeight(area) - area.viewportHeight) / positionMax(area);
 }

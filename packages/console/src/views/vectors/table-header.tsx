@@ -1,4 +1,4 @@
-// The header of a table of vectors: sorting, and widths of columns.
+// The header of a table of vectors, with sorting and column widths.
 
 import { ArrowDown, ArrowUp } from 'lucide-react';
 import type { PointerEvent } from 'react';
@@ -13,7 +13,7 @@ export interface SortState {
   readonly isDescending: boolean;
 }
 
-/** Pixels that a key changes the width of a column by. */
+/** The number of pixels by which a key changes the width of a column. */
 export const WIDTH_STEP = 24;
 const WIDTH_MIN = 48;
 const WIDTH_MAX = 1_600;
@@ -22,7 +22,7 @@ interface TableHeaderProps {
   readonly gridId: string;
   readonly columns: readonly TableColumn[];
   readonly isSelectable: boolean;
-  /** The column of the active cell, if that is in the header. */
+  /** The column of the active cell, if it is in the header. */
   readonly active: number | undefined;
   readonly sort: SortState | undefined;
   readonly onSort: ((sort: SortState | undefined) => void) | undefined;
@@ -84,7 +84,7 @@ interface ResizeHandleProps {
   readonly onWidth: (width: number) => void;
 }
 
-/** For the pointer; keys change widths in the table itself. */
+/** The handle for the pointer; the table handles the keys. */
 function ResizeHandle({ width, onWidth }: ResizeHandleProps) {
   const begin = (down: PointerEvent<HTMLElement>) => {
     const handle = down.currentTarget;

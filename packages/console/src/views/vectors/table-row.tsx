@@ -1,4 +1,4 @@
-// A row of a table of vectors. It renders again only when what it shows changes.
+// A row of a table of vectors. It is rendered again only when its contents change.
 
 import { Check } from 'lucide-react';
 import { memo } from 'react';
@@ -8,7 +8,7 @@ import type { ActiveCell } from './table-selection.js';
 import type { TableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
-/** Pixels of the column with the marks of selected rows. */
+/** The width in pixels of the column with check boxes. */
 export const SELECTION_WIDTH = 40;
 
 export function cellId(gridId: string, { row, column }: ActiveCell): string {
@@ -20,20 +20,20 @@ interface TableBodyRowProps {
   readonly index: number;
   /** Pixels from the top of the layer. */
   readonly top: number;
-  /** Undefined while it is not loaded. */
+  /** Undefined while the row is loading. */
   readonly row: ShownVector | undefined;
   readonly columns: readonly TableColumn[];
-  /** Undefined when rows are not selected in this table. */
+  /** Undefined if the table does not support selection. */
   readonly isSelected: boolean | undefined;
   readonly isOpen: boolean;
-  /** The column of the active cell, if that is in this row. */
+  /** The column of the active cell, if it is in this row. */
   readonly activeColumn: number | undefined;
 }
 
 export const TableBodyRow = memo(function TableBodyRow(props: TableBodyRowProps) {
   const { gridId, index, top, row, columns, isSelected, isOpen, activeColumn } = props;
   const offset = isSelected === undefined ? 0 : 1;
-  // Attributes of cells cost time while the table scrolls: only the active one needs an id.
+  // Attributes slow down scrolling, so only the active cell gets an id.
   const cell = (column: number) => ({
     'data-column': column,
     id: column === activeColumn ? cellId(gridId, { row: index, column }) : undefined,

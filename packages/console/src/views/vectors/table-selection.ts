@@ -1,7 +1,7 @@
-// Selections of ids, and which cell of a table is the active one. Selections are by id, so that they
-// survive scrolling, sorting and refreshing.
+// Selections of rows, and movements of the active cell. Selections are by id, so that they survive scrolling, sorting
+// and refreshing.
 
-/** One request deletes or changes at most so many ids. */
+/** The maximum number of ids that one request can delete or change. */
 export const SELECTED_MAX = 10_000;
 
 export function toggled(selection: ReadonlySet<string>, id: string): ReadonlySet<string> {
@@ -31,11 +31,11 @@ export interface ActiveCell {
 export interface TableExtent {
   readonly rowCount: number;
   readonly columnCount: number;
-  /** Rows that Page Down moves by. */
+  /** The number of rows that Page Down moves. */
   readonly pageRows: number;
 }
 
-/** The cell that a key moves to; undefined when the key does not move. */
+/** The cell to which a key moves; undefined if the key does not move. */
 export function cellAfterKey(
   { row, column }: ActiveCell,
   { key, ctrlKey }: { readonly key: string; readonly ctrlKey: boolean },

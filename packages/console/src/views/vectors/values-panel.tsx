@@ -1,4 +1,4 @@
-// All values of a vector: the unnamed one, the named ones and the sparse ones, each with a few figures.
+// The values of all vectors of a record: unnamed, named and sparse, each with a few figures.
 
 import type { JsonObject, StoredVector } from '@sagitta/client';
 import { CopyButton } from '../../ui/copy-button.js';
@@ -110,7 +110,7 @@ function Numbers({ text }: { readonly text: readonly string[] }) {
   return (
     <details className={styles.numbers}>
       <summary>All numbers</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keys */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
       <p tabIndex={0}>{text.join('  ')}</p>
     </details>
   );

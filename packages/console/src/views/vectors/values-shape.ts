@@ -1,13 +1,13 @@
-// What is shown of the values of a vector: a strip of bars, and a few figures.
+// A strip of bars and a few figures for the values of a vector.
 
-/** The bars of a strip; more would be narrower than a pixel. */
+/** The number of bars; more bars would be narrower than a pixel. */
 const BAR_COUNT = 64;
 const HEIGHT = 16;
 
 /**
- * A path, as SVG writes it, in a box of 64 × 16: the values as bars, scaled by the largest magnitude, around the middle
- * or, when none is negative, from the bottom. Of more than 64 values a bar stands for several, and has
- * that of the largest magnitude.
+ * The values as bars: an SVG path in a box of 64 × 16, scaled by the largest magnitude. Bars start in the middle or, if no
+ * value is negative, at the bottom. If there are more than 64 values, a bar shows the one with the largest magnitude of
+ * several.
  */
 export function stripPath(values: ArrayLike<number>): string {
   const barCount = Math.min(BAR_COUNT, values.length);
@@ -38,7 +38,7 @@ export interface ValuesSummary {
   readonly zeroCount: number;
 }
 
-/** At least one value is expected. */
+/** @param values at least one */
 export function summarizeValues(values: ArrayLike<number>): ValuesSummary {
   let [min, max, sum, squares, zeroCount] = [Infinity, -Infinity, 0, 0, 0];
   for (let i = 0; i < values.length; i++) {

@@ -1,5 +1,5 @@
-// The values of a vector as a small strip of bars around zero. A canvas, since many strips are painted
-// while a table scrolls, and paths of SVG are slow to paint.
+// The values of a vector as a small strip of bars. It is a canvas, because many strips are painted while a table
+// scrolls, and SVG paths are slow to paint.
 
 import { useLayoutEffect, useRef } from 'react';
 import { useShownTheme } from '../../ui/theme.js';
@@ -10,14 +10,14 @@ interface ValuesStripProps {
   readonly values: ArrayLike<number>;
 }
 
-/** Pixels of the canvas for each unit of the path, for sharp edges on dense screens. */
+/** Canvas pixels per unit of the path, for sharp edges on dense screens. */
 const SCALE = 3;
 
 export function ValuesStrip({ values }: ValuesStripProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const shownTheme = useShownTheme();
   useLayoutEffect(() => {
-    // Kept in memory: as textures of a graphics processor, many small canvases are slow.
+    // Keeps the canvas in main memory: many small GPU textures are slow.
     const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
     context.reset();
     context.scale(SCALE, SCALE);
@@ -36,7 +36,7 @@ export function ValuesStrip({ values }: ValuesStripProps) {
   );
 }
 
-/** By theme; asking for the style of each strip would make the browser compute it at once. */
+/** Colours by theme. Reading the style of each strip would force the browser to compute it. */
 const colours = new Map<string, string>();
 
 function colourOf(element: Element, theme: string): string {

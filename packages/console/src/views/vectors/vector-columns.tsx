@@ -1,4 +1,4 @@
-// The columns of tables of vectors: id, metadata paths, preview, values.
+// The columns of tables of vectors: id, metadata paths, picture and values.
 
 import type { CollectionRecord, FoundPath } from '@sagitta/client';
 import type { ReactNode } from 'react';
@@ -12,7 +12,7 @@ export interface TableColumn {
   /** Identifies the column; for metadata, the path. */
   readonly key: string;
   readonly label: string;
-  /** Pixels, until it is changed. */
+  /** The initial width in pixels. */
   readonly width: number;
   readonly isNumber?: boolean;
   readonly isSortable?: boolean;
@@ -34,7 +34,7 @@ export const VALUES_COLUMN: TableColumn = {
   render: ({ values }) => values && values.length > 0 && <ValuesStrip values={values} />,
 };
 
-/** `sample` are rows whose values the width is made for. */
+/** The width fits the values of the rows in `sample`. */
 export function metadataColumn(
   path: string,
   found?: FoundPath,
@@ -59,7 +59,7 @@ export function metadataColumn(
   };
 }
 
-/** The longest numbers are among them. */
+/** The minimum and maximum, which include the longest numbers. */
 function extremesOf(found: FoundPath | undefined): string[] {
   return [found?.min, found?.max].flatMap((value) =>
     value === undefined ? [] : numberText(value),
@@ -70,13 +70,13 @@ const CHARACTER_WIDTH = 8.4;
 const PADDING_WIDTH = 36;
 const FITTING_WIDTH_MAX = 340;
 
-/** Pixels that texts of usual letters take, with room for some more, up to a limit. */
+/** The width in pixels that fits the texts, up to a limit. */
 function fittingWidth(texts: readonly string[]): number {
   const longest = texts.reduce((length, text) => Math.max(length, text.length), 0);
   return Math.min(FITTING_WIDTH_MAX, Math.ceil(longest * CHARACTER_WIDTH) + PADDING_WIDTH);
 }
 
-/** No column is wider than this, and metadata may be 40 kB long. */
+/** Columns are never wider, while metadata may be 40 kB long. */
 const CELL_CHARACTERS_MAX = 300;
 
 export function pictureColumn(collection: CollectionRecord): TableColumn {

@@ -1,4 +1,5 @@
-// Everything about one vector: preview, metadata, values, sequence; edits its metadata and deletes it.
+// Everything about one vector: preview, metadata, values and sequence, with actions to edit the metadata and to delete
+// the vector.
 
 import type { CollectionRecord, JsonObject, StoredVector } from '@sagitta/client';
 import { Pencil, Search, Trash2, X } from 'lucide-react';
@@ -21,7 +22,7 @@ interface VectorDetailsProps {
   readonly collection: CollectionRecord;
   readonly id: string;
   readonly onClose?: () => void;
-  /** The metadata changed, or the vector was deleted. */
+  /** Called after the metadata has changed or the vector has been deleted. */
   readonly onChange?: () => void;
 }
 
@@ -92,7 +93,7 @@ function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
       <h3>Metadata</h3>
       {isEditing ? (
         <MetadataEditor
-          // Another state of the vector is edited anew; what was typed is kept as a draft.
+          // Reopens the editor on a new state of the vector; unsaved input is kept as a draft.
           key={vector.sequence}
           collection={collection}
           vector={vector}

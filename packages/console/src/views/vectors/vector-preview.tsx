@@ -1,5 +1,5 @@
-// The picture and the text of a vector, for rows, cards and tooltips. Tables and cards that show it for
-// collections with a picture of values must read the values, too.
+// The picture and the text of a vector, for rows, cards and tooltips. For collections whose values form a picture,
+// callers must also read the values.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useEffect, useRef, useState } from 'react';
@@ -19,11 +19,11 @@ interface VectorPreviewProps {
 }
 
 interface VectorPreviewTextProps extends VectorPreviewProps {
-  /** Shows the id in place of a title that the vector lacks; true when absent. */
+  /** Whether the id replaces a missing title; true when absent. */
   readonly hasId?: boolean;
 }
 
-/** Picture, title and text, as far as the vector has them. */
+/** The picture, title and text of a vector, if it has them. */
 export function VectorPreview({ collection, vector, hasId = true }: VectorPreviewTextProps) {
   const title = previewTitle(vector.metadata) ?? (hasId ? vector.id : undefined);
   const text = previewText(vector.metadata, collection);
@@ -50,7 +50,7 @@ interface VectorPictureProps extends VectorPreviewProps {
   readonly isLarge?: boolean;
 }
 
-/** Nothing, when the vector has no picture. */
+/** Renders nothing if the vector has no picture. */
 export function VectorPicture({ collection, vector, isLarge = false }: VectorPictureProps) {
   const shape = pictureShape(collection);
   const url = findPictureUrl(vector.metadata, location.origin);

@@ -1,5 +1,5 @@
-// A table of any number of vectors as a grid: only the rows in view exist. Arrow keys move, Space selects,
-// Enter opens a row; in the header Enter sorts, and Shift with an arrow changes the width of a column.
+// A table of any number of vectors as a grid that renders only the visible rows. Arrow keys move, Space selects, and
+// Enter opens a row; in the header, Enter sorts, and Shift with an arrow key changes the width of a column.
 
 import {
   type CSSProperties,
@@ -16,7 +16,7 @@ import { contentHeight } from './scroll-window.js';
 import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
 import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
 import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
-import { useScrollWindow, WINDOW_ROWS_MORE } from './use-scroll-window.js';
+import { EXTRA_ROWS, useScrollWindow } from './use-scroll-window.js';
 import type { TableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
@@ -27,23 +27,23 @@ interface VectorTableProps {
   readonly label: string;
   readonly columns: readonly TableColumn[];
   readonly rowCount: number;
-  /** Undefined while the row is not loaded. Another function renders the rows again. */
+  /** Undefined while the row is loading. A new function causes all rows to be rendered again. */
   readonly rowAt: (index: number) => ShownVector | undefined;
-  /** The rows in view, `last` being the first that is not, whenever they change. */
+  /** Called with the visible rows [first, last) whenever they change. */
   readonly onRangeChange?: (first: number, last: number) => void;
   readonly selection?: ReadonlySet<string>;
   readonly onSelectionChange?: (selection: ReadonlySet<string>) => void;
-  /** Selects rows of which some are not loaded; by default those that are loaded are selected. */
+  /** Called to select a range with rows that are not loaded; by default only the loaded rows are selected. */
   readonly onSelectRange?: (first: number, last: number) => void;
-  /** A row was chosen, to show its details. */
+  /** Called when a row is opened to show its details. */
   readonly onOpen?: (row: ShownVector, index: number) => void;
   readonly openId?: string | undefined;
   readonly sort?: SortState | undefined;
   readonly onSortChange?: (sort: SortState | undefined) => void;
-  /** Pixels by the keys of columns. */
+  /** Pixels by column key. */
   readonly widths?: Readonly<Record<string, number>>;
   readonly onWidthsChange?: (widths: Readonly<Record<string, number>>) => void;
-  /** Gives the table its height. */
+  /** Must set the height of the table. */
   readonly className?: string | undefined;
 }
 
@@ -123,7 +123,7 @@ export function VectorTable(props: VectorTableProps) {
             const row = rowAt(index);
             return (
               <TableBodyRow
-                // Rows that leave are those that come, with other contents: making elements is slow.
+                // Elements of rows that scroll out are reused, because creating elements is slow.
                 key={index % slotCount}
                 gridId={gridId}
                 index={index}
@@ -142,7 +142,7 @@ export function VectorTable(props: VectorTableProps) {
   );
 }
 
-/** The active cell, and what keys and clicks do. */
+/** The active cell, and the handlers for keys and clicks. */
 function useGridState(
   props: VectorTableProps,
   viewportHeight: number,
@@ -152,7 +152,7 @@ function useGridState(
   const offset = selection === undefined ? 0 : 1;
   const [moved, setActive] = useState<ActiveCell>({ row: 0, column: 0 });
   const active = rowCount === 0 ? { ...moved, row: -1 } : clampRow(moved, rowCount);
-  /** Where a range begins that Shift extends. */
+  /** The start of the range that Shift extends. */
   const rangeStart = useRef(0);
 
   const selectRange = (to: number) => {
@@ -223,12 +223,12 @@ function clampRow(cell: ActiveCell, rowCount: number): ActiveCell {
   return cell.row < rowCount ? cell : { ...cell, row: rowCount - 1 };
 }
 
-/** As many rows as are ever shown at once. */
+/** The maximum number of rows rendered at once. */
 function slotsOf(viewportHeight: number): number {
-  return Math.ceil(viewportHeight / ROW_HEIGHT) + WINDOW_ROWS_MORE;
+  return Math.ceil(viewportHeight / ROW_HEIGHT) + EXTRA_ROWS;
 }
 
-/** Ascending, descending, none. */
+/** The next of ascending, descending and unsorted. */
 function nextSort(sort: SortState | undefined, key: string): SortState | undefined {
   if (sort?.key !== key) return { key, isDescending: false };
   return sort.isDescending ? undefined : { key, isDescending: true };
