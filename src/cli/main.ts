@@ -3,8 +3,8 @@
 
 import { Command } from 'commander';
 import { packageVersion } from '../common/package-files.js';
-import { CliError, EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
-import { completeWrites } from './whole-writes.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './terminal/failure.js';
+import { completeWrites } from './terminal/whole-writes.js';
 
 const EXAMPLES = `
 Examples:

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { createProgress } from '../../src/cli/progress.js';
-import { renderFitting, renderTable } from '../../src/cli/table.js';
-import { cutToWidth, textWidth } from '../../src/cli/text-width.js';
-import { formatCount, formatSeconds } from '../../src/cli/units.js';
+import { createProgress } from '../../src/cli/terminal/progress.js';
+import { renderFitting, renderTable } from '../../src/cli/terminal/table.js';
+import { cutToWidth, textWidth } from '../../src/cli/terminal/text-width.js';
+import { formatCount, formatSeconds } from '../../src/cli/terminal/units.js';
 import { printable } from '../../src/common/printable.js';
 
 it('columns are as wide as their content, numbers to the right', () => {

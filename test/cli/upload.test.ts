@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { SagittaClientError } from '@sagitta/client';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
-import { CliError } from '../../src/cli/failure.js';
 import { type ImportProgress, START } from '../../src/cli/import/journal.js';
 import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/import/uploader.js';
+import { CliError } from '../../src/cli/terminal/failure.js';
 import type { RowBatch } from '../../src/readers/row-batch.js';
 
 function batchOf(first: number, count: number, dimension = 1): RowBatch {

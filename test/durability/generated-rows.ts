@@ -10,7 +10,7 @@ import {
   sumOfProducts,
   sumOfSquares,
 } from '../../src/engine/core/canonical.js';
-import { encodeRecordBatch, encodeEnd, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
+import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { columnOf } from '../database/harness.js';
 
 /** Of the vectors around each centre, whose coordinates have spread 1. */

@@ -48,6 +48,7 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['projection'],
     ['.'],
   ],
+  cli: [['terminal'], ['service', 'files', 'writers'], ['import'], ['commands'], ['.']],
   console: [['api', 'styles'], ['ui'], ['views'], ['shell'], ['.']],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
   formats: [['json', 'text'], ['arrow'], ['parquet']],

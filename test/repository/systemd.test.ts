@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { EXIT_CODES } from '../../src/cli/failure.js';
+import { EXIT_CODES } from '../../src/cli/terminal/failure.js';
 import { describeSettings, loadConfig } from '../../src/platform/config.js';
 
 /** The compiled test is at dist/test. */

@@ -3,11 +3,11 @@
 
 import type { Facet, Stats } from '@sagitta/client';
 import type { Command } from 'commander';
-import { connect } from '../connection.js';
-import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { readFilter, splitNames, wholeNumber } from '../options.js';
-import { addReplyOptions, print, type ReplyOptions } from '../printing.js';
-import { tableForStdout } from '../table.js';
+import { addReplyOptions, connect, type ReplyOptions } from '../service/connection.js';
+import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
+import { readFilter, splitNames, wholeNumber } from '../terminal/option-values.js';
+import { print } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
 
 const EXAMPLES = `
 Counts and sums are exact. An array counts once for each of its distinct values.

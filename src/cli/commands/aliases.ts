@@ -2,10 +2,10 @@
 
 import type { AliasRecord } from '@sagitta/client';
 import type { Command } from 'commander';
-import { connect } from '../connection.js';
-import { usageError } from '../failure.js';
-import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
-import { tableForStdout } from '../table.js';
+import { addReplyOptions, connect, type ReplyOptions } from '../service/connection.js';
+import { usageError } from '../terminal/failure.js';
+import { print, write } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
 
 const EXAMPLES = `
 Examples:

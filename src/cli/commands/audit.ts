@@ -3,10 +3,10 @@
 import type { AuditEvent, AuditRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
 import { AUDIT_OUTCOMES } from '../../common/audit.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { parsePast, wholeNumber } from '../options.js';
-import { type PrintOptions, write } from '../printing.js';
-import { tableForStdout } from '../table.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { parsePast, wholeNumber } from '../terminal/option-values.js';
+import { type PrintOptions, write } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
 
 const EXAMPLES = `
 Examples:

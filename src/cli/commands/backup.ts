@@ -2,14 +2,14 @@
 
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { connectControlClient } from '../control-client.js';
+import { connectControlClient } from '../service/control-client.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
   dataDirectoryOf,
   requireDataDirectory,
-} from '../options.js';
-import { formatBytes, pluralize } from '../units.js';
+} from '../service/data-directory.js';
+import { formatBytes, pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Examples:

@@ -10,11 +10,11 @@ import { packageFile } from '../../common/package-files.js';
 import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import { openVectors } from '../../readers/formats.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { openSource } from '../files/file-source.js';
-import { wholeNumber } from '../options.js';
-import { pluralize } from '../units.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
+import { wholeNumber } from '../terminal/option-values.js';
+import { pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Without --full a bench takes seconds: it checks that the bench works, and its

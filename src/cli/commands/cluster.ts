@@ -10,11 +10,17 @@ import type {
   VerifiedFiles,
 } from '@sagitta/client';
 import type { Command } from 'commander';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { CliError, EXIT_CODES } from '../failure.js';
-import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
-import { tableForStdout } from '../table.js';
-import { formatBytes, formatCount, pluralize } from '../units.js';
+import {
+  addConnectionOptions,
+  addReplyOptions,
+  type ConnectionOptions,
+  connect,
+  type ReplyOptions,
+} from '../service/connection.js';
+import { CliError, EXIT_CODES } from '../terminal/failure.js';
+import { print, write } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
+import { formatBytes, formatCount, pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Examples:

@@ -12,13 +12,13 @@ import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
 import { printable } from '../../common/printable.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
-import { ask, isInteractive } from '../confirmation.js';
-import { connect } from '../connection.js';
-import { usageError } from '../failure.js';
-import { parseDuration, readFilter, splitNames, wholeNumber } from '../options.js';
-import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
-import { tableForStdout } from '../table.js';
-import { formatCount, pluralize } from '../units.js';
+import { addReplyOptions, connect, type ReplyOptions } from '../service/connection.js';
+import { ask, isInteractive } from '../terminal/confirmation.js';
+import { usageError } from '../terminal/failure.js';
+import { parseDuration, readFilter, splitNames, wholeNumber } from '../terminal/option-values.js';
+import { print, write } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
+import { formatCount, pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Examples:

@@ -2,7 +2,7 @@
 // commands and options, so they cannot go stale. A script is static: completing starts no process.
 
 import { Argument, type Command, type Option } from 'commander';
-import { EXIT_CODES_TEXT } from '../failure.js';
+import { EXIT_CODES_TEXT } from '../terminal/failure.js';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];

@@ -15,12 +15,12 @@ import { packageFile } from '../../common/package-files.js';
 import { PREPARATION_HEADER } from '../../common/preparation.js';
 import type { RunningServer } from '../../main.js';
 import { describeSettings } from '../../platform/config.js';
-import { openPage } from '../browser.js';
-import { serverEnvironment } from '../connection.js';
-import { CliError } from '../failure.js';
 import { ImportJournal } from '../import/journal.js';
-import { createProgress } from '../progress.js';
-import { pluralize } from '../units.js';
+import { serverEnvironment } from '../service/connection.js';
+import { openPage } from '../terminal/browser.js';
+import { CliError } from '../terminal/failure.js';
+import { createProgress } from '../terminal/progress.js';
+import { pluralize } from '../terminal/units.js';
 import { optionOf, readConfig, serve } from './serve.js';
 
 interface Sample extends CollectionInput {

@@ -4,8 +4,8 @@
 import { Command } from 'commander';
 import { printable } from '../../common/printable.js';
 import type { GpuReport } from '../../tools/doctor/gpu.js';
-import { EXIT_CODES } from '../failure.js';
-import { formatSeconds } from '../units.js';
+import { EXIT_CODES } from '../terminal/failure.js';
+import { formatSeconds } from '../terminal/units.js';
 
 const EXAMPLES = `
 Checks each kind of kernels of each GPU in a process of its own, as the server

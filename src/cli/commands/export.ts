@@ -2,10 +2,10 @@
 // from the server as they are; the file of Arrow and the files of vectors alone are made from its stream.
 
 import { type Command, Option } from 'commander';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { readFilter, wholeNumber } from '../options.js';
-import { pluralize } from '../units.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
+import { readFilter, wholeNumber } from '../terminal/option-values.js';
+import { pluralize } from '../terminal/units.js';
 import { fileOf, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
   addOutputFileOptions,

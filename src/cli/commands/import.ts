@@ -3,21 +3,26 @@
 import { type Command, Option } from 'commander';
 import { METRICS } from '../../common/types.js';
 import { FORMAT_NAMES, FORMATS } from '../../readers/formats.js';
-import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '../connection.js';
-import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { isPipe, STDIN } from '../files/file-source.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
 import type { ImportMode } from '../import/uploader.js';
+import {
+  addConnectionOptions,
+  type ConnectionOptions,
+  connect,
+  urlOf,
+} from '../service/connection.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import {
   decimalOption,
   expandColumns,
   parseDelimiter,
   splitNames,
   wholeNumber,
-} from '../options.js';
-import { createProgress } from '../progress.js';
-import { formatCount, formatSeconds, pluralize } from '../units.js';
+} from '../terminal/option-values.js';
+import { createProgress } from '../terminal/progress.js';
+import { formatCount, formatSeconds, pluralize } from '../terminal/units.js';
 
 const FORMATS_TEXT = FORMAT_NAMES.map(
   (name) => `  ${name.padEnd(14)}${FORMATS[name].title} (.${FORMATS[name].extensions.join(', .')})`,

@@ -4,9 +4,9 @@
 import type { StreamFormat } from '@sagitta/client';
 import { type Command, Option } from 'commander';
 import { METRICS, type Metric } from '../../common/types.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { anyNumber, readFilter, wholeNumber } from '../options.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
+import { anyNumber, readFilter, wholeNumber } from '../terminal/option-values.js';
 import {
   fileOf,
   MATCH_FORMATS,

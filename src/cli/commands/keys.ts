@@ -10,20 +10,19 @@ import type { Command } from 'commander';
 import { administrationEndsAtMs, hasAdminScope } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { printable } from '../../common/printable.js';
-import { ask, isInteractive } from '../confirmation.js';
-import { addConnectionOptions, connect } from '../connection.js';
-import { type ControlClient, connectControlClient } from '../control-client.js';
-import { CliError, usageError } from '../failure.js';
+import { addConnectionOptions, connect, type ReplyOptions } from '../service/connection.js';
+import { type ControlClient, connectControlClient } from '../service/control-client.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
   dataDirectoryOf,
-  parseDuration,
-  parseExpiry,
   requireDataDirectory,
-} from '../options.js';
-import { addJsonOption, print, type ReplyOptions, write } from '../printing.js';
-import { tableForStdout } from '../table.js';
+} from '../service/data-directory.js';
+import { ask, isInteractive } from '../terminal/confirmation.js';
+import { CliError, usageError } from '../terminal/failure.js';
+import { parseDuration, parseExpiry } from '../terminal/option-values.js';
+import { addJsonOption, print, write } from '../terminal/printing.js';
+import { tableForStdout } from '../terminal/table.js';
 
 const EXAMPLES = `
 Examples:

@@ -6,9 +6,9 @@ import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../formats/arrow/
 import { textColumn } from '../../readers/encode-rows.js';
 import { RowError } from '../../readers/read-error.js';
 import { checkBatchDimension, type RowBatch } from '../../readers/row-batch.js';
-import { usageError } from '../failure.js';
-import type { Progress } from '../progress.js';
-import { pluralize } from '../units.js';
+import { usageError } from '../terminal/failure.js';
+import type { Progress } from '../terminal/progress.js';
+import { pluralize } from '../terminal/units.js';
 import {
   fileOf,
   RESULT_FORMATS,

@@ -4,9 +4,9 @@
 import type { Client } from '@sagitta/client';
 import { listNames } from '../../readers/names.js';
 import type { RowBatch } from '../../readers/row-batch.js';
-import { CliError } from '../failure.js';
 import { type ResultIds, readResultIds } from '../files/result-ids.js';
-import type { Progress } from '../progress.js';
+import { CliError } from '../terminal/failure.js';
+import type { Progress } from '../terminal/progress.js';
 import {
   type QueryFileOptions,
   type QueryRows,

@@ -6,9 +6,9 @@ import type { ByteSource } from '../../readers/byte-source.js';
 import { checkOptions, type FormatName, formatOf, openRows } from '../../readers/formats.js';
 import type { ReadChoices } from '../../readers/read-options.js';
 import type { RowReader } from '../../readers/row-batch.js';
-import { type CliError, usageError } from '../failure.js';
 import { openSource } from '../files/file-source.js';
-import { readFilter } from '../options.js';
+import { type CliError, usageError } from '../terminal/failure.js';
+import { readFilter } from '../terminal/option-values.js';
 import type { ResultFormat } from '../writers/formats.js';
 import type { OutputFileOptions } from '../writers/output-file.js';
 

@@ -10,8 +10,8 @@ import { METRICS, type Metric } from '../../common/types.js';
 import { FORMAT_NAMES, type FormatName } from '../../readers/formats.js';
 import { show } from '../../readers/read-error.js';
 import type { DecimalPoint } from '../../readers/read-options.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { EXIT_CODES_TEXT, usageError } from '../failure.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import {
   anyNumber,
   decimalOption,
@@ -22,8 +22,8 @@ import {
   readText,
   splitNames,
   wholeNumber,
-} from '../options.js';
-import { tableForStdout } from '../table.js';
+} from '../terminal/option-values.js';
+import { tableForStdout } from '../terminal/table.js';
 import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
 import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';
 

@@ -3,14 +3,14 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { RestoredBackups } from '../../offline.js';
-import { CliError } from '../failure.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
   dataDirectoryOf,
   whyNoDirectory,
-} from '../options.js';
-import { formatBytes } from '../units.js';
+} from '../service/data-directory.js';
+import { CliError } from '../terminal/failure.js';
+import { formatBytes } from '../terminal/units.js';
 import { describeReport, verifyDataDirectory } from './verify.js';
 
 const EXAMPLES = `

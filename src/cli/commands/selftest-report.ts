@@ -4,7 +4,7 @@
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { printable } from '../../common/printable.js';
 import type { EngineReport, SelftestReport } from '../../tools/selftest/selftest.js';
-import { renderFitting } from '../table.js';
+import { renderFitting } from '../terminal/table.js';
 
 export interface SelftestRun {
   readonly machine: Machine;

@@ -5,9 +5,9 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { packageVersion } from '../../common/package-files.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import type { CaseResult } from '../../tools/selftest/run-contract.js';
-import { EXIT_CODES, usageError } from '../failure.js';
-import { wholeNumber } from '../options.js';
-import { formatSeconds } from '../units.js';
+import { EXIT_CODES, usageError } from '../terminal/failure.js';
+import { wholeNumber } from '../terminal/option-values.js';
+import { formatSeconds } from '../terminal/units.js';
 import { describeMachine, renderReport, toJson } from './selftest-report.js';
 
 const EXAMPLES = `

@@ -15,8 +15,8 @@ import {
   type SettingDescription,
 } from '../../platform/config.js';
 import { OPEN_FILES_MIN, openFilesMax } from '../../platform/open-files.js';
-import { serverEnvironment } from '../connection.js';
-import { CliError, EXIT_CODES, usageError } from '../failure.js';
+import { serverEnvironment } from '../service/connection.js';
+import { CliError, EXIT_CODES, usageError } from '../terminal/failure.js';
 
 const EXAMPLES = `
 Options take precedence over environment variables.

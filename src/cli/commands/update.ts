@@ -1,10 +1,10 @@
 // `sagitta update`: changes the metadata of vectors by filter, in steps that are atomic each.
 
 import type { Command } from 'commander';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
-import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { readFilter, wholeNumber } from '../options.js';
-import { pluralize } from '../units.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
+import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
+import { readFilter, wholeNumber } from '../terminal/option-values.js';
+import { pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Vectors that already are as the change leaves them are not written, so the

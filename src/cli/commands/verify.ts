@@ -6,11 +6,11 @@ import { SagittaError } from '../../common/errors.js';
 import { printable } from '../../common/printable.js';
 import { wireNames } from '../../common/wire-names.js';
 import type { VerifyReport } from '../../offline.js';
-import { EXIT_CODES, usageError } from '../failure.js';
-import { dataDirectoryOf, whyNoDirectory } from '../options.js';
-import { addJsonOption, type PrintOptions, print } from '../printing.js';
-import { createProgress, silentProgress } from '../progress.js';
-import { formatBytes, formatCount, pluralize } from '../units.js';
+import { dataDirectoryOf, whyNoDirectory } from '../service/data-directory.js';
+import { EXIT_CODES, usageError } from '../terminal/failure.js';
+import { addJsonOption, type PrintOptions, print } from '../terminal/printing.js';
+import { createProgress, silentProgress } from '../terminal/progress.js';
+import { formatBytes, formatCount, pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
 Examples:

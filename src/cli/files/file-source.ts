@@ -25,7 +25,7 @@ import {
   skipBytes,
 } from '../../readers/byte-source.js';
 import { ReadError } from '../../readers/read-error.js';
-import { CliError, fileErrorText } from '../failure.js';
+import { CliError, fileErrorText } from '../terminal/failure.js';
 
 /** A file whose beginning has been read, or a pipe that is not open yet. */
 export interface Input {

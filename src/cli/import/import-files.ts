@@ -28,11 +28,11 @@ import {
   type RowBatch,
   type RowReader,
 } from '../../readers/row-batch.js';
-import { CliError, isUnreachable, usageError } from '../failure.js';
 import { findInput, type Input } from '../files/file-source.js';
 import { withSideFiles } from '../files/side-files.js';
-import type { Progress } from '../progress.js';
-import { formatCount, pluralize } from '../units.js';
+import { CliError, isUnreachable, usageError } from '../terminal/failure.js';
+import type { Progress } from '../terminal/progress.js';
+import { formatCount, pluralize } from '../terminal/units.js';
 import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 

@@ -6,7 +6,7 @@ import { SagittaClientError } from '@sagitta/client';
 import { encodeEnd } from '../../formats/arrow/ipc-writer.js';
 import { encodeRows, encodeRowsSchema } from '../../readers/encode-rows.js';
 import type { RowBatch } from '../../readers/row-batch.js';
-import { CliError } from '../failure.js';
+import { CliError } from '../terminal/failure.js';
 import type { ImportProgress } from './journal.js';
 
 /** The part of the client's collection methods that an import needs. */

@@ -5,7 +5,7 @@ import { MetadataVersion, type Schema } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
 import { Message } from 'apache-arrow/ipc/metadata/message';
 import { ByteReader } from '../../readers/byte-stream.js';
-import { CliError } from '../failure.js';
+import { CliError } from '../terminal/failure.js';
 
 const MAGIC = Buffer.from('ARROW1');
 const PREFIX_BYTES = 8;

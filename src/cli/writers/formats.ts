@@ -2,7 +2,7 @@
 // conversion of the one that the server does not write.
 
 import type { StreamFormat } from '@sagitta/client';
-import { usageError } from '../failure.js';
+import { usageError } from '../terminal/failure.js';
 import { isStdout } from './output.js';
 
 interface WriteFormat {

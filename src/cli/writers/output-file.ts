@@ -3,8 +3,8 @@
 
 import { statSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { createProgress, type Progress } from '../progress.js';
-import { formatBytes, formatSeconds } from '../units.js';
+import { createProgress, type Progress } from '../terminal/progress.js';
+import { formatBytes, formatSeconds } from '../terminal/units.js';
 import type { WriteFormatName } from './formats.js';
 import { checkFree, isStdout, openOutput, writeAll } from './output.js';
 

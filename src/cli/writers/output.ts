@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { CliError, EXIT_CODES, usageError } from '../failure.js';
+import { CliError, EXIT_CODES, usageError } from '../terminal/failure.js';
 
 export interface Output {
   readonly byteCount: number;

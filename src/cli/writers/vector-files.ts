@@ -9,7 +9,7 @@ import {
   RecordBatchReader,
 } from 'apache-arrow';
 import { unpackElements } from '../../common/elements.js';
-import { CliError } from '../failure.js';
+import { CliError } from '../terminal/failure.js';
 import { checkFree, type Output, openOutput, publishAll } from './output.js';
 
 type VectorFileFormat = 'npy' | 'fvecs' | 'fbin';

@@ -2,7 +2,7 @@
 // may end a reply early as if it were complete.
 
 import type { StreamFormat } from '@sagitta/client';
-import { CliError, EXIT_CODES } from '../failure.js';
+import { CliError, EXIT_CODES } from '../terminal/failure.js';
 
 /** What the last bytes are: the end of an Arrow stream, of a Parquet file, and of a line. */
 const ENDS = {

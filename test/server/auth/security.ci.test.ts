@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { connectControlClient } from '../../../src/cli/control-client.js';
+import { connectControlClient } from '../../../src/cli/service/control-client.js';
 import { startServer } from '../../../src/main.js';
 import { loadConfig } from '../../../src/platform/config.js';
 import { start } from '../../cli/command.js';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { SagittaClientError } from '@sagitta/client';
-import { connectControlClient } from '../../../src/cli/control-client.js';
+import { connectControlClient } from '../../../src/cli/service/control-client.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { ControlSocket } from '../../../src/server/transport/control-socket.js';

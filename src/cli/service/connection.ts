@@ -3,7 +3,8 @@
 
 import { type Client, type ClientOptions, createClient, SagittaClientError } from '@sagitta/client';
 import type { Command } from 'commander';
-import { usageError } from './failure.js';
+import { usageError } from '../terminal/failure.js';
+import { addJsonOption, type PrintOptions } from '../terminal/printing.js';
 
 const DEFAULT_URL = 'http://127.0.0.1:8484';
 
@@ -19,6 +20,13 @@ export function addConnectionOptions(
   return command
     .option('--url <address>', urlHelp)
     .option('--api-key <key>', 'API key, sent as a bearer token (default: SAGITTA_API_KEY)');
+}
+
+/** The options of commands that print what a server replies. */
+export type ReplyOptions = ConnectionOptions & PrintOptions;
+
+export function addReplyOptions(command: Command): Command {
+  return addConnectionOptions(addJsonOption(command));
 }
 
 export function connect(

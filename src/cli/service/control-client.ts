@@ -8,8 +8,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorOfReply, SagittaClientError } from '@sagitta/client';
-import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../common/unix-socket.js';
-import { CliError } from './failure.js';
+import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../../common/unix-socket.js';
+import { CliError } from '../terminal/failure.js';
 
 export interface ControlClient {
   /**

@@ -1,12 +1,11 @@
 // Parsers for the option values that several commands share: numbers, lists of names, column ranges,
-// JSON (inline, from a file or from stdin), durations and times, and the data directory.
+// JSON (inline, from a file or from stdin), durations and times.
 
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isJsonObject } from '../common/metadata-path.js';
-import type { JsonObject } from '../common/types.js';
-import { CliError, fileErrorText, usageError } from './failure.js';
+import { readFileSync } from 'node:fs';
+import { InvalidArgumentError, Option } from 'commander';
+import { isJsonObject } from '../../common/metadata-path.js';
+import type { JsonObject } from '../../common/types.js';
+import { fileErrorText, usageError } from './failure.js';
 
 /** `a, b` → `['a', 'b']`. */
 export function splitNames(text: string): string[] {
@@ -143,36 +142,4 @@ function timeMs(option: string, text: string, fromNow: (durationMs: number) => n
   throw usageError(
     `${option}: expected a duration such as 90d, or a time such as 2027-01-01 or 2027-01-01T12:00:00Z, found "${text}"`,
   );
-}
-
-export interface DataDirectoryOptions {
-  readonly dataDir?: string;
-}
-
-export function addDataDirectoryOption(command: Command): Command {
-  return command.option(
-    '--data-dir <path>',
-    'the data directory (default: SAGITTA_DATA_DIR or ./data)',
-  );
-}
-
-export function dataDirectoryOf({ dataDir }: DataDirectoryOptions): string {
-  return dataDir ?? process.env.SAGITTA_DATA_DIR ?? './data';
-}
-
-/** Throws CliError unless the directory has the data of a server. */
-export function requireDataDirectory(directory: string): void {
-  const hasData = existsSync(join(directory, 'journal'));
-  const reason = whyNoDirectory(directory) ?? (hasData ? null : 'it has no folder journal');
-  if (reason === null) return;
-  throw new CliError(
-    `no data directory at ${resolve(directory)}: ${reason}; name one with --data-dir`,
-  );
-}
-
-/** Null for a directory that exists. */
-export function whyNoDirectory(directory: string): string | null {
-  const found = statSync(directory, { throwIfNoEntry: false });
-  if (found === undefined) return 'it does not exist';
-  return found.isDirectory() ? null : 'it is a file';
 }

@@ -1,17 +1,9 @@
 // What commands write to stdout: text for people or, with --json, JSON for programs.
 
 import type { Command } from 'commander';
-import { addConnectionOptions, type ConnectionOptions } from './connection.js';
 
 export interface PrintOptions {
   readonly json?: boolean;
-}
-
-/** The options of commands that print what a server replies. */
-export type ReplyOptions = ConnectionOptions & PrintOptions;
-
-export function addReplyOptions(command: Command): Command {
-  return addConnectionOptions(addJsonOption(command));
 }
 
 export function addJsonOption(command: Command): Command {

@@ -2,7 +2,7 @@
 // ellipsis. Where a terminal is too narrow for all columns, each row is a list of titles and values.
 // Control characters are replaced, since metadata comes from anywhere.
 
-import { printable } from '../common/printable.js';
+import { printable } from '../../common/printable.js';
 import { cutToWidth, textWidth } from './text-width.js';
 
 export interface TableColumn {

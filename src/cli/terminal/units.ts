@@ -1,6 +1,6 @@
 // Counts, sizes and durations as text for people.
 
-export { formatBytes, formatCount, pluralize } from '../common/quantities.js';
+export { formatBytes, formatCount, pluralize } from '../../common/quantities.js';
 
 /** `2.5 s`, `42 s`, `12 min`, `1.6 h`. */
 export function formatSeconds(seconds: number): string {

@@ -8,9 +8,9 @@ import {
   SagittaClientError,
 } from '@sagitta/client';
 import { CommanderError } from 'commander';
-import { SagittaError } from '../common/errors.js';
-import { MissingPackageError } from '../platform/optional-package.js';
-import { ReadError } from '../readers/read-error.js';
+import { SagittaError } from '../../common/errors.js';
+import { MissingPackageError } from '../../platform/optional-package.js';
+import { ReadError } from '../../readers/read-error.js';
 
 export const EXIT_CODES = {
   success: 0,
