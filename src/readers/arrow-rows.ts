@@ -19,11 +19,11 @@ import { ArrowStreamReader } from '../formats/arrow/stream-reader.js';
 import { isTextField, readStrings } from '../formats/arrow/strings.js';
 import { UUID_EXTENSION } from '../formats/arrow/uuids.js';
 import { isVectorField, readVectors } from '../formats/arrow/vectors.js';
-import type { ByteSource } from './byte-source.js';
 import { PLAIN_NUMBERS, vectorOfText } from './cells.js';
+import type { InputSource } from './input-source.js';
 import { listNames, noSuchName } from './names.js';
 import { ReadError, RowError } from './read-error.js';
-import { indexColumns, type ReadOptions, UNNAMED_ONLY } from './read-options.js';
+import { indexColumns, type ReaderOptions, UNNAMED_ONLY } from './reader-options.js';
 import {
   otherVector,
   type RowBatch,
@@ -39,16 +39,9 @@ const BATCH_BYTES_MAX = 2_000_000_000;
 const ID_BYTES_MAX = 100_000;
 const METADATA_BYTES_MAX = 64_000_000;
 
-/** A stream or a file, after its schema has been read. */
-interface BatchSource {
-  readonly format: string;
-  readonly fields: readonly ArrowField[];
-  batches(): AsyncGenerator<EncodedBatch>;
-}
-
 export async function openArrowStream(
-  source: ByteSource,
-  options: ReadOptions,
+  source: InputSource,
+  options: ReaderOptions,
 ): Promise<RowReader> {
   const { name } = source;
   return {
@@ -58,7 +51,10 @@ export async function openArrowStream(
   };
 }
 
-export async function openArrowFile(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openArrowFile(
+  source: InputSource,
+  options: ReaderOptions,
+): Promise<RowReader> {
   const { name } = source;
   return {
     rowCount: undefined,
@@ -86,7 +82,7 @@ const IN_STREAM: StreamPlace = { format: ARROW, firstRow: 0, uuidColumns: [] };
 export async function* rowsOfArrow(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
-  options: ReadOptions,
+  options: ReaderOptions,
   startRow: number,
   place: StreamPlace = IN_STREAM,
 ): AsyncGenerator<RowBatch> {
@@ -128,7 +124,7 @@ async function openStream(
   return { format, firstRow, fields, batches };
 }
 
-async function openFile({ name, file }: ByteSource): Promise<BatchSource> {
+async function openFile({ name, file }: InputSource): Promise<BatchSource> {
   const bytes = {
     byteLength: file!.byteCount,
     async readInto(target: Uint8Array, offset: number): Promise<void> {
@@ -178,7 +174,7 @@ async function sampleOf(
 async function* rowsOfBatches(
   name: string,
   source: BatchSource,
-  options: ReadOptions,
+  options: ReaderOptions,
   startRow: number,
 ): AsyncGenerator<RowBatch> {
   const { format, fields, firstRow } = source;
@@ -238,7 +234,7 @@ interface ColumnPlan {
 function planColumns(
   name: string,
   fields: readonly ArrowField[],
-  options: ReadOptions,
+  options: ReaderOptions,
 ): ColumnPlan {
   const names = fields.map((field) => field.name);
   const indexOf = (column: string, option: string): number => {
@@ -309,7 +305,7 @@ function planColumns(
 function vectorColumn(
   name: string,
   fields: readonly ArrowField[],
-  { valuesField, vectors = UNNAMED_ONLY }: ReadOptions,
+  { valuesField, vectors = UNNAMED_ONLY }: ReaderOptions,
   indexOf: (column: string, option: string) => number,
 ): number[] {
   const names = fields.map((field) => field.name);
@@ -361,7 +357,7 @@ function readRows(
   columns: readonly ArrowColumn[],
   plan: RowsToRead,
   { rowCount }: Pick<EncodedBatch, 'rowCount'>,
-  { isNanNull = false, onBadRow }: ReadOptions,
+  { isNanNull = false, onBadRow }: ReaderOptions,
 ): { rows: RowBatch; problems: ReadonlyMap<number, string> } {
   const { dimension, before, location } = plan;
   const problems = new Map<number, string>();

@@ -3,7 +3,7 @@
 import { bytesOfBase64 } from '../common/bytes.js';
 import { splitNumbers } from '../common/number-list.js';
 import { RowError, show } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 
 /** How the numbers of a file are written. */
 export interface NumberStyle {
@@ -20,7 +20,7 @@ export const PLAIN_NUMBERS: NumberStyle = {
 };
 
 export function numberStyle(
-  { decimal, isNanNull = false }: ReadOptions,
+  { decimal, isNanNull = false }: ReaderOptions,
   delimiter: string,
 ): NumberStyle {
   const hasDecimalCommas = decimal === ',';

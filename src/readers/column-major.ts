@@ -1,8 +1,8 @@
 // Arrays in Fortran order: all values of the first dimension, then those of the second, and so on. Rows are gathered by
 // reading a piece of each column, so that memory does not depend on the size of the file.
 
-import type { RandomFile } from './byte-source.js';
-import type { ReadOptions } from './read-options.js';
+import type { RandomFile } from './input-source.js';
+import type { ReaderOptions } from './reader-options.js';
 import { bytesPerNumber, type NumberType, toFloats } from './record-files.js';
 import {
   plainBatch,
@@ -29,7 +29,7 @@ export interface ColumnMajorArray extends Pick<FilePart, 'file' | 'start'> {
   readonly dimension: number;
 }
 
-export function readColumnMajor(array: ColumnMajorArray, options: ReadOptions): RowReader {
+export function readColumnMajor(array: ColumnMajorArray, options: ReaderOptions): RowReader {
   const { name, rowCount, dimension } = array;
   async function* batches(startRow: number): AsyncGenerator<RowBatch> {
     const step = rowsPerBatch(dimension, options.rowsPerBatch);

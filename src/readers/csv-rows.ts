@@ -7,21 +7,21 @@
 import { CsvError, parse } from 'csv-parse/sync';
 import { decodeUtf8, joinBytes } from '../common/bytes.js';
 import { VECTOR_NAMES } from '../formats/arrow/column-choice.js';
-import type { ByteSource } from './byte-source.js';
 import { ROW_BYTES_MAX } from './byte-stream.js';
 import { floatsOfTexts, jsonOfText, type NumberStyle, numberStyle, vectorOfText } from './cells.js';
+import type { InputSource } from './input-source.js';
 import { mergedMetadata, withoutNan } from './metadata-text.js';
 import { listNames, noSuchName } from './names.js';
 import { ReadError, RowError, show } from './read-error.js';
 import {
   indexColumns,
-  type ReadOptions,
+  type ReaderOptions,
   type TargetVectors,
   UNNAMED_ONLY,
-} from './read-options.js';
+} from './reader-options.js';
 import {
+  collectBatches,
   type FoundRow,
-  gatherRows,
   otherVector,
   type ParsedRow,
   type RowReader,
@@ -29,22 +29,22 @@ import {
 } from './row-batch.js';
 import { countNewlines, requireUtf8, textChunks, textHead } from './utf8.js';
 
-export async function openCsv(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openCsv(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const { name } = source;
   const delimiter = delimiterOf(source, options);
   const location = (line: number): string => `${name}:${line}`;
   return {
     rowCount: undefined,
     batches: (startRow) =>
-      gatherRows({ rows: rowsOf(source, delimiter, options), startRow, location }, options),
+      collectBatches({ rows: rowsOf(source, delimiter, options), startRow, location }, options),
     sample: (rowCount) => sampleOf(source, delimiter, rowCount),
   };
 }
 
 async function* rowsOf(
-  source: ByteSource,
+  source: InputSource,
   delimiter: string,
-  options: ReadOptions,
+  options: ReaderOptions,
 ): AsyncGenerator<FoundRow> {
   const { name } = source;
   const style = numberStyle(options, delimiter);
@@ -61,7 +61,7 @@ async function* rowsOf(
   }
 }
 
-async function sampleOf(source: ByteSource, delimiter: string, rowCount: number): Promise<Sample> {
+async function sampleOf(source: InputSource, delimiter: string, rowCount: number): Promise<Sample> {
   let columns: readonly string[] = [];
   const rows: Record<string, unknown>[] = [];
   for await (const { cells, line } of recordsOf(source, delimiter)) {
@@ -84,7 +84,7 @@ const DELIMITERS: readonly (readonly [delimiter: string, spelling: string])[] = 
   [',', ','],
 ];
 
-function delimiterOf(source: ByteSource, { delimiter }: ReadOptions): string {
+function delimiterOf(source: InputSource, { delimiter }: ReaderOptions): string {
   const isTabbed = /\.(tsv|tab)(\.gz)?$/i.test(source.name);
   const usual = isTabbed ? '\t' : ',';
   if (delimiter !== 'detect') return delimiter ?? usual;
@@ -101,7 +101,10 @@ interface CsvRecord {
 }
 
 /** Records that are not blank. Throws ReadError. */
-export async function* recordsOf(source: ByteSource, delimiter: string): AsyncGenerator<CsvRecord> {
+export async function* recordsOf(
+  source: InputSource,
+  delimiter: string,
+): AsyncGenerator<CsvRecord> {
   const { name } = source;
   let linesBefore = 0;
   for await (const block of blocksOf(name, textChunks(source))) {
@@ -244,7 +247,7 @@ function requireUnique(location: string, names: readonly string[]): void {
   throw new ReadError(`${location}: duplicate column ${show(duplicate)}`);
 }
 
-function planColumns(name: string, names: readonly string[], options: ReadOptions): Columns {
+function planColumns(name: string, names: readonly string[], options: ReaderOptions): Columns {
   requireUnique(`${name}:1`, names);
   const indexOf = (column: string, option: string): number => {
     const index = names.indexOf(column);

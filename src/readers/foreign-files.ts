@@ -2,10 +2,10 @@
 // encodings, and what a failed download leaves. Their content would otherwise be reported as invalid rows.
 
 import { latin1Bytes as latin1, startsWith } from '../common/bytes.js';
-import type { ByteSource } from './byte-source.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
 
-type NamedHead = Pick<ByteSource, 'name' | 'head'>;
+type NamedHead = Pick<InputSource, 'name' | 'head'>;
 
 interface ForeignFile {
   readonly magic: Uint8Array;

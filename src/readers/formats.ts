@@ -2,10 +2,10 @@
 // pipe or gzip, and their readers. Readers and packages are loaded on demand.
 
 import { latin1Bytes, startsWith } from '../common/bytes.js';
-import type { ByteSource } from './byte-source.js';
 import { refuseForeign } from './foreign-files.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import type { RowReader } from './row-batch.js';
 import { textHead } from './utf8.js';
 import { wordFormatOf } from './word-head.js';
@@ -19,13 +19,13 @@ interface Format {
   readonly needsFile?: true;
   /** Whether rows can have ids and metadata. */
   readonly hasMetadata: boolean;
-  open(source: ByteSource, options: ReadOptions): Promise<RowReader>;
+  open(source: InputSource, options: ReaderOptions): Promise<RowReader>;
 }
 
 const words = async () => await import('./word-vectors.js');
 const records = async () => await import('./record-files.js');
 
-export const FORMATS = {
+export const INPUT_FORMATS = {
   ndjson: {
     title: 'newline-delimited JSON, or a JSON array',
     extensions: ['ndjson', 'jsonl', 'json'],
@@ -137,8 +137,8 @@ export const FORMATS = {
   },
 } as const satisfies Readonly<Record<string, Format>>;
 
-export type FormatName = keyof typeof FORMATS;
-export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
+export type InputFormat = keyof typeof INPUT_FORMATS;
+export const INPUT_FORMAT_NAMES = Object.keys(INPUT_FORMATS) as InputFormat[];
 
 /** Options that apply to some formats only: their spelling and the test for a format. */
 const FORMAT_OPTIONS = {
@@ -147,22 +147,25 @@ const FORMAT_OPTIONS = {
   fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
   exclude: ['--exclude', ({ hasMetadata }: Format) => hasMetadata],
   vectorColumns: ['--vector-columns', ({ hasMetadata }: Format) => hasMetadata],
-  delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
-  decimal: ['--decimal', (format: Format) => format === FORMATS.csv],
+  delimiter: ['--delimiter', (format: Format) => format === INPUT_FORMATS.csv],
+  decimal: ['--decimal', (format: Format) => format === INPUT_FORMATS.csv],
   nan: ['--nan', ({ hasMetadata }: Format) => hasMetadata],
-  dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5 || format === FORMATS.npz],
+  dataset: [
+    '--dataset',
+    (format: Format) => format === INPUT_FORMATS.hdf5 || format === INPUT_FORMATS.npz,
+  ],
 } as const;
 
 /** Throws ReadError for an option that does not apply to the format. */
 export function checkOptions(
   source: string,
-  name: FormatName,
+  name: InputFormat,
   given: { readonly [Name in keyof typeof FORMAT_OPTIONS]?: unknown },
 ): void {
   for (const option of Object.keys(FORMAT_OPTIONS) as (keyof typeof FORMAT_OPTIONS)[]) {
     const [spelling, isApplicable] = FORMAT_OPTIONS[option];
-    if (given[option] === undefined || isApplicable(FORMATS[name])) continue;
-    throw new ReadError(`${source}: ${spelling} does not apply to ${FORMATS[name].title}`, {
+    if (given[option] === undefined || isApplicable(INPUT_FORMATS[name])) continue;
+    throw new ReadError(`${source}: ${spelling} does not apply to ${INPUT_FORMATS[name].title}`, {
       isUsage: true,
     });
   }
@@ -175,20 +178,20 @@ const OPEN_BRACKET = 0x5b;
  * The format by the first bytes, then by the file extension; undefined for text that may be anything. Throws ReadError
  * for files that no reader reads.
  */
-export function detectFormat(source: ByteSource): FormatName | undefined {
-  const byMagic = FORMAT_NAMES.find((name) => {
-    const { magic }: Format = FORMATS[name];
+export function detectFormat(source: InputSource): InputFormat | undefined {
+  const byMagic = INPUT_FORMAT_NAMES.find((name) => {
+    const { magic }: Format = INPUT_FORMATS[name];
     return magic !== undefined && startsWith(source.head, magic);
   });
   if (byMagic !== undefined) return byMagic;
   refuseForeign(source);
   const extension = /\.([^./]+?)(?:\.gz)?$/i.exec(source.name)?.[1]?.toLowerCase() ?? '';
-  const byName = FORMAT_NAMES.find((name) => {
-    const { extensions }: Format = FORMATS[name];
+  const byName = INPUT_FORMAT_NAMES.find((name) => {
+    const { extensions }: Format = INPUT_FORMATS[name];
     return extensions.includes(extension);
   });
   if (byName !== undefined) {
-    const { magic, title }: Format = FORMATS[byName];
+    const { magic, title }: Format = INPUT_FORMATS[byName];
     if (magic === undefined) return byName;
     throw new ReadError(`${source.name}: not ${title}, judging by its first bytes`, {
       advice: '; choose the format with --format',
@@ -201,22 +204,22 @@ export function detectFormat(source: ByteSource): FormatName | undefined {
 }
 
 /** Throws ReadError when the format cannot be detected. */
-export function formatOf(source: ByteSource): FormatName {
+export function formatOf(source: InputSource): InputFormat {
   const format = detectFormat(source);
   if (format !== undefined) return format;
   throw new ReadError(`${source.name}: cannot detect the format`, {
-    advice: `; choose it with --format (${FORMAT_NAMES.join(', ')})`,
+    advice: `; choose it with --format (${INPUT_FORMAT_NAMES.join(', ')})`,
     isUsage: true,
   });
 }
 
 /** Throws ReadError when the file has another format, or is a pipe or gzip where random access is needed. */
 export async function openRows(
-  source: ByteSource,
-  name: FormatName,
-  options: ReadOptions,
+  source: InputSource,
+  name: InputFormat,
+  options: ReaderOptions,
 ): Promise<RowReader> {
-  const format: Format = FORMATS[name];
+  const format: Format = INPUT_FORMATS[name];
   refuseForeign(source);
   if (format.magic !== undefined && !startsWith(source.head, format.magic)) {
     throw new ReadError(`${source.name}: not ${format.title}, judging by its first bytes`);
@@ -233,8 +236,8 @@ export async function openRows(
 
 /** A reader of the vectors of a file alone, with the default options of its format. */
 export function openVectors(
-  source: ByteSource,
-  { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,
+  source: InputSource,
+  { dataset, rowsPerBatch }: Pick<ReaderOptions, 'dataset' | 'rowsPerBatch'>,
 ): Promise<RowReader> {
   return openRows(source, formatOf(source), { fields: [], dataset, rowsPerBatch });
 }

@@ -2,9 +2,9 @@
 // which opens the file in location, so that only one slice is in memory.
 
 import type { Dataset, Module } from 'h5wasm/node';
-import type { ByteSource } from './byte-source.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import { toFloats } from './record-files.js';
 import {
   plainBatch,
@@ -16,7 +16,7 @@ import {
 
 const DATASET_DEFAULT = 'train';
 
-export async function openHdf5(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openHdf5(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const name = options.dataset ?? DATASET_DEFAULT;
   const table = await openTable(source, name);
   const { rowCount, dimension } = table;
@@ -83,7 +83,7 @@ interface NumberTable {
 }
 
 /** Opens a two-dimensional dataset. Throws ReadError when none has that name. */
-async function openTable(source: ByteSource, name: string): Promise<NumberTable> {
+async function openTable(source: InputSource, name: string): Promise<NumberTable> {
   const { library: hdf5, path: filePath } = await source.file!.packages.hdf5();
   const path = source.name;
   const library = await hdf5.ready;

@@ -4,16 +4,16 @@
 import { parseExactJson } from '../common/exact-json.js';
 import { VECTOR_NAMES } from '../formats/arrow/column-choice.js';
 import { readUniqueMembers } from '../formats/json/json-scanner.js';
-import type { ByteSource } from './byte-source.js';
 import { elementsOf, isBlankLine, linesOf, type TextRow } from './byte-stream.js';
 import { PLAIN_NUMBERS, vectorOfBase64, vectorOfText } from './cells.js';
+import type { InputSource } from './input-source.js';
 import { type MemberText, mergedMetadata, nanHint, withoutNan } from './metadata-text.js';
 import { nearestHint, noSuchName } from './names.js';
 import { RowError, show } from './read-error.js';
-import { type ReadOptions, type TargetVectors, UNNAMED_ONLY } from './read-options.js';
+import { type ReaderOptions, type TargetVectors, UNNAMED_ONLY } from './reader-options.js';
 import {
+  collectBatches,
   type FoundRow,
-  gatherRows,
   type ParsedRow,
   type RowReader,
   type Sample,
@@ -25,18 +25,18 @@ import { createLineDecoder, textChunks, textHead } from './utf8.js';
 const SEEN_MAX = 100;
 const OPEN_BRACKET = 0x5b;
 
-export async function openJson(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openJson(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const location = (line: number): string => `${source.name}:${line}`;
   return {
     rowCount: undefined,
     batches: (startRow) =>
-      gatherRows({ rows: rowsOf(source, options, startRow), startRow, location }, options),
+      collectBatches({ rows: rowsOf(source, options, startRow), startRow, location }, options),
     sample: (rowCount) => sampleOf(source, rowCount),
   };
 }
 
 /** The lines that are not blank, or the elements of an array. */
-async function* textRowsOf(source: ByteSource): AsyncGenerator<TextRow> {
+async function* textRowsOf(source: InputSource): AsyncGenerator<TextRow> {
   const first = textHead(source).find((byte) => byte > 0x20);
   if (first === OPEN_BRACKET) {
     yield* elementsOf(source.name, textChunks(source));
@@ -48,8 +48,8 @@ async function* textRowsOf(source: ByteSource): AsyncGenerator<TextRow> {
 }
 
 async function* rowsOf(
-  source: ByteSource,
-  options: ReadOptions,
+  source: InputSource,
+  options: ReaderOptions,
   startRow: number,
 ): AsyncGenerator<FoundRow> {
   const decode = createLineDecoder();
@@ -71,7 +71,7 @@ async function* rowsOf(
 }
 
 /** Throws RowError where the first row is not a JSON object. */
-async function sampleOf(source: ByteSource, rowCount: number): Promise<Sample> {
+async function sampleOf(source: InputSource, rowCount: number): Promise<Sample> {
   const decode = createLineDecoder();
   const rows: Record<string, unknown>[] = [];
   let problem: RowError | undefined;
@@ -97,7 +97,7 @@ class UnseenNames {
   /** Other names, of which one may be meant. */
   readonly #seen = new Set<string>();
 
-  constructor({ fields, exclude = [] }: ReadOptions) {
+  constructor({ fields, exclude = [] }: ReaderOptions) {
     this.#option = fields === undefined ? '--exclude' : '--fields';
     this.#unseen = new Set(fields ?? exclude);
   }
@@ -118,7 +118,7 @@ class UnseenNames {
   }
 }
 
-export function rowOfLine(location: string, line: string, options: ReadOptions): ParsedRow {
+export function rowOfLine(location: string, line: string, options: ReaderOptions): ParsedRow {
   return rowOfMembers(location, membersOf(location, line), options);
 }
 
@@ -135,7 +135,7 @@ function membersOf(location: string, line: string): ReadonlyMap<string, string> 
 function rowOfMembers(
   location: string,
   members: ReadonlyMap<string, string>,
-  options: ReadOptions,
+  options: ReaderOptions,
 ): ParsedRow {
   const { vectors = UNNAMED_ONLY, idField, valuesField } = options;
   const values = valuesField ?? VECTOR_NAMES.find((name) => members.has(name)) ?? 'values';
@@ -265,7 +265,7 @@ function readValues(location: string, field: string, text: string): Float32Array
 function readMetadata(
   location: string,
   names: { readonly id: string; readonly values: string },
-  { fields, exclude = [], vectors = UNNAMED_ONLY }: ReadOptions,
+  { fields, exclude = [], vectors = UNNAMED_ONLY }: ReaderOptions,
   members: ReadonlyMap<string, string>,
 ): string {
   if (fields !== undefined) {

@@ -3,16 +3,16 @@
 // file can be read at any place.
 
 import { decodeUtf8 } from '../common/bytes.js';
-import type { ByteSource } from './byte-source.js';
 import { type FilePart, readColumnMajor } from './column-major.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import {
   bytesPerNumber,
   checkContentBytes,
   DIMENSION_MAX,
   type NumberType,
-  readRecords,
+  openRecords,
 } from './record-files.js';
 import type { RowReader } from './row-batch.js';
 
@@ -38,8 +38,8 @@ const TYPES: Readonly<Record<string, NumberType>> = {
 
 /** `part` is absent for bytes that are piped or compressed. Throws ReadError. */
 export async function openNpy(
-  source: ByteSource,
-  options: ReadOptions,
+  source: InputSource,
+  options: ReaderOptions,
   part: FilePart | undefined = source.file && { file: source.file, start: 0 },
 ): Promise<RowReader> {
   const { head, name } = source;
@@ -75,7 +75,7 @@ export async function openNpy(
   const order = /'fortran_order'\s*:\s*(True|False)\b/.exec(header)?.[1];
   if (order === undefined) throw new ReadError(`${name}: the header has no fortran_order`);
   if (order === 'False') {
-    return readRecords(source, options, { ...array, start, hasPrefix: false });
+    return openRecords(source, options, { ...array, start, hasPrefix: false });
   }
   checkContentBytes(source, start + rowCount * dimension * bytesPerNumber(type), array);
   if (part === undefined) {

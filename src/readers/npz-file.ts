@@ -3,18 +3,18 @@
 
 import { configure, ERR_EOCDR_NOT_FOUND, type FileEntry, Reader, ZipReader } from '@zip.js/zip.js';
 import { printable } from '../common/printable.js';
-import { type ByteSource, headOf, type RandomFile, skipBytes } from './byte-source.js';
 import type { FilePart } from './column-major.js';
+import { headOf, type InputSource, type RandomFile, skipBytes } from './input-source.js';
 import { listNames, noSuchName } from './names.js';
 import { openNpy } from './npy-file.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import type { RowReader } from './row-batch.js';
 
 const ARRAY_SUFFIX = '.npy';
 
 /** Throws ReadError when the archive is damaged, or has no such array, or several and none is named. */
-export async function openNpz(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openNpz(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const { name } = source;
   const file = source.file!;
   // A worker of its own for each array would need another file of the program.
@@ -36,7 +36,7 @@ export async function openNpz(source: ByteSource, options: ReadOptions): Promise
   }
   const chunks = (start = 0) => skipBytes(contentOf(member, entry), start);
   const head = await headOf(chunks());
-  const content: ByteSource = {
+  const content: InputSource = {
     name: member,
     byteCount: undefined,
     contentBytes: entry.uncompressedSize,

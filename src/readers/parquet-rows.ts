@@ -4,15 +4,15 @@
 import type { ParquetFile, RecordBatch } from 'parquet-wasm';
 import { FOOTER_END_BYTES, uuidColumnsOf } from '../formats/parquet/footer-schema.js';
 import { rowsOfArrow, sampleOfArrow } from './arrow-rows.js';
-import type { ByteSource } from './byte-source.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import type { RowBatch, RowReader, Sample } from './row-batch.js';
 
 /** The decoder has 4 GB of WebAssembly memory for a compressed row group and its decoded batches. */
 const GROUP_BYTES_MAX = 1_500_000_000;
 
-export async function openParquet(source: ByteSource, options: ReadOptions): Promise<RowReader> {
+export async function openParquet(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const { name } = source;
   const file = await openFile(source);
   const groups = rowGroupsOf(file);
@@ -23,7 +23,7 @@ export async function openParquet(source: ByteSource, options: ReadOptions): Pro
     let firstRow = 0;
     let isStopped = false;
     const { onBadRow } = options;
-    const onBad: ReadOptions['onBadRow'] = (bad) => {
+    const onBad: ReaderOptions['onBadRow'] = (bad) => {
       const decision = onBadRow!(bad);
       isStopped = decision === 'stop';
       return decision;
@@ -75,12 +75,12 @@ function rowGroupsOf(file: ParquetFile): { rowCount: number; byteCount: number }
     .map((group) => ({ rowCount: group.numRows(), byteCount: group.compressedSize() }));
 }
 
-async function openFile({ name, file }: ByteSource): Promise<ParquetFile> {
+async function openFile({ name, file }: InputSource): Promise<ParquetFile> {
   const { ParquetFile } = await file!.packages.parquet();
   return await readable(name, async () => ParquetFile.fromFile(await file!.blob()));
 }
 
-async function readFooter({ file }: ByteSource): Promise<Uint8Array> {
+async function readFooter({ file }: InputSource): Promise<Uint8Array> {
   const { byteCount } = file!;
   const start = byteCount - FOOTER_END_BYTES;
   const end = await file!.read(start, byteCount);
@@ -90,7 +90,7 @@ async function readFooter({ file }: ByteSource): Promise<Uint8Array> {
 
 /** Each row group that has rows, as an Arrow stream. */
 export async function* arrowStreamsOf(
-  source: ByteSource,
+  source: InputSource,
   batchSize: number,
 ): AsyncGenerator<AsyncIterable<Uint8Array>> {
   const file = await openFile(source);

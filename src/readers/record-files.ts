@@ -3,10 +3,10 @@
 // offset is known, so a resumed import seeks to it.
 
 import { ELEMENTS } from '../common/elements.js';
-import type { ByteSource } from './byte-source.js';
 import { ByteReader } from './byte-stream.js';
+import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import {
   plainBatch,
   type RowBatch,
@@ -34,16 +34,16 @@ interface RecordLayout {
 
 /** Opens an fvecs, bvecs or ivecs file. */
 export async function openVecs(
-  source: ByteSource,
+  source: InputSource,
   type: NumberType,
-  options: ReadOptions,
+  options: ReaderOptions,
 ): Promise<RowReader> {
   if (source.head.length < INT32_BYTES) throw tooShort(source, 'the dimension of a vector');
   const dimension = checkDimension(source, readInt32(source.head, 0));
   const recordBytes = INT32_BYTES + dimension * bytesPerNumber(type);
   const { contentBytes } = source;
   const isKnown = contentBytes !== undefined && contentBytes % recordBytes === 0;
-  return readRecords(source, options, {
+  return openRecords(source, options, {
     type,
     dimension,
     start: 0,
@@ -54,9 +54,9 @@ export async function openVecs(
 
 /** Opens an fbin, u8bin or i8bin file. */
 export async function openBin(
-  source: ByteSource,
+  source: InputSource,
   type: NumberType,
-  options: ReadOptions,
+  options: ReaderOptions,
 ): Promise<RowReader> {
   const start = 2 * INT32_BYTES;
   if (source.head.length < start) throw tooShort(source, 'the number of vectors and the dimension');
@@ -65,27 +65,27 @@ export async function openBin(
   if (rowCount < 0) {
     throw new ReadError(`${source.name}: invalid number of vectors ${rowCount} in the header`);
   }
-  return readRecords(source, options, { type, dimension, start, hasPrefix: false, rowCount });
+  return openRecords(source, options, { type, dimension, start, hasPrefix: false, rowCount });
 }
 
 /** Throws ReadError when the file's length does not match its header. */
-export function readRecords(
-  source: ByteSource,
-  options: ReadOptions,
+export function openRecords(
+  source: InputSource,
+  options: ReaderOptions,
   layout: RecordLayout,
 ): RowReader {
   return new RecordReader(source, options, layout);
 }
 
 class RecordReader implements RowReader {
-  readonly #source: ByteSource;
-  readonly #options: ReadOptions;
+  readonly #source: InputSource;
+  readonly #options: ReaderOptions;
   readonly #rowsPerBatch: number;
   readonly #layout: RecordLayout;
   readonly #prefixBytes: number;
   readonly #recordBytes: number;
 
-  constructor(source: ByteSource, options: ReadOptions, layout: RecordLayout) {
+  constructor(source: InputSource, options: ReaderOptions, layout: RecordLayout) {
     const { rowCount, dimension, type, start } = layout;
     this.#source = source;
     this.#options = options;
@@ -175,7 +175,7 @@ class RecordReader implements RowReader {
 
 /** Throws ReadError when the content is known to have another size than `expected`. */
 export function checkContentBytes(
-  { name, contentBytes }: ByteSource,
+  { name, contentBytes }: InputSource,
   expected: number,
   { rowCount, dimension, type }: { rowCount: number; dimension: number; type: NumberType },
 ): void {
@@ -186,7 +186,7 @@ export function checkContentBytes(
   );
 }
 
-function checkDimension({ name }: ByteSource, found: number): number {
+function checkDimension({ name }: InputSource, found: number): number {
   if (found >= 1 && found <= DIMENSION_MAX) return found;
   throw new ReadError(
     `${name}: the first vector has dimension ${found}, expected 1 to ${DIMENSION_MAX}; ` +
@@ -194,7 +194,7 @@ function checkDimension({ name }: ByteSource, found: number): number {
   );
 }
 
-function tooShort({ name, head }: ByteSource, expected: string): ReadError {
+function tooShort({ name, head }: InputSource, expected: string): ReadError {
   return new ReadError(`${name}: found ${head.length} bytes, expected ${expected}`);
 }
 

@@ -2,7 +2,7 @@
 
 import { findNotFinite } from '../formats/arrow/vectors.js';
 import { ReadError, RowError, show } from './read-error.js';
-import { type ReadOptions, type TargetVectors, UNNAMED_ONLY } from './read-options.js';
+import { type ReaderOptions, type TargetVectors, UNNAMED_ONLY } from './reader-options.js';
 
 /** A dense vector of rows, with a flag per row: 1 for those that have it, while the others have zeros. */
 export interface NamedVectors {
@@ -117,7 +117,7 @@ export interface PlainRows {
  */
 export function* plainBatch(
   { values, dimension, firstRow, field = 'values', location }: PlainRows,
-  options: Pick<ReadOptions, 'onBadRow' | 'dimension'>,
+  options: Pick<ReaderOptions, 'onBadRow' | 'dimension'>,
 ): Generator<RowBatch, boolean> {
   const rowCount = values.length / dimension;
   const problems = new Map<number, string>();
@@ -147,25 +147,25 @@ export function* plainBatch(
 export function* withoutBadRows(
   batch: RowBatch,
   problems: ReadonlyMap<number, string>,
-  { onBadRow }: Pick<ReadOptions, 'onBadRow'>,
+  { onBadRow }: Pick<ReaderOptions, 'onBadRow'>,
 ): Generator<RowBatch, boolean> {
   for (const row of [...problems.keys()].sort((a, b) => a - b)) {
     const problem = problems.get(row)!;
     if (onBadRow === undefined) throw new RowError(batch.location(row), problem);
     if (onBadRow({ row: batch.fileRow(row), problem }) === 'skip') continue;
     const before = Array.from({ length: row }, (_, at) => at).filter((at) => !problems.has(at));
-    yield { ...takeRows(batch, before), endRow: batch.fileRow(row) };
+    yield { ...selectRows(batch, before), endRow: batch.fileRow(row) };
     return true;
   }
   const isGood = (row: number) => !problems.has(row);
   yield problems.size === 0
     ? batch
-    : takeRows(batch, Array.from({ length: batch.rowCount }, (_, row) => row).filter(isGood));
+    : selectRows(batch, Array.from({ length: batch.rowCount }, (_, row) => row).filter(isGood));
   return false;
 }
 
 /** Some rows of a batch, in ascending order. */
-export function takeRows(batch: RowBatch, rows: readonly number[]): RowBatch {
+export function selectRows(batch: RowBatch, rows: readonly number[]): RowBatch {
   const { dimension, ids, metadata, named } = batch;
   return {
     rowCount: rows.length,
@@ -238,9 +238,9 @@ export interface RowsToBatch {
 }
 
 /** Gathers single rows into batches; skipped rows are not parsed. Throws RowError. */
-export async function* gatherRows(
+export async function* collectBatches(
   { rows, startRow, location }: RowsToBatch,
-  options: ReadOptions,
+  options: ReaderOptions,
 ): AsyncGenerator<RowBatch> {
   const { onBadRow } = options;
   const builder = new BatchBuilder(location, options);
@@ -283,7 +283,7 @@ class BatchBuilder {
 
   constructor(
     location: RowsToBatch['location'],
-    { rowsPerBatch: rowsMax, vectors = UNNAMED_ONLY, dimension }: ReadOptions,
+    { rowsPerBatch: rowsMax, vectors = UNNAMED_ONLY, dimension }: ReaderOptions,
   ) {
     this.#location = location;
     this.#rowsMax = rowsMax;

@@ -2,15 +2,15 @@
 // line of the first byte that is not UTF-8, instead of replacement characters in ids and metadata.
 
 import { encodeUtf8, isUtf8, startsWith } from '../common/bytes.js';
-import type { ByteSource } from './byte-source.js';
 import { refuseForeign, refuseUtf16 } from './foreign-files.js';
+import type { InputSource } from './input-source.js';
 import { RowError } from './read-error.js';
 
 const BYTE_ORDER_MARK = encodeUtf8('\ufeff');
 const NEWLINE = 0x0a;
 
 /** The head without its byte order mark. Throws ReadError if it is of no text, or of UTF-16. */
-export function textHead(source: Pick<ByteSource, 'name' | 'head'>): Uint8Array {
+export function textHead(source: Pick<InputSource, 'name' | 'head'>): Uint8Array {
   refuseForeign(source);
   refuseUtf16(source);
   const { head } = source;
@@ -19,7 +19,7 @@ export function textHead(source: Pick<ByteSource, 'name' | 'head'>): Uint8Array 
 
 /** The content without its byte order mark, not checked. */
 export function textChunks(
-  source: Pick<ByteSource, 'name' | 'head' | 'chunks'>,
+  source: Pick<InputSource, 'name' | 'head' | 'chunks'>,
 ): AsyncIterable<Uint8Array> {
   return source.chunks(source.head.length - textHead(source).length);
 }

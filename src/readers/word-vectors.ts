@@ -3,14 +3,14 @@
 // the line, since words may contain spaces.
 
 import { decodeUtf8, joinBytes } from '../common/bytes.js';
-import type { ByteSource } from './byte-source.js';
 import { ByteReader, isBlankLine, linesOf } from './byte-stream.js';
+import type { InputSource } from './input-source.js';
 import { ReadError, RowError, show } from './read-error.js';
-import type { ReadOptions } from './read-options.js';
+import type { ReaderOptions } from './reader-options.js';
 import { DIMENSION_MAX, toFloats } from './record-files.js';
 import {
+  collectBatches,
   type FoundRow,
-  gatherRows,
   type ParsedRow,
   type RowReader,
   sampleOfVectors,
@@ -27,8 +27,8 @@ const PART_BYTES = 1 << 20;
 
 /** `isHeaderRequired`: the file is of word2vec or fastText. Throws ReadError when it has no header. */
 export async function openWords(
-  source: ByteSource,
-  options: ReadOptions,
+  source: InputSource,
+  options: ReaderOptions,
   isHeaderRequired: boolean,
 ): Promise<RowReader> {
   const header = headerOf(source.head);
@@ -48,7 +48,7 @@ export async function openWords(
     isBinary ? `${name}, row ${number}` : `${name}:${number}`;
   const batches = (startRow: number) => {
     const rows = isBinary ? binaryRows(source, header) : textRows(source, header);
-    return gatherRows({ rows, startRow, location }, options);
+    return collectBatches({ rows, startRow, location }, options);
   };
   return {
     rowCount: header?.rowCount,
@@ -57,7 +57,10 @@ export async function openWords(
   };
 }
 
-async function* textRows(source: ByteSource, header: Header | undefined): AsyncGenerator<FoundRow> {
+async function* textRows(
+  source: InputSource,
+  header: Header | undefined,
+): AsyncGenerator<FoundRow> {
   const { name } = source;
   const decode = createLineDecoder();
   let dimension = header?.dimension;
@@ -109,7 +112,7 @@ function rowOf(location: string, tokens: readonly string[], dimension: number): 
 }
 
 async function* binaryRows(
-  source: ByteSource,
+  source: InputSource,
   { rowCount, dimension, byteCount }: Header,
 ): AsyncGenerator<FoundRow> {
   const { name } = source;

@@ -88,7 +88,10 @@ it('restore --no-verify restores a damaged backup', async () => {
 it('verify names the damaged file of a backup, with exit code 1', async () => {
   const { code, stdout } = await run(['verify', path('broken')]);
   assert.equal(code, 1);
-  assert.match(stdout, /^error: collection "c", segments\/.*1\.arrow: expected crc32:\w+; found the checksum/);
+  assert.match(
+    stdout,
+    /^error: collection "c", segments\/.*1\.arrow: expected crc32:\w+; found the checksum/,
+  );
 });
 
 it('verify of a directory without data ends with exit code 2', async () => {

@@ -6,7 +6,11 @@ import { it } from 'node:test';
 import { SagittaClientError } from '@sagitta/client';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { type ImportProgress, START } from '../../src/cli/import/journal.js';
-import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/import/uploader.js';
+import {
+  Uploader,
+  type UploaderOptions,
+  type UploadResult,
+} from '../../src/cli/import/uploader.js';
 import { CliError } from '../../src/cli/terminal/failure.js';
 import type { RowBatch } from '../../src/readers/row-batch.js';
 
@@ -46,7 +50,7 @@ class Service {
   }
 }
 
-function uploaderTo(service: Service, options: Partial<UploadOptions> = {}) {
+function uploaderTo(service: Service, options: Partial<UploaderOptions> = {}) {
   const commits: UploadResult[] = [];
   const uploader = new Uploader(service, {
     idOf: (found, row) => found ?? `made-${row}`,

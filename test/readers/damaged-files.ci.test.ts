@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { openSource } from '../../src/cli/files/file-source.js';
+import { openInput } from '../../src/cli/files/file-source.js';
 import { openVectors } from '../../src/readers/formats.js';
 import { ReadError } from '../../src/readers/read-error.js';
 
@@ -19,9 +19,9 @@ const SOURCE = new URL('../../src/', import.meta.url);
 /** A program that reads the file and prints the error. */
 const READ = `
 import { openVectors } from '${SOURCE.href}readers/formats.js';
-import { openSource } from '${SOURCE.href}cli/files/file-source.js';
+import { openInput } from '${SOURCE.href}cli/files/file-source.js';
 try {
-  const reader = await openVectors(await openSource(process.argv[1]), { dataset: undefined, rowsPerBatch: 3 });
+  const reader = await openVectors(await openInput(process.argv[1]), { dataset: undefined, rowsPerBatch: 3 });
   for await (const _ of reader.batches(0));
 } catch (error) {
   console.log(String(error));
@@ -40,7 +40,7 @@ describe('a damaged file is refused with a message', () => {
     damage(bytes);
     const path = join(folder, name.replace('/', '-'));
     writeFileSync(path, bytes);
-    const reader = await openVectors(await openSource(path), {
+    const reader = await openVectors(await openInput(path), {
       dataset: undefined,
       rowsPerBatch: 3,
     });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { ReadOptions } from '../../src/readers/read-options.js';
+import type { ReaderOptions } from '../../src/readers/reader-options.js';
 import { runPython, skipWithout } from './python-files.js';
 import { folderOfTests, vectorsOf } from './read-files.js';
 
@@ -128,7 +128,7 @@ describe('files of other programs', { skip }, () => {
   type Bare = readonly [
     name: string,
     rows: readonly (readonly number[])[],
-    options?: Partial<ReadOptions>,
+    options?: Partial<ReaderOptions>,
   ];
   const bare: readonly Bare[] = [
     ...['f2', 'f4', 'f8', 'big', 'be8', 'v2', 'v3'].map((name): Bare => [`${name}.npy`, VALUES]),
@@ -170,7 +170,11 @@ describe('files of other programs', { skip }, () => {
     });
   }
 
-  type Table = readonly [name: string, metadata: readonly string[], options?: Partial<ReadOptions>];
+  type Table = readonly [
+    name: string,
+    metadata: readonly string[],
+    options?: Partial<ReaderOptions>,
+  ];
   const tables: readonly Table[] = [
     ...['none', 'snappy', 'gzip', 'zstd', 'brotli', 'lz4', 'halves', 'doubles'].map(
       (name): Table => [`${name}.parquet`, TABLE_METADATA],
@@ -256,7 +260,7 @@ describe('files of other programs', { skip }, () => {
   });
 
   const torn = (name: string, byteCount: number) => readFileSync(path(name)).subarray(0, byteCount);
-  const broken: readonly [string, () => string, RegExp, Partial<ReadOptions>?][] = [
+  const broken: readonly [string, () => string, RegExp, Partial<ReaderOptions>?][] = [
     [
       'a torn array',
       () => write('torn.npy', torn('f4.npy', 150)),

@@ -13,10 +13,10 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { openSource } from '../../src/cli/files/file-source.js';
+import { openInput } from '../../src/cli/files/file-source.js';
 import { elementsOf } from '../../src/readers/byte-stream.js';
 import { formatOf, openRows } from '../../src/readers/formats.js';
-import type { BadRow, ReadOptions } from '../../src/readers/read-options.js';
+import type { BadRow, ReaderOptions } from '../../src/readers/reader-options.js';
 import { fileOf as parquetOf } from '../formats/parquet/parquet-files.js';
 import { cut, folderOfTests, READ_OPTIONS, sourceOf, vectorsOf } from './read-files.js';
 
@@ -97,7 +97,7 @@ describe('a file that no reader reads', () => {
       }
       const gzipped = write('rows.ndjson.gz', gzipSync(bytes));
       await assert.rejects(batchesOf(gzipped), message);
-      const opening = openRows(await openSource(path('rows.csv')), 'arrow', READ_OPTIONS);
+      const opening = openRows(await openInput(path('rows.csv')), 'arrow', READ_OPTIONS);
       await assert.rejects(opening, message);
     }
   });
@@ -150,7 +150,7 @@ describe('an index of pandas', () => {
       ['again.csv', 'Unnamed: 0,id,values,title\n7,a,1,"a"\n8,b,2,"b"\n', 'Unnamed: 0'],
     ] as const) {
       const said: string[] = [];
-      const read = async (options: Partial<ReadOptions>) => {
+      const read = async (options: Partial<ReaderOptions>) => {
         said.length = 0;
         const onIndex = (names: readonly string[]) => said.push(...names);
         const batches = await batchesOf(write(name, content), { onIndex, ...options });
@@ -206,7 +206,7 @@ describe('NaN in metadata', () => {
     const json = write('nan-json.csv', 'values,metadata\n1,"{""x"":NaN}"\n');
     assert.deepEqual((await batchesOf(json, { isNanNull: true }))[0]!.metadata, ['{"x":null}']);
     const csv = write('nan.csv', 'values,x,y\n1,NaN,"NaN"\n');
-    const metadataOf = async (options: Partial<ReadOptions>) =>
+    const metadataOf = async (options: Partial<ReaderOptions>) =>
       (await batchesOf(csv, options))[0]!.metadata;
     assert.deepEqual(await metadataOf({}), ['{"x":"NaN","y":"NaN"}']);
     assert.deepEqual(await metadataOf({ isNanNull: true }), ['{"x":null,"y":"NaN"}']);
@@ -286,7 +286,7 @@ describe('CSV', () => {
     ]);
   });
 
-  const readCsv = async (text: string, options: Partial<ReadOptions> = {}) => {
+  const readCsv = async (text: string, options: Partial<ReaderOptions> = {}) => {
     const [batch] = await batchesOf(write('numbers.csv', text), { rowsPerBatch: 10, ...options });
     return { values: vectorsOf([batch!]), metadata: batch!.metadata };
   };
@@ -465,7 +465,7 @@ it('a sample has the first rows as the file has them', async () => {
   write('sample.csv', 'id,n\na,"1"\n');
   write('sample.ndjson', '{"id":"a"}\n{"n":12345678901234567890}\n');
   const sampleOf = async (name: string) => {
-    const source = await openSource(path(name));
+    const source = await openInput(path(name));
     return await (await openRows(source, formatOf(source), READ_OPTIONS)).sample(2);
   };
   const { columns, rows } = await sampleOf('sample.parquet');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { encodeValues } from '@sagitta/client';
 import { openJson, rowOfLine } from '../../src/readers/json-rows.js';
-import type { ReadOptions } from '../../src/readers/read-options.js';
+import type { ReaderOptions } from '../../src/readers/reader-options.js';
 import { cut, READ_OPTIONS, sourceOf } from './read-files.js';
 
 const ONE_TWO = encodeValues(new Float32Array([1, 2]));
@@ -14,7 +14,7 @@ interface Row {
   readonly metadata: string;
 }
 
-const GOOD: readonly [string, string, Partial<ReadOptions>, Row][] = [
+const GOOD: readonly [string, string, Partial<ReaderOptions>, Row][] = [
   [
     'metadata stays as it is spelled',
     '{"id":"a","values":[1,2],"metadata":{"n": 1.0}}',
@@ -44,7 +44,7 @@ for (const [name, line, options, expected] of GOOD) {
   });
 }
 
-const BAD: readonly [string, Partial<ReadOptions>, string][] = [
+const BAD: readonly [string, Partial<ReaderOptions>, string][] = [
   ['nonsense', {}, 'not a JSON object: expected { at character 1, found "nonsense"'],
   ['{"values":[1,"2"]}', {}, 'values[1] is "2", expected a number'],
   ['{"values":[null]}', {}, 'values[0] is null, expected a number'],

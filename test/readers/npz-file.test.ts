@@ -11,7 +11,7 @@ import {
   ZipWriter,
   type ZipWriterAddDataOptions,
 } from '@zip.js/zip.js';
-import { openSource } from '../../src/cli/files/file-source.js';
+import { openInput } from '../../src/cli/files/file-source.js';
 import { openVectors } from '../../src/readers/formats.js';
 import { makeFolder } from '../cli/command.js';
 
@@ -24,7 +24,7 @@ after(() => folder.remove());
 async function read(name: string, bytes: Uint8Array, dataset?: string): Promise<number[]> {
   const path = join(folder.path, name);
   await writeFile(path, bytes);
-  const reader = await openVectors(await openSource(path), { dataset, rowsPerBatch: 2 });
+  const reader = await openVectors(await openInput(path), { dataset, rowsPerBatch: 2 });
   const values: number[] = [];
   for await (const batch of reader.batches(0)) values.push(...batch.values);
   return values;

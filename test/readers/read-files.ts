@@ -4,13 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { openSource } from '../../src/cli/files/file-source.js';
-import type { ByteSource } from '../../src/readers/byte-source.js';
+import { openInput } from '../../src/cli/files/file-source.js';
 import { formatOf, openRows } from '../../src/readers/formats.js';
-import type { ReadOptions } from '../../src/readers/read-options.js';
+import type { InputSource } from '../../src/readers/input-source.js';
+import type { ReaderOptions } from '../../src/readers/reader-options.js';
 import type { RowBatch } from '../../src/readers/row-batch.js';
 
-export const READ_OPTIONS: ReadOptions = {
+export const READ_OPTIONS: ReaderOptions = {
   idField: undefined,
   valuesField: undefined,
   fields: undefined,
@@ -36,10 +36,10 @@ export function folderOfTests() {
     },
     async batchesOf(
       name: string,
-      options: Partial<ReadOptions> = {},
+      options: Partial<ReaderOptions> = {},
       startRow = 0,
     ): Promise<RowBatch[]> {
-      const source = await openSource(path(name));
+      const source = await openInput(path(name));
       const reader = await openRows(source, formatOf(source), { ...READ_OPTIONS, ...options });
       const batches: RowBatch[] = [];
       for await (const batch of reader.batches(startRow)) batches.push(batch);
@@ -49,7 +49,7 @@ export function folderOfTests() {
 }
 
 /** A source that gives these chunks, as a pipe does. */
-export function sourceOf(name: string, chunks: readonly Uint8Array[]): ByteSource {
+export function sourceOf(name: string, chunks: readonly Uint8Array[]): InputSource {
   const whole = Buffer.concat(chunks);
   async function* from(start = 0) {
     let before = 0;

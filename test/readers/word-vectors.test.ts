@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { openSource } from '../../src/cli/files/file-source.js';
+import { openInput } from '../../src/cli/files/file-source.js';
 import { formatOf, openRows } from '../../src/readers/formats.js';
 import { folderOfTests, READ_OPTIONS, vectorsOf } from './read-files.js';
 
@@ -99,11 +99,11 @@ describe('words with vectors', () => {
       ['1.5 2.5 3.5 4.5\n', undefined],
       ['id 1\n', undefined],
     ] as const) {
-      const source = await openSource(path(write('unnamed.txt', content)));
+      const source = await openInput(path(write('unnamed.txt', content)));
       if (format === undefined) assert.throws(() => formatOf(source), /cannot detect the format/);
       else assert.equal(formatOf(source), format);
     }
-    const numbers = await openSource(path(write('numbers.txt', '1 2 3\n4 5 6\n')));
+    const numbers = await openInput(path(write('numbers.txt', '1 2 3\n4 5 6\n')));
     const batches = [];
     const reader = await openRows(numbers, 'glove', READ_OPTIONS);
     for await (const batch of reader.batches(0)) batches.push(batch);

@@ -21,9 +21,9 @@ import { createImportReader } from '../src/views/import/import-reader.js';
 import { Pace } from '../src/views/import/pace.js';
 import {
   BadRowError,
+  type BatchProgress,
   FIRST_PROGRESS,
   type ImportEvent,
-  type ImportProgress,
   runImport,
 } from '../src/views/import/run-import.js';
 
@@ -145,7 +145,7 @@ async function importWith(
   const onEvent = (event: ImportEvent) => events.push(event);
   const options = { progress, key: 'k', skipsBadRows, onEvent };
   const result = await runImport(reader, target, options).then(
-    (end): ImportProgress | Error => end,
+    (end): BatchProgress | Error => end,
     (error: Error) => error,
   );
   return { result, writes, waits, events };

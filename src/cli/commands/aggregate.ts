@@ -5,7 +5,7 @@ import type { Facet, Stats } from '@sagitta/client';
 import type { Command } from 'commander';
 import { addReplyOptions, connect, type ReplyOptions } from '../service/connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
-import { readFilter, splitNames, wholeNumber } from '../terminal/option-values.js';
+import { readJsonObject, splitNames, wholeNumber } from '../terminal/option-values.js';
 import { print } from '../terminal/printing.js';
 import { tableForStdout } from '../terminal/table.js';
 
@@ -47,7 +47,7 @@ async function runAggregate(collection: string, options: AggregateOptions): Prom
   const reply = await connect(options)
     .collection(collection)
     .aggregate({
-      ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
+      ...(filter !== undefined && { filter: readJsonObject('--filter', filter) }),
       ...(facets && { facets: facets.map((path) => ({ path, ...(limit && { limit }) })) }),
       ...(stats && {
         stats: stats.map((path) => ({

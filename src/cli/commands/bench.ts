@@ -10,7 +10,7 @@ import { packageFile } from '../../common/package-files.js';
 import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import { openVectors } from '../../readers/formats.js';
-import { openSource } from '../files/file-source.js';
+import { openInput } from '../files/file-source.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import { wholeNumber } from '../terminal/option-values.js';
@@ -193,7 +193,7 @@ function randomQueries(dimension: number): Float32Array[] {
 }
 
 async function readQueries(path: string, dimension: number): Promise<Float32Array[]> {
-  const reader = await openVectors(await openSource(path), {
+  const reader = await openVectors(await openInput(path), {
     dataset: 'test',
     rowsPerBatch: QUERIES_MAX,
   });

@@ -15,7 +15,12 @@ import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js'
 import { addReplyOptions, connect, type ReplyOptions } from '../service/connection.js';
 import { ask, isInteractive } from '../terminal/confirmation.js';
 import { usageError } from '../terminal/failure.js';
-import { parseDuration, readFilter, splitNames, wholeNumber } from '../terminal/option-values.js';
+import {
+  parseDuration,
+  readJsonObject,
+  splitNames,
+  wholeNumber,
+} from '../terminal/option-values.js';
 import { print, write } from '../terminal/printing.js';
 import { tableForStdout } from '../terminal/table.js';
 import { formatCount, pluralize } from '../terminal/units.js';
@@ -248,15 +253,15 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     ...(metric !== undefined && { metric }),
     ...(elementType !== undefined && { element_type: elementType }),
     ...(vectors !== undefined && {
-      vectors: readFilter('--vectors', vectors) as unknown as NamedShapes,
+      vectors: readJsonObject<NamedShapes>('--vectors', vectors),
     }),
     ...(sparseVectors !== undefined && {
-      sparse_vectors: readFilter('--sparse-vectors', sparseVectors) as SparseShapes,
+      sparse_vectors: readJsonObject<SparseShapes>('--sparse-vectors', sparseVectors),
     }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),
     ...(schema !== undefined && {
-      schema: readFilter('--schema', schema) as DeclaredTypes,
+      schema: readJsonObject<DeclaredTypes>('--schema', schema),
     }),
     ...(textFields !== undefined && {
       text: { fields: textFields, ...(textLanguage !== undefined && { language: textLanguage }) },

@@ -4,7 +4,7 @@
 import { type Command, Option } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
-import { readFilter, wholeNumber } from '../terminal/option-values.js';
+import { readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import { pluralize } from '../terminal/units.js';
 import { fileOf, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
@@ -99,7 +99,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
       `--format ${format} has unnamed vectors, which collection ${id} does not have`,
     );
   }
-  const filter = options.filter === undefined ? undefined : readFilter('--filter', options.filter);
+  const filter =
+    options.filter === undefined ? undefined : readJsonObject('--filter', options.filter);
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
     format: wire,

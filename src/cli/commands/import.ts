@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander';
 import { METRICS } from '../../common/types.js';
-import { FORMAT_NAMES, FORMATS } from '../../readers/formats.js';
+import { INPUT_FORMAT_NAMES, INPUT_FORMATS } from '../../readers/formats.js';
 import { isPipe, STDIN } from '../files/file-source.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
@@ -24,8 +24,9 @@ import {
 import { createProgress } from '../terminal/progress.js';
 import { formatCount, formatSeconds, pluralize } from '../terminal/units.js';
 
-const FORMATS_TEXT = FORMAT_NAMES.map(
-  (name) => `  ${name.padEnd(14)}${FORMATS[name].title} (.${FORMATS[name].extensions.join(', .')})`,
+const FORMATS_TEXT = INPUT_FORMAT_NAMES.map(
+  (name) =>
+    `  ${name.padEnd(14)}${INPUT_FORMATS[name].title} (.${INPUT_FORMATS[name].extensions.join(', .')})`,
 ).join('\n');
 
 const EXAMPLES = `
@@ -75,7 +76,7 @@ export function defineImport(command: Command): void {
     .argument('<files...>', 'files to read, in order; - for stdin')
     .requiredOption('-c, --collection <id>', 'target collection; created if it does not exist')
     .addOption(
-      new Option('--format <name>', 'input format (default: detected)').choices(FORMAT_NAMES),
+      new Option('--format <name>', 'input format (default: detected)').choices(INPUT_FORMAT_NAMES),
     )
     .addOption(
       new Option('--metric <name>', 'metric of a new collection (default: cosine)').choices(

@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
-import { anyNumber, readFilter, wholeNumber } from '../terminal/option-values.js';
+import { anyNumber, readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import {
   fileOf,
   MATCH_FORMATS,
@@ -89,8 +89,8 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(options.with !== undefined && { with: options.with }),
     ...(topK !== undefined && { topK }),
     ...(scoreThreshold !== undefined && { scoreThreshold }),
-    ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
-    ...(withFilter !== undefined && { withFilter: readFilter('--with-filter', withFilter) }),
+    ...(filter !== undefined && { filter: readJsonObject('--filter', filter) }),
+    ...(withFilter !== undefined && { withFilter: readJsonObject('--with-filter', withFilter) }),
     ...(options.sample !== undefined && { sample: options.sample }),
     ...(options.withSample !== undefined && { withSample: options.withSample }),
     ...(options.seed !== undefined && { seed: options.seed }),

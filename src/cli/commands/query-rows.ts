@@ -2,22 +2,22 @@
 // members of requests that are the same for all.
 
 import type { JsonObject, Metric } from '../../common/types.js';
-import type { ByteSource } from '../../readers/byte-source.js';
-import { checkOptions, type FormatName, formatOf, openRows } from '../../readers/formats.js';
-import type { ReadChoices } from '../../readers/read-options.js';
+import { checkOptions, formatOf, type InputFormat, openRows } from '../../readers/formats.js';
+import type { InputSource } from '../../readers/input-source.js';
+import type { ReaderChoices } from '../../readers/reader-options.js';
 import type { RowReader } from '../../readers/row-batch.js';
-import { openSource } from '../files/file-source.js';
+import { openInput } from '../files/file-source.js';
 import { type CliError, usageError } from '../terminal/failure.js';
-import { readFilter } from '../terminal/option-values.js';
+import { readJsonObject } from '../terminal/option-values.js';
 import type { ResultFormat } from '../writers/formats.js';
 import type { OutputFileOptions } from '../writers/output-file.js';
 
 /** The options of `sagitta query` that apply to --file. */
 export interface QueryFileOptions
   extends OutputFileOptions<ResultFormat>,
-    Omit<ReadChoices, 'fields' | 'exclude'> {
+    Omit<ReaderChoices, 'fields' | 'exclude'> {
   readonly file: string;
-  readonly fileFormat?: FormatName;
+  readonly fileFormat?: InputFormat;
   readonly recall?: string;
   readonly topK?: number;
   readonly filter?: string;
@@ -31,12 +31,12 @@ export interface QueryFileOptions
 const HDF5_DATASET_DEFAULT = 'test';
 /** The queries of --file. */
 export interface QueryRows {
-  readonly source: ByteSource;
+  readonly source: InputSource;
   readonly reader: RowReader;
 }
 
 export async function openQueries(options: QueryFileOptions, rows: number): Promise<QueryRows> {
-  const source = await openSource(options.file);
+  const source = await openInput(options.file);
   const format = options.fileFormat ?? formatOf(source);
   const { idField, valuesField, vectorColumns, delimiter, decimal, dataset } = options;
   const given = { idField, valuesField, vectorColumns, delimiter, decimal, dataset };
@@ -51,7 +51,7 @@ export async function openQueries(options: QueryFileOptions, rows: number): Prom
   return { source, reader };
 }
 
-export function withoutQueries({ name }: ByteSource): CliError {
+export function withoutQueries({ name }: InputSource): CliError {
   return usageError(`${name}: the file contains no vectors`);
 }
 
@@ -67,7 +67,7 @@ export function searchOf(options: QueryFileOptions) {
 }
 
 function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
-  return filter === undefined ? undefined : readFilter('--filter', filter);
+  return filter === undefined ? undefined : readJsonObject('--filter', filter);
 }
 
 export function shareOf(

@@ -4,12 +4,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Match, QueryMembers, QueryReply, QueryRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
-import { isJsonObject } from '../../common/metadata-path.js';
 import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
-import { FORMAT_NAMES, type FormatName } from '../../readers/formats.js';
+import { INPUT_FORMAT_NAMES, type InputFormat } from '../../readers/formats.js';
 import { show } from '../../readers/read-error.js';
-import type { DecimalPoint } from '../../readers/read-options.js';
+import type { DecimalPoint } from '../../readers/reader-options.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import {
@@ -17,9 +16,9 @@ import {
   decimalOption,
   expandColumns,
   parseDelimiter,
-  parseJson,
-  readFilter,
-  readText,
+  parseJsonOption,
+  readJsonObject,
+  readTextOption,
   splitNames,
   wholeNumber,
 } from '../terminal/option-values.js';
@@ -70,7 +69,7 @@ type Strategy = (typeof STRATEGIES)[number];
 
 interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat> {
   readonly file?: string;
-  readonly fileFormat?: FormatName;
+  readonly fileFormat?: InputFormat;
   readonly idField?: string;
   readonly valuesField?: string;
   readonly vectorColumns?: readonly string[];
@@ -150,7 +149,7 @@ export function defineQuery(command: Command): void {
     .option('--file <file>', 'file of query vectors; - for stdin')
     .addOption(
       new Option('--file-format <name>', 'format of that file (default: detected)').choices(
-        FORMAT_NAMES,
+        INPUT_FORMAT_NAMES,
       ),
     )
     .option('--id-field <name>', 'field of the id in that file (default: id)')
@@ -275,15 +274,15 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(id !== undefined && { id }),
     ...(recommend !== undefined && { recommend }),
     ...(embed !== undefined && { embed }),
-    ...(sparse !== undefined && { sparse: readObject('--sparse', sparse) }),
-    ...(discover !== undefined && { discover: readObject('--discover', discover) }),
-    ...(fusion !== undefined && { fusion: readObject('--fusion', fusion) }),
-    ...(prefetch !== undefined && { prefetch: readObject('--prefetch', prefetch) }),
+    ...(sparse !== undefined && { sparse: readJsonObject('--sparse', sparse) }),
+    ...(discover !== undefined && { discover: readJsonObject('--discover', discover) }),
+    ...(fusion !== undefined && { fusion: readJsonObject('--fusion', fusion) }),
+    ...(prefetch !== undefined && { prefetch: readJsonObject('--prefetch', prefetch) }),
     ...(mmr !== undefined && {
       mmr: { lambda: mmr, ...(mmrCandidates !== undefined && { candidates: mmrCandidates }) },
     }),
     ...(text !== undefined && { text: { query: text, ...(match !== undefined && { match }) } }),
-    ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
+    ...(filter !== undefined && { filter: readJsonObject('--filter', filter) }),
     ...(topK !== undefined && { top_k: topK }),
     ...(pageLimit !== undefined && { limit: pageLimit }),
     ...(cursor !== undefined && { cursor }),
@@ -298,13 +297,6 @@ function requestOf(options: QueryOptions): QueryRequest {
   };
   // It has exactly one target.
   return members as QueryRequest;
-}
-
-/** A member of the request as JSON: the server checks it. */
-function readObject<Member extends object>(name: string, option: string): Member {
-  const value = parseJson(name, readText(name, option));
-  if (isJsonObject(value)) return value as Member;
-  throw usageError(`${name}: expected a JSON object`);
 }
 
 function recommendOf({
@@ -324,11 +316,11 @@ function recommendOf({
 }
 
 function readVector(option: string): readonly number[] | string {
-  const text = readText('--vector', option).trim();
+  const text = readTextOption('--vector', option).trim();
   if (isNumberList(text)) return readNumberList(text);
   // Base64 is never JSON, except for digits alone, which are not a vector.
   if (!/^[[{"]/.test(text)) return text;
-  const vector = parseJson('--vector', text);
+  const vector = parseJsonOption('--vector', text);
   const isVector = typeof vector === 'string' || Array.isArray(vector);
   if (!isVector)
     throw usageError('--vector: expected a JSON array of numbers or base64-encoded float32');

@@ -3,7 +3,7 @@
 import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
-import { readFilter, wholeNumber } from '../terminal/option-values.js';
+import { readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import { pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
@@ -44,11 +44,11 @@ async function runUpdate(id: string, options: UpdateOptions): Promise<void> {
     throw usageError('pass one of --patch and --replace');
   }
   const selection =
-    filter === undefined ? { all: true as const } : { filter: readFilter('--filter', filter) };
+    filter === undefined ? { all: true as const } : { filter: readJsonObject('--filter', filter) };
   const change =
     patch === undefined
-      ? { metadata: readFilter('--replace', replace!) }
-      : { patch: readFilter('--patch', patch) };
+      ? { metadata: readJsonObject('--replace', replace!) }
+      : { patch: readJsonObject('--patch', patch) };
   const vectors = connect(options).collection(id);
   let updatedCount = 0;
   let hasMore = true;

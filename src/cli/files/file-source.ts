@@ -18,12 +18,12 @@ import { createGunzip } from 'node:zlib';
 import { startsWith } from '../../common/bytes.js';
 import { loadOptional } from '../../platform/optional-package.js';
 import {
-  type ByteSource,
   HEAD_BYTES,
   headOf,
+  type InputSource,
   type RandomFile,
   skipBytes,
-} from '../../readers/byte-source.js';
+} from '../../readers/input-source.js';
 import { ReadError } from '../../readers/read-error.js';
 import { CliError, fileErrorText } from '../terminal/failure.js';
 
@@ -36,7 +36,7 @@ export interface Input {
    * To be called once, for a pipe when its turn has come: what writes it may wait until the pipes before it
    * have been read.
    */
-  open(): Promise<ByteSource>;
+  open(): Promise<InputSource>;
 }
 
 /** The path that stands for stdin. */
@@ -49,7 +49,7 @@ const CHUNK_BYTES = 1 << 20;
 const INFLATED_CHUNK_BYTES = 1 << 18;
 
 /** Throws CliError when the file does not exist or cannot be read. */
-export async function openSource(path: string): Promise<ByteSource> {
+export async function openInput(path: string): Promise<InputSource> {
   return (await findInput(path)).open();
 }
 
@@ -95,7 +95,7 @@ async function streamOf(path: string, found: Stats | undefined): Promise<AsyncIt
   return new Socket({ fd, readable: true, writable: false });
 }
 
-async function openFile(path: string, byteCount: number): Promise<ByteSource> {
+async function openFile(path: string, byteCount: number): Promise<InputSource> {
   let bytesRead = 0;
   const raw = async function* (start: number): AsyncGenerator<Uint8Array> {
     bytesRead = start;
@@ -161,7 +161,7 @@ function randomFile(path: string, byteCount: number, onRead: (end: number) => vo
   };
 }
 
-async function openStream(name: string, stream: AsyncIterable<unknown>): Promise<ByteSource> {
+async function openStream(name: string, stream: AsyncIterable<unknown>): Promise<InputSource> {
   let bytesRead = 0;
   const counted = (async function* () {
     for await (const chunk of stream) {

@@ -3,13 +3,13 @@
 // query, with a list of ids.
 
 import { RecordBatchReader } from 'apache-arrow';
-import type { ByteSource } from '../../readers/byte-source.js';
 import { linesOf } from '../../readers/byte-stream.js';
 import { recordsOf } from '../../readers/csv-rows.js';
-import { FORMATS, formatOf, openVectors } from '../../readers/formats.js';
+import { formatOf, INPUT_FORMATS, openVectors } from '../../readers/formats.js';
+import type { InputSource } from '../../readers/input-source.js';
 import { ReadError, RowError, show } from '../../readers/read-error.js';
 import { createLineDecoder, textChunks } from '../../readers/utf8.js';
-import { openSource } from './file-source.js';
+import { openInput } from './file-source.js';
 
 export interface ResultIds {
   /** A list of at most k ids per query, best first, in the order of the queries. */
@@ -25,9 +25,10 @@ const ROWS_PER_BATCH = 500;
 
 /** Throws ReadError for a file that has no ids of results. */
 export async function readResultIds(path: string, k: number): Promise<ResultIds> {
-  const source = await openSource(path);
+  const source = await openInput(path);
   const format = formatOf(source);
-  if (!FORMATS[format].hasMetadata) return { lists: numberLists(source, k), mayEndEarly: false };
+  if (!INPUT_FORMATS[format].hasMetadata)
+    return { lists: numberLists(source, k), mayEndEarly: false };
   if (format === 'ndjson') return { lists: cut(lineLists(source), k), mayEndEarly: false };
   const items = format === 'csv' ? csvItems(source) : arrowItems(source, format);
   return { lists: cut(listsOf(items), k), mayEndEarly: true };
@@ -87,7 +88,7 @@ async function* listsOf(items: AsyncIterable<ResultItem>): AsyncGenerator<readon
   if (ids.length > 0) yield ids;
 }
 
-async function* lineLists(source: ByteSource): AsyncGenerator<readonly string[]> {
+async function* lineLists(source: InputSource): AsyncGenerator<readonly string[]> {
   const decode = createLineDecoder();
   let query = 0;
   for await (const { bytes, line } of linesOf(source.name, textChunks(source))) {
@@ -151,7 +152,7 @@ function matchOf(
   };
 }
 
-async function* csvItems(source: ByteSource): AsyncGenerator<ResultItem> {
+async function* csvItems(source: InputSource): AsyncGenerator<ResultItem> {
   const { name } = source;
   let columns: readonly string[] | undefined;
   for await (const { cells, line } of recordsOf(source, ',')) {
@@ -173,7 +174,7 @@ async function* csvItems(source: ByteSource): AsyncGenerator<ResultItem> {
   }
 }
 
-async function* arrowItems(source: ByteSource, format: string): AsyncGenerator<ResultItem> {
+async function* arrowItems(source: InputSource, format: string): AsyncGenerator<ResultItem> {
   const { name } = source;
   let rowCount = 0;
   for await (const stream of arrowStreams(source, format)) {
@@ -202,7 +203,7 @@ async function* arrowItems(source: ByteSource, format: string): AsyncGenerator<R
 
 /** Of Parquet one stream per row group. */
 async function* arrowStreams(
-  source: ByteSource,
+  source: InputSource,
   format: string,
 ): AsyncGenerator<AsyncIterable<Uint8Array>> {
   if (format !== 'parquet') {
@@ -226,7 +227,7 @@ function noColumns(
 const EXACT_ID_MAX = 2 ** 24;
 
 /** The numbers of an ivecs file, or of the dataset `neighbors` of HDF5. */
-async function* numberLists(source: ByteSource, k: number): AsyncGenerator<readonly string[]> {
+async function* numberLists(source: InputSource, k: number): AsyncGenerator<readonly string[]> {
   const path = source.name;
   const reader = await openVectors(source, {
     dataset: 'neighbors',

@@ -8,7 +8,7 @@ import { objectText, withoutNan } from '../../readers/metadata-text.js';
 import { ReadError, RowError } from '../../readers/read-error.js';
 import type { RowBatch, RowReader } from '../../readers/row-batch.js';
 import { createLineDecoder, textChunks } from '../../readers/utf8.js';
-import { openSource } from './file-source.js';
+import { openInput } from './file-source.js';
 
 interface SidePaths {
   readonly ids: string | undefined;
@@ -62,7 +62,7 @@ interface Lines {
 }
 
 async function openLines(path: string): Promise<Lines> {
-  const source = await openSource(path);
+  const source = await openInput(path);
   const decode = createLineDecoder();
   const lines = linesOf(path, textChunks(source));
   let number = 0;

@@ -12,16 +12,16 @@ import {
 import type { Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { ByteSource } from '../../readers/byte-source.js';
 import {
   checkOptions,
-  FORMATS,
-  type FormatName,
   formatOf,
+  INPUT_FORMATS,
+  type InputFormat,
   openRows,
 } from '../../readers/formats.js';
+import type { InputSource } from '../../readers/input-source.js';
 import { ReadError, RowError } from '../../readers/read-error.js';
-import type { ReadChoices, TargetVectors } from '../../readers/read-options.js';
+import type { ReaderChoices, TargetVectors } from '../../readers/reader-options.js';
 import {
   checkBatchDimension,
   type NamedVectors,
@@ -37,9 +37,9 @@ import { type ImportJournal, type ImportProgress, rowId, START } from './journal
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
-export interface ImportChoices extends ReadChoices {
+export interface ImportChoices extends ReaderChoices {
   readonly collection: string;
-  readonly format?: FormatName;
+  readonly format?: InputFormat;
   /** `upsert` when absent. */
   readonly mode?: ImportMode;
   /** The named vector that the vectors of the files are; the unnamed one when absent. */
@@ -223,16 +223,16 @@ function checkBatch(
 }
 
 async function openReader(
-  source: ByteSource,
+  source: InputSource,
   options: ImportFilesOptions,
   vectors: TargetVectors | undefined,
 ): Promise<RowReader> {
   const format = options.format ?? formatOf(source);
   const { ids, metadata } = options;
   const hasSideFiles = ids !== undefined || metadata !== undefined;
-  if (hasSideFiles && FORMATS[format].hasMetadata) {
+  if (hasSideFiles && INPUT_FORMATS[format].hasMetadata) {
     throw usageError(
-      `--ids and --metadata apply only to files of plain vectors, found ${FORMATS[format].title}`,
+      `--ids and --metadata apply only to files of plain vectors, found ${INPUT_FORMATS[format].title}`,
     );
   }
   const isNanNull = options.nan === 'null';
@@ -439,7 +439,7 @@ class ReadShares {
   }
 
   /** Rows up to `row` of the file were read. `rowCount` is the number of its rows, where that is known. */
-  mark({ file, row }: FileProgress, source: ByteSource, rowCount: number | undefined): void {
+  mark({ file, row }: FileProgress, source: InputSource, rowCount: number | undefined): void {
     const before = this.#inputs.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
     // Rows tell more than bytes: a reader may be ahead of them, or read a file in any order.
     const inFile =

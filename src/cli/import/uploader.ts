@@ -20,7 +20,7 @@ export interface StreamTarget {
 /** The modes of writing that can be repeated after an interruption. */
 export type ImportMode = 'upsert' | 'update' | 'patch';
 
-export interface UploadOptions {
+export interface UploaderOptions {
   /** The id of a row, from the id found in the file and the row's number in the whole import. */
   readonly idOf: (found: string | undefined, row: number) => string;
   readonly start: ImportProgress;
@@ -62,7 +62,7 @@ interface Upload {
 
 export class Uploader {
   readonly #target: StreamTarget;
-  readonly #options: UploadOptions;
+  readonly #options: UploaderOptions;
   readonly #now: () => number;
   #pending: Upload;
   #sending: Promise<void> | undefined;
@@ -71,7 +71,7 @@ export class Uploader {
   /** Rows added so far in the whole import, earlier runs included. */
   #rowsAdded: number;
 
-  constructor(target: StreamTarget, options: UploadOptions) {
+  constructor(target: StreamTarget, options: UploaderOptions) {
     this.#target = target;
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());

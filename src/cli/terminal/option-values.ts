@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
 import { isJsonObject } from '../../common/metadata-path.js';
 import type { JsonObject } from '../../common/types.js';
+import { show } from '../../readers/read-error.js';
 import { fileErrorText, usageError } from './failure.js';
 
 /** `a, b` → `['a', 'b']`. */
@@ -70,15 +71,21 @@ export function decimalOption(): Option {
   return new Option('--decimal <character>', description).choices(['.', ',']);
 }
 
-/** A JSON object given inline or as `@file`. `name` is the option's name, for errors. */
-export function readFilter(name: string, option: string): JsonObject {
-  const filter = parseJson(name, readText(name, option));
-  if (isJsonObject(filter)) return filter;
-  throw usageError(`${name}: expected a JSON object such as {"year": {"$gte": 2020}}`);
+/**
+ * A JSON object given inline, as `@file` or on stdin (`-`); the server checks its members. `name` is the option's name,
+ * for errors.
+ */
+export function readJsonObject<Value extends object = JsonObject>(
+  name: string,
+  option: string,
+): Value {
+  const value = parseJsonOption(name, readTextOption(name, option));
+  if (isJsonObject(value)) return value as unknown as Value;
+  throw usageError(`${name}: expected a JSON object; found ${show(value)}`);
 }
 
 /** The option's own text, or the content of the file (`@file`) or of stdin (`-`). */
-export function readText(name: string, option: string): string {
+export function readTextOption(name: string, option: string): string {
   const path = option === '-' ? 0 : option.startsWith('@') ? option.slice(1) : undefined;
   if (path === undefined) return option;
   try {
@@ -89,7 +96,7 @@ export function readText(name: string, option: string): string {
 }
 
 /** Throws CliError with the option's name when the text is not JSON. */
-export function parseJson(name: string, text: string): unknown {
+export function parseJsonOption(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

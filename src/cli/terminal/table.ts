@@ -5,7 +5,7 @@
 import { printable } from '../../common/printable.js';
 import { cutToWidth, textWidth } from './text-width.js';
 
-export interface TableColumn {
+export interface TextTableColumn {
   readonly title: string;
   readonly align?: 'right';
   /** Never cut, because users copy it from the table. */
@@ -22,7 +22,7 @@ type Rows = readonly (readonly string[])[];
 
 /** A table for stdout; on a terminal that is too narrow for all columns, lists. */
 export function tableForStdout(
-  columns: readonly TableColumn[],
+  columns: readonly TextTableColumn[],
   rows: Rows,
   widthElsewhere = WIDTH_DEFAULT,
 ): string {
@@ -35,7 +35,11 @@ export function tableForStdout(
 }
 
 /** A table, or lists if the columns cannot shrink to this width. */
-export function renderFitting(columns: readonly TableColumn[], rows: Rows, width: number): string {
+export function renderFitting(
+  columns: readonly TextTableColumn[],
+  rows: Rows,
+  width: number,
+): string {
   const { widths } = measure(columns, rows, width);
   const total = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1));
   const render = total <= width ? renderTable : renderLists;
@@ -43,7 +47,11 @@ export function renderFitting(columns: readonly TableColumn[], rows: Rows, width
 }
 
 /** A header and the rows, in lines of at most `width` where the columns can shrink so far. */
-export function renderTable(columns: readonly TableColumn[], rows: Rows, width: number): string {
+export function renderTable(
+  columns: readonly TextTableColumn[],
+  rows: Rows,
+  width: number,
+): string {
   const { titles, cells, widths } = measure(columns, rows, width);
   const line = (texts: readonly string[]): string =>
     texts
@@ -60,7 +68,7 @@ interface Measure {
   readonly widths: readonly number[];
 }
 
-function measure(columns: readonly TableColumn[], rows: Rows, width: number): Measure {
+function measure(columns: readonly TextTableColumn[], rows: Rows, width: number): Measure {
   const titles = columns.map(({ title }) => printable(title));
   const cells = rows.map((row) => row.map(printable));
   const widths = titles.map((title, at) =>
@@ -72,7 +80,7 @@ function measure(columns: readonly TableColumn[], rows: Rows, width: number): Me
 }
 
 /** For each row a line for each cell that is not empty, with its title. */
-function renderLists(columns: readonly TableColumn[], rows: Rows, width: number): string {
+function renderLists(columns: readonly TextTableColumn[], rows: Rows, width: number): string {
   const titles = columns.map(({ title }) => printable(title));
   const titleWidth = Math.max(...titles.map(textWidth));
   const left = Math.max(CELL_WIDTH_MIN, width - titleWidth - GAP.length);

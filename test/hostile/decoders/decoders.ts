@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { openSource } from '../../../src/cli/files/file-source.js';
+import { openInput } from '../../../src/cli/files/file-source.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { ArrowFileReader } from '../../../src/formats/arrow/file-reader.js';
@@ -168,7 +168,7 @@ async function readFile(extension: string, bytes: Buffer): Promise<Outcome> {
   // The HDF5 library mistakes a file with the same name for the one that it has open.
   const path = join(folder(), `input-${fileCount++}.${extension}`);
   writeFileSync(path, bytes);
-  const reader = await openVectors(await openSource(path), { dataset: undefined, rowsPerBatch: 3 });
+  const reader = await openVectors(await openInput(path), { dataset: undefined, rowsPerBatch: 3 });
   let count = 0;
   for await (const { values, rowCount } of reader.batches(0)) {
     count += rowCount;

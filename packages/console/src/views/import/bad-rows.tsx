@@ -1,6 +1,6 @@
 // The rows that were not imported, with a file of them.
 
-import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import { Button } from '../../ui/button.js';
 import { DataTable, Truncated } from '../../ui/data-table.js';
 import { formatCount } from '../../ui/format.js';

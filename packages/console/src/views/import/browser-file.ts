@@ -2,20 +2,20 @@
 
 import { joinBytes, startsWith } from '../../../../../src/common/bytes.js';
 import {
-  type ByteSource,
   HEAD_BYTES,
   headOf,
+  type InputSource,
   type RandomFile,
   type ReaderPackages,
   skipBytes,
-} from '../../../../../src/readers/byte-source.js';
+} from '../../../../../src/readers/input-source.js';
 import { ReadError } from '../../../../../src/readers/read-error.js';
 
 const GZIP_MAGIC = Uint8Array.of(0x1f, 0x8b);
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
 /** Throws ReadError for a gzip file that is damaged. */
-export async function openBrowserFile(file: File): Promise<ByteSource> {
+export async function openBrowserFile(file: File): Promise<InputSource> {
   let bytesRead = 0;
   async function read(start: number, end: number): Promise<Uint8Array> {
     const bytes = new Uint8Array(await file.slice(start, end).arrayBuffer());

@@ -1,11 +1,11 @@
 // Reads the rows of a file in batches of bounded size. Where a batch ends depends only on the file, the plan and the
 // row that it begins with, so that an import that goes on makes the same batches again.
 
-import type { ByteSource } from '../../../../../src/readers/byte-source.js';
-import { detectFormat, type FormatName, openRows } from '../../../../../src/readers/formats.js';
+import { detectFormat, type InputFormat, openRows } from '../../../../../src/readers/formats.js';
+import type { InputSource } from '../../../../../src/readers/input-source.js';
 import { ReadError } from '../../../../../src/readers/read-error.js';
-import type { BadRow, ReadOptions } from '../../../../../src/readers/read-options.js';
-import { type RowBatch, type RowReader, takeRows } from '../../../../../src/readers/row-batch.js';
+import type { BadRow, ReaderOptions } from '../../../../../src/readers/reader-options.js';
+import { type RowBatch, type RowReader, selectRows } from '../../../../../src/readers/row-batch.js';
 import { openBrowserFile } from './browser-file.js';
 import { type ImportPlan, readChoicesOf } from './import-plan.js';
 
@@ -28,9 +28,9 @@ const BATCH_ROWS_MAX = 10_000;
 
 /** A file whose format is known. */
 export interface OpenFile {
-  readonly source: ByteSource;
-  readonly format: FormatName;
-  openRows(options?: Partial<ReadOptions>): Promise<RowReader>;
+  readonly source: InputSource;
+  readonly format: InputFormat;
+  openRows(options?: Partial<ReaderOptions>): Promise<RowReader>;
 }
 
 /** Throws ReadError for a file that no reader reads. */
@@ -96,7 +96,7 @@ export function withoutRejected(
   );
   const idOf = (at: number) => (rows.ids?.[at] === undefined ? '' : `${rows.ids[at]}: `);
   return {
-    rows: takeRows(rows, kept),
+    rows: selectRows(rows, kept),
     share,
     badRows: [...problems].map(([at, problem]) => ({
       row: rows.fileRow(at),

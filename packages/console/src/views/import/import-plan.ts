@@ -4,7 +4,7 @@
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
 import { VECTOR_NAMES } from '../../../../../src/formats/arrow/column-choice.js';
 import { vectorOf } from '../../../../../src/readers/cells.js';
-import type { ReadChoices } from '../../../../../src/readers/read-options.js';
+import type { ReaderChoices } from '../../../../../src/readers/reader-options.js';
 import type { Sample } from '../../../../../src/readers/row-batch.js';
 
 /** Where the vectors are: in one column, or each value in a column of its own. */
@@ -29,7 +29,7 @@ export interface VectorChoice {
 const ID_NAMES = ['id', '_id', 'key', 'uuid'];
 
 /** The choices of the readers that stand for a plan. */
-export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan): ReadChoices {
+export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan): ReaderChoices {
   return {
     idField: idColumn ?? null,
     ...(vector.kind === 'column'

@@ -5,9 +5,9 @@ import { joinBytes } from '../../../../../src/common/bytes.js';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { encodeEnd } from '../../../../../src/formats/arrow/ipc-writer.js';
 import { encodeRows, encodeRowsSchema } from '../../../../../src/readers/encode-rows.js';
-import { FORMATS } from '../../../../../src/readers/formats.js';
+import { INPUT_FORMATS } from '../../../../../src/readers/formats.js';
 import { ReadError } from '../../../../../src/readers/read-error.js';
-import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import type { RowBatch } from '../../../../../src/readers/row-batch.js';
 import {
   type BatchOptions,
@@ -102,7 +102,7 @@ async function previewOf({ source, format, openRows }: OpenFile): Promise<FilePr
   const { columns, rows } = sample;
   if (rows.length === 0) throw new ReadError(`${source.name}: the file has no rows`);
   return {
-    format: FORMATS[format].title,
+    format: INPUT_FORMATS[format].title,
     rowCount: reader.rowCount,
     columns,
     rows: rows.slice(0, SHOWN_ROWS).map((row) => columns.map((column) => shown(row[column]))),

@@ -2,7 +2,7 @@
 
 import type { CollectionRecord } from '@sagitta/client';
 import { whenAborted } from '../../../../../src/common/when-aborted.js';
-import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import { connection } from '../../api/connection.js';
 import { queryClient } from '../../api/queries.js';
 import { SERVER_URL, session } from '../../api/session.js';
@@ -10,7 +10,7 @@ import { createStore } from '../../api/store.js';
 import { draftOf, type ImportDraft, identityOf, importKeyOf } from './import-draft.js';
 import type { FilePreview } from './import-reader.js';
 import { Pace } from './pace.js';
-import { FIRST_PROGRESS, type ImportProgress, runImport } from './run-import.js';
+import { type BatchProgress, FIRST_PROGRESS, runImport } from './run-import.js';
 import { forget, readSaved, type SavedImport, save } from './saved-imports.js';
 import { openWorkerReader, type WorkerReader } from './worker-reader.js';
 
@@ -24,7 +24,7 @@ export interface OpenImport {
 }
 
 interface ShownProgress {
-  readonly done: ImportProgress;
+  readonly done: BatchProgress;
   /** The share of the file that was read. */
   readonly share: number;
   /** Undefined until it is known. */
@@ -181,7 +181,7 @@ async function run(
   }
 }
 
-function shownAtStart(done: ImportProgress, badRows: readonly BadRow[]): ShownProgress {
+function shownAtStart(done: BatchProgress, badRows: readonly BadRow[]): ShownProgress {
   return {
     done,
     share: 0,

@@ -1,7 +1,7 @@
 // How fast an import is and how long it will take, from its second batch on: reading to the row where
 // an import goes on takes time too, and would make it look slow.
 
-import type { ImportProgress } from './run-import.js';
+import type { BatchProgress } from './run-import.js';
 
 interface Moment {
   readonly timeMs: number;
@@ -23,7 +23,7 @@ export class Pace {
   }
 
   /** Undefined figures are not known yet. */
-  add({ endRow }: ImportProgress, share: number): PaceFigures {
+  add({ endRow }: BatchProgress, share: number): PaceFigures {
     const now = { timeMs: this.#nowMs(), endRow, share };
     this.#first ??= now;
     const seconds = (now.timeMs - this.#first.timeMs) / 1000;

@@ -2,12 +2,12 @@
 // server is away, and sends what was not acknowledged again under the same idempotency key.
 
 import { SagittaClientError } from '@sagitta/client';
-import type { BadRow } from '../../../../../src/readers/read-options.js';
+import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import type { RejectedRow } from './import-batches.js';
 import type { EncodedBatch, ImportReader } from './import-reader.js';
 
 /** How far an import is; where it goes on after a cut. */
-export interface ImportProgress {
+export interface BatchProgress {
   /** Rows of the file that are done, from its beginning: written or skipped. */
   readonly endRow: number;
   /** Batches that are done: the number of the next one. */
@@ -16,12 +16,12 @@ export interface ImportProgress {
   readonly badCount: number;
 }
 
-export const FIRST_PROGRESS: ImportProgress = { endRow: 0, batch: 0, writtenCount: 0, badCount: 0 };
+export const FIRST_PROGRESS: BatchProgress = { endRow: 0, batch: 0, writtenCount: 0, badCount: 0 };
 
 export type ImportEvent =
   | {
       readonly kind: 'progress';
-      readonly progress: ImportProgress;
+      readonly progress: BatchProgress;
       readonly badRows: readonly BadRow[];
       readonly share: number;
     }
@@ -36,7 +36,7 @@ export interface ImportTarget {
 }
 
 export interface RunOptions {
-  readonly progress: ImportProgress;
+  readonly progress: BatchProgress;
   /** Identifies the file, its plan and this import: what all its keys begin with. */
   readonly key: string;
   readonly skipsBadRows: boolean;
@@ -64,7 +64,7 @@ export async function runImport(
   reader: ImportReader,
   target: ImportTarget,
   options: RunOptions,
-): Promise<ImportProgress> {
+): Promise<BatchProgress> {
   let { progress } = options;
   let batch = await reader.next();
   while (batch !== undefined) {
@@ -96,7 +96,7 @@ async function sendBatch(
   reader: ImportReader,
   target: ImportTarget,
   batch: EncodedBatch,
-  progress: ImportProgress,
+  progress: BatchProgress,
   options: RunOptions,
 ): Promise<SentBatch> {
   let rest = batch;

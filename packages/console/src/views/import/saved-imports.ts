@@ -1,13 +1,13 @@
 // The progress of imports, in this browser (IndexedDB): choosing the same file again goes on from there.
 
 import type { ImportDraft } from './import-draft.js';
-import type { ImportProgress } from './run-import.js';
+import type { BatchProgress } from './run-import.js';
 
 export interface SavedImport {
   readonly draft: ImportDraft;
   /** When the collection was created: another one of the same name lacks what was imported. */
   readonly createdAt: string;
-  readonly progress: ImportProgress;
+  readonly progress: BatchProgress;
   /** Begins the idempotency keys of this import. */
   readonly key: string;
 }

@@ -4,7 +4,7 @@
 export type DecimalPoint = '.' | ',';
 
 /** What the person chose about the rows of a file. */
-export interface ReadChoices {
+export interface ReaderChoices {
   /** Column of the id; absent: `id`, if it exists. Null: rows have no ids. */
   readonly idField?: string | null | undefined;
   /** Column of the vector; absent: the first of VECTOR_NAMES that exists. */
@@ -23,7 +23,7 @@ export interface ReadChoices {
   readonly dataset?: string | undefined;
 }
 
-export interface ReadOptions extends ReadChoices {
+export interface ReaderOptions extends ReaderChoices {
   /** Whether NaN in metadata becomes null; absent: an error, since JSON does not have it. */
   readonly isNanNull?: boolean | undefined;
   /** Leaves out columns of indexes (INDEX_COLUMN) that no option names. */

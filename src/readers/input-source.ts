@@ -1,6 +1,6 @@
 // The bytes that readers read: a file, a file of a browser, a pipe, or the content of a gzip file.
 
-export interface ByteSource {
+export interface InputSource {
   /** Path, file name or `stdin`, for messages. */
   readonly name: string;
   /** Bytes as stored, compressed if they are; undefined for a pipe. */
