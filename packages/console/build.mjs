@@ -1,5 +1,5 @@
-// Builds the console (packages/console) to dist/console, with compressed copies beside its files, which the
-// server sends as they are. Does nothing when no input has changed since the last build.
+// Builds the console into dist/console, with compressed copies of its files that the server sends unchanged. Does
+// nothing if no input has changed since the last build.
 //
 //   node packages/console/build.mjs                     builds
 //   node packages/console/build.mjs --serve [URL]       serves the sources with reloading, in front of
@@ -17,9 +17,9 @@ const OUT = join(ROOT, 'dist', 'console');
 const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
 /** Larger files have one compressed copy. */
 const BROTLI_BYTES_MAX = 1_000_000;
-/** The licences of the packages whose code, styles or fonts are in the files. */
+/** The licences of the packages whose code, styles or fonts are included. */
 const LICENCES = 'third-party.txt';
-/** Bytes after gzip of the script that the first view loads. */
+/** The limit of the script that the first view loads, in bytes after gzip. */
 const FIRST_VIEW_BYTES_MAX = 400_000;
 
 /** Filled by the builds of the page and of its workers. */
@@ -79,7 +79,7 @@ async function buildConsole() {
   for (const path of filesIn(OUT)) if (COMPRESSED.has(extname(path))) compress(path);
 }
 
-/** The scripts that index.html loads before anything is shown: its entry and what that imports. */
+/** Measures the scripts that the first view needs: those of index.html and of the overview, with their imports. */
 function checkFirstView() {
   const manifest = JSON.parse(readFileSync(join(OUT, '.vite', 'manifest.json'), 'utf8'));
   rmSync(join(OUT, '.vite'), { recursive: true });

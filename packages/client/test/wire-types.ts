@@ -1,5 +1,5 @@
-// The types of requests that are not generated from the schemas accept what the schemas accept: checked
-// by the compiler. Vectors are custom there, and left out here.
+// The compiler checks that hand-written request types accept the same as the server's schemas. Vectors are left out,
+// because their schemas are custom.
 
 import type { z } from 'zod';
 import type { Schemas } from '../../../src/server/schemas/all.js';
@@ -12,9 +12,9 @@ import type {
 } from '../src/client.js';
 import type { wireJoin } from '../src/streams.js';
 
-/** Compiles where the first is assignable to the second. */
+/** Compiles only if the first type is assignable to the second. */
 type Agrees<Given extends Wanted, Wanted> = [Given, Wanted];
-type Taken<Schema extends z.ZodType> = z.input<Schema>;
+type InputOf<Schema extends z.ZodType> = z.input<Schema>;
 type Without<Shape, Names extends string> = Omit<Shape, Names>;
 type Writable<Shape> = { -readonly [Name in keyof Shape]: Mutable<Shape[Name]> };
 type Mutable<Value> = Value extends readonly (infer Item)[]
@@ -23,12 +23,12 @@ type Mutable<Value> = Value extends readonly (infer Item)[]
     ? Writable<Value>
     : Value;
 
-type Query = Taken<Schemas['query']['query']>;
+type Query = InputOf<Schemas['query']['query']>;
 type WithVectors = 'vector' | 'multi_vector' | 'fusion' | 'prefetch';
 
 export type Requests = [
-  Agrees<Writable<CollectionInput>, Taken<Schemas['collections']['create']>>,
-  Agrees<Writable<ApiKeyInput>, Taken<Schemas['keys']['create']>>,
+  Agrees<Writable<CollectionInput>, InputOf<Schemas['collections']['create']>>,
+  Agrees<Writable<ApiKeyInput>, InputOf<Schemas['keys']['create']>>,
   Agrees<
     Without<Writable<QueryRequest>, WithVectors | 'include_values'>,
     Without<Query, WithVectors | 'include_values'>
@@ -46,11 +46,11 @@ export type Requests = [
   >,
   Agrees<
     Without<Writable<ListRequest>, 'include_values'>,
-    Without<Taken<Schemas['vectors']['listQuery']>, 'include_values'>
+    Without<InputOf<Schemas['vectors']['listQuery']>, 'include_values'>
   >,
 ];
 
-/** The names that only one of them has; true for none. */
+/** True if both types have the same members, otherwise the names that only one of them has. */
 type SameNames<Left, Right> = [keyof Left] extends [keyof Right]
   ? [keyof Right] extends [keyof Left]
     ? true
@@ -58,8 +58,8 @@ type SameNames<Left, Right> = [keyof Left] extends [keyof Right]
   : Exclude<keyof Left, keyof Right>;
 
 export const NAMES_AGREE: readonly true[] = [
-  true satisfies SameNames<Taken<Schemas['query']['query']>, QueryRequest>,
-  true satisfies SameNames<Taken<Schemas['vectors']['listQuery']>, ListRequest>,
-  true satisfies SameNames<Taken<Schemas['scans']['join']>, ReturnType<typeof wireJoin>>,
-  true satisfies SameNames<Taken<Schemas['scans']['projection']>, ProjectionRequest>,
+  true satisfies SameNames<InputOf<Schemas['query']['query']>, QueryRequest>,
+  true satisfies SameNames<InputOf<Schemas['vectors']['listQuery']>, ListRequest>,
+  true satisfies SameNames<InputOf<Schemas['scans']['join']>, ReturnType<typeof wireJoin>>,
+  true satisfies SameNames<InputOf<Schemas['scans']['projection']>, ProjectionRequest>,
 ];

@@ -28,7 +28,7 @@ export function App() {
               {({ id }) => <CollectionViews key={id} id={decodeURIComponent(id)} />}
             </Route>
             <Route>
-              <Empty title="There is no such page">
+              <Empty title="Page not found">
                 <a href="#/">Go to the overview</a>
               </Empty>
             </Route>

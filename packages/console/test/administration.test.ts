@@ -28,7 +28,7 @@ describe('a new key', () => {
 
   const parseLater = (given: KeyDraft) => parseKey(given, { nowMs: NOW_MS, isFirst: false });
 
-  test('has one scope for each glob, and expires after so many days', () => {
+  test('has one scope per glob, and expires after the given number of days', () => {
     assert.deepEqual(parseLater(draft), {
       kind: 'valid',
       input: {
@@ -39,7 +39,7 @@ describe('a new key', () => {
     });
   });
 
-  test('has the origins and the rate that were typed', () => {
+  test('has the given origins and rate', () => {
     const origins = 'https://a.example, http://localhost:5173';
     const parsed = parseLater({ ...draft, origins, rate: '2.5', burst: '10' });
     assert.ok(parsed.kind === 'valid');
@@ -74,7 +74,7 @@ describe('a new key', () => {
     assert.match((glob.kind === 'invalid' && glob.errors.grants) || '', /admin:a\/b/);
   });
 
-  test('has the scope admin for ever if it is the first', () => {
+  test('must keep the scope admin forever if it is the first', () => {
     const parseFirst = (part: Partial<KeyDraft>) =>
       parseKey({ ...draft, days: '', ...part }, { nowMs: NOW_MS, isFirst: true });
     const errorsOf = (parsed: ReturnType<typeof parseKey>) =>
@@ -89,7 +89,7 @@ describe('a new key', () => {
     assert.equal(parseFirst({ grants: globs('') }).kind, 'valid');
   });
 
-  test('scopes are in the order of their documentation', () => {
+  test('scopes are in documented order', () => {
     const grants = toggleScope([{ scope: 'admin', globs: '' }], 'vectors:read', true);
     assert.deepEqual(
       grants.map(({ scope }) => scope),
@@ -98,7 +98,7 @@ describe('a new key', () => {
     assert.deepEqual(toggleScope(grants, 'admin', false), grants.slice(0, 1));
   });
 
-  test('shows the collections that exist and match', () => {
+  test('shows the existing collections that match', () => {
     const ids = ['catalog-a', 'catalog-b', 'docs', 'other'];
     assert.deepEqual(matchedBy('catalog-* docs', ids), ids.slice(0, 3));
     assert.deepEqual(matchedBy(' ', ids), ids);
@@ -106,7 +106,7 @@ describe('a new key', () => {
   });
 });
 
-test('the status of a key says what matters most', () => {
+test('the status of a key is its most important state', () => {
   const status = (expiresAt: string | null, revokedAt: string | null = null) =>
     statusOf({ expires_at: expiresAt, revoked_at: revokedAt } as ApiKeyRecord, NOW_MS);
   assert.equal(status(null), 'active');
@@ -117,7 +117,7 @@ test('the status of a key says what matters most', () => {
 });
 
 describe('the audit filter', () => {
-  test('sends what was chosen, with times in UTC', () => {
+  test('sends the chosen values, with times in UTC', () => {
     const since = '2026-11-23T04:00';
     assert.deepEqual(
       auditRequestOf({ ...NO_FILTER, operation: 'collection', target: ' docs ', since }),
@@ -125,7 +125,7 @@ describe('the audit filter', () => {
     );
   });
 
-  test('leaves out what is empty or no time', () => {
+  test('leaves out empty fields and invalid times', () => {
     assert.deepEqual(auditRequestOf({ ...NO_FILTER, until: 'soon' }), {});
   });
 });

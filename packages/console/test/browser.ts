@@ -1,5 +1,5 @@
-// Opens the console in a browser, as a person would, and collects whatever goes wrong meanwhile:
-// errors of the page, violations of its Content-Security-Policy, requests to other hosts.
+// Opens the console in a browser and collects all problems: errors of the page, violations of its
+// Content-Security-Policy, and requests to other hosts.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
 type Theme = 'light' | 'dark';
 
 export interface PageOptions {
-  /** The address within the console: `/collections/wordnet/browse`. */
+  /** The address within the console, such as `/collections/wordnet/browse`. */
   readonly path?: string;
   readonly width?: number;
   readonly height?: number;
@@ -19,14 +19,14 @@ export interface PageOptions {
 
 export interface ConsolePage {
   readonly page: Page;
-  /** Goes to another address within the console, without loading the page again. */
+  /** Goes to another address within the console, without reloading the page. */
   go(path: string): Promise<void>;
-  /** Fails if anything went wrong so far, but for messages that match `expected`. */
+  /** Fails if there has been a problem, except for messages that match `expected`. */
   expectNoProblems(expected?: RegExp): void;
   close(): Promise<void>;
 }
 
-/** `url` is that of the server, or of a proxy in front of it. */
+/** `url` is the address of the server, or of a proxy in front of it. */
 export async function openConsole(
   browser: Browser,
   url: string,
@@ -73,7 +73,7 @@ async function collectProblems(
     if (!isOwn) problems.push(`request to another host: ${request.url()}`);
   });
   await context.exposeFunction('reportViolation', (text: string) => problems.push(text));
-  // Its dialog belongs to the window system, which tests have none of; downloads are what remains.
+  // Its dialog needs a window system; without it, the console falls back to downloads.
   await context.addInitScript('delete window.showSaveFilePicker');
   await context.addInitScript(`
     document.addEventListener('securitypolicyviolation', (event) => {
@@ -93,7 +93,7 @@ interface AxeResults {
   }[];
 }
 
-/** Fails if axe-core finds a violation of any of its rules in what is shown. */
+/** Fails if axe-core finds a violation of any of its rules on the page. */
 export async function expectAccessible(page: Page, what: string): Promise<void> {
   await page.evaluate(AXE);
   const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
@@ -103,7 +103,7 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
   assert.deepEqual(found, [], `axe-core on ${what}`);
 }
 
-/** Fails if the page is wider than the window, so that one would have to scroll sideways. */
+/** Fails if the page is wider than the window. */
 export async function expectNoSidewaysScroll(page: Page, what: string): Promise<void> {
   const { content, window: shown } = (await page.evaluate(
     '({ content: document.documentElement.scrollWidth, window: innerWidth })',

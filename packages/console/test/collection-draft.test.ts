@@ -21,7 +21,7 @@ function errorsOf(draft: Partial<CollectionDraft>) {
 }
 
 describe('parseDraft', () => {
-  test('sends what was typed and leaves out what was not', () => {
+  test('sends the given fields and leaves out empty ones', () => {
     assert.deepEqual(parse({ id: ' docs ', dimension: '384', metric: 'dot' }), {
       kind: 'valid',
       input: { id: 'docs', dimension: 384, metric: 'dot' },
@@ -54,7 +54,7 @@ describe('parseDraft', () => {
   });
 });
 
-test('labels without name and value are ignored, names are unique', () => {
+test('empty labels are ignored, and names must be unique', () => {
   assert.deepEqual(
     parseLabels([
       { name: 'team', value: 'search' },
@@ -77,7 +77,7 @@ test('an expiry is a whole number of seconds, or none', () => {
 });
 
 describe('parseVectorDraft', () => {
-  test('makes the change that adds a vector of its kind', () => {
+  test('returns the change that adds a vector of the given kind', () => {
     const draft = { ...EMPTY_VECTOR, name: ' summary ', dimension: '384', metric: 'dot' as const };
     const shape = { dimension: 384, metric: 'dot' };
     assert.deepEqual(parseVectorDraft(draft), { vectors: { summary: shape } });
@@ -87,7 +87,7 @@ describe('parseVectorDraft', () => {
     assert.deepEqual(sparse, { sparse_vectors: { summary: {} } });
   });
 
-  test('makes none while the name or the dimension is missing', () => {
+  test('returns null while the name or the dimension is missing', () => {
     assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, dimension: '3' }), null);
     assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, name: 'a' }), null);
     assert.equal(parseVectorDraft({ ...EMPTY_VECTOR, name: 'a', dimension: '1.5' }), null);

@@ -1,5 +1,5 @@
-// A server process with data for tests in a browser: the sample of words, an empty collection, and one that
-// is hard to show.
+// A server process with data for tests in a browser: sample words, an empty collection, and one that is difficult to
+// display.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

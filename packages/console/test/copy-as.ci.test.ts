@@ -1,4 +1,4 @@
-// Programs that the console writes run as they are pasted, against a real server.
+// The programs that the console writes can be pasted and run, against a real server.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ import {
 const run = promisify(execFile);
 const COLLECTION = 'copied.docs';
 const PYTHON = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
-// The package of the repository, which need not be installed.
+// The package in the repository, so that it need not be installed.
 const PACKAGE = fileURLToPath(new URL('../../../../python/src', import.meta.url));
 const hasPackage =
   spawnSync(PYTHON, ['-c', 'import sagitta'], { env: { ...process.env, PYTHONPATH: PACKAGE } })
@@ -36,7 +36,7 @@ const REQUESTS: Readonly<Record<string, QueryRequest>> = {
     score_threshold: -1,
     limit: 5,
   },
-  'with an integer that float64 does not have': {
+  'with an integer that float64 cannot represent': {
     id: 'b',
     filter: { n: { $gte: 1768907725507217523n } },
     limit: 5,
@@ -109,7 +109,7 @@ async function runProgram(language: Language, copied: CopiedQuery): Promise<stri
   };
   if (language === 'curl') return (await run('bash', ['-c', code], options)).stdout;
   if (language === 'python') return (await run(PYTHON, ['-c', code], options)).stdout;
-  // In the package, so that it finds itself by its name.
+  // Inside the repository, so that the package can be resolved.
   const file = fileURLToPath(new URL(`./copied-${process.pid}.mjs`, import.meta.url));
   await writeFile(file, code);
   try {

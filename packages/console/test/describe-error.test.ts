@@ -34,7 +34,7 @@ describe('describeError', () => {
     });
   }
 
-  test('lists the invalid parts with their places, but not what the detail says already', () => {
+  test('lists the invalid parts with their pointers, without repeating the detail', () => {
     const items = ['first', 'all', 'second'].map((detail, at) => ({
       pointer: at === 1 ? '' : `/filter/${at}`,
       code: 'invalid_filter' as const,
@@ -44,7 +44,7 @@ describe('describeError', () => {
     assert.deepEqual(describeError(error).items, ['/filter/0: first', '/filter/2: second']);
   });
 
-  test('a failure of the page itself is called so', () => {
+  test('an error of the page itself is reported as such', () => {
     assert.deepEqual(describeError(new TypeError('x is undefined')), {
       title: 'The console failed',
       detail: 'x is undefined',

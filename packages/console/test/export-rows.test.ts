@@ -17,8 +17,8 @@ async function textOf(...parameters: Parameters<typeof exportText>): Promise<str
   return text;
 }
 
-describe('an export made in the page', () => {
-  test('has the chosen paths as columns of CSV', async () => {
+describe('an export written by the page', () => {
+  test('contains the chosen paths as columns of CSV', async () => {
     const paths = ['title', 'author.name', 'tags'];
     assert.equal(
       await textOf(ROWS, { format: 'csv', paths, includeValues: true }),
@@ -28,7 +28,7 @@ describe('an export made in the page', () => {
     );
   });
 
-  test('has the chosen paths, or all metadata, as lines of JSON', async () => {
+  test('contains the chosen paths, or all metadata, as lines of JSON', async () => {
     const chosen = await textOf(ROWS, {
       format: 'ndjson',
       paths: ['author.name'],
@@ -54,7 +54,7 @@ describe('an export made in the page', () => {
     );
   });
 
-  test('has integers beyond 2^53 with all their digits', async () => {
+  test('keeps all digits of integers beyond 2^53', async () => {
     const rows = [{ id: 'a', metadata: { post: 1768907725507217523n, ids: [2n ** 64n - 1n] } }];
     const options = { paths: ['post', 'ids'], includeValues: false };
     assert.equal(
@@ -67,7 +67,7 @@ describe('an export made in the page', () => {
     );
   });
 
-  test('comes in chunks, all of it', async () => {
+  test('is complete and written in chunks', async () => {
     const many = Array.from({ length: 8_000 }, (_, i) => ({ id: `vector-${i}`, metadata: {} }));
     const chunks: string[] = [];
     const csv = { format: 'csv', paths: [], includeValues: false } as const;
@@ -77,7 +77,7 @@ describe('an export made in the page', () => {
   });
 });
 
-test('a selection has a filter only where that fits into an address', () => {
+test('a selection becomes a filter only if that fits into a URL', () => {
   assert.deepEqual(filterOfIds(['a', 'b']), { $id: { $in: ['a', 'b'] } });
   assert.equal(filterOfIds(Array.from({ length: 2_000 }, (_, i) => `vector-${i}`)), undefined);
 });

@@ -1,5 +1,5 @@
-// A collection that is hard to show: ids of 512 bytes, 4 096 dimensions, 40 metadata fields, nested
-// values, text from right to left, and text that is markup.
+// A collection that is difficult to display: ids of 512 bytes, 4 096 dimensions, 40 metadata fields, nested values,
+// right-to-left text, and text that looks like markup.
 
 import type { Client, VectorInput } from '@sagitta/client';
 

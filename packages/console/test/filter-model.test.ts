@@ -33,7 +33,7 @@ function condition(part: Partial<FilterCondition>): FilterCondition {
 }
 
 describe('a filter in the editor', () => {
-  test('selects the same vectors after it was read and written', () => {
+  test('selects the same vectors after it has been parsed and written', () => {
     assert.ok(CASES.length > 20);
     for (const { says, filter, matches, misses } of CASES) {
       const written = writeFilter(parseFilterGroup(filter)).filter ?? {};
@@ -57,7 +57,7 @@ describe('a filter in the editor', () => {
     assert.deepEqual(writeFilter(read).filter, filter);
   });
 
-  test('keeps what it has no controls for as JSON', () => {
+  test('keeps parts without controls as JSON', () => {
     for (const filter of [
       { a: { $future: 1 } },
       { a: { $not: { $gt: 1 } } },
@@ -95,14 +95,14 @@ describe('a filter in the editor', () => {
     });
   });
 
-  test('leaves out what is unfinished', () => {
+  test('leaves out unfinished conditions', () => {
     const any = newGroup('any', [condition({ path: 'a' }), condition({ path: 'b', operand: 1 })]);
     const root = newGroup('all', [condition({ operand: 1 }), any, newGroup('not', [])]);
     assert.deepEqual(writeFilter(root).filter, { $or: [{ b: 1 }] });
     assert.equal(writeFilter(newGroup('all', [newCondition()])).filter, undefined);
   });
 
-  test('finds the condition that an error of the server is about', () => {
+  test('finds the condition that a server error is about', () => {
     const range = condition({ path: 'a/b', operator: '$gte', operand: 1 });
     const inner = condition({ path: 'c', operand: 2 });
     const any = newGroup('any', [inner, newCondition()]);
@@ -133,7 +133,7 @@ describe('operatorsFor', () => {
     is_distinct_exact: true,
   });
 
-  test('offers those that fit the types at a path', () => {
+  test('offers the operators that fit the types at a path', () => {
     const numbers = operatorsFor('a', found({ number: 3 }));
     assert.ok(numbers.includes('$gte') && !numbers.includes('$prefix'));
     const arrays = operatorsFor('a', found({ array: 3 }));

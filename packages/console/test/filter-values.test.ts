@@ -8,7 +8,7 @@ import {
 } from '../src/views/filter/filter-values.js';
 
 describe('operands', () => {
-  test('are numbers, booleans and strings as they are typed', () => {
+  test('are parsed as numbers, booleans or strings', () => {
     const typed = ['12', '-0.5', 'true', '"12"', 'twelve', '""', '[1]', 'null'];
     const values = [12, -0.5, true, '12', 'twelve', '', '[1]', 'null'];
     assert.deepEqual(
@@ -22,12 +22,12 @@ describe('operands', () => {
     assert.equal(formatScalar(BigInt(long), false), long);
   });
 
-  test('are strings where a path has nothing else', () => {
+  test('are strings if the path has only strings', () => {
     assert.equal(parseScalar('12', true), '12');
     assert.equal(parseScalar('"12"', true), '"12"');
   });
 
-  test('are shown so that they are read as the same', () => {
+  test('are formatted so that they are parsed back unchanged', () => {
     for (const onlyStrings of [true, false]) {
       for (const value of ['12', '"12"', 'true', 'a b', '', 'null', 'x"y']) {
         assert.equal(parseScalar(formatScalar(value, onlyStrings), onlyStrings), value);
@@ -36,7 +36,7 @@ describe('operands', () => {
     assert.equal(parseScalar(formatScalar(1e21, false), false), 1e21);
   });
 
-  test('are dates of RFC 3339', () => {
+  test('may be dates in the format of RFC 3339', () => {
     for (const date of ['2026-01-31', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+01:00']) {
       assert.equal(dateProblem(date), undefined, date);
     }
@@ -46,8 +46,8 @@ describe('operands', () => {
   });
 });
 
-test('a text that is no object is described', () => {
+test('a text that is not an object is described', () => {
   assert.deepEqual(parseObject('{"a": 1}').object, { a: 1 });
   assert.match(parseObject('[1]').problem!, /an array/);
-  assert.match(parseObject('{"a": ').problem!, /no JSON/);
+  assert.match(parseObject('{"a": ').problem!, /Expected JSON/);
 });

@@ -38,14 +38,14 @@ describe('typeSharesOf', () => {
   });
 });
 
-test('numbers may be in arrays', () => {
+test('numbers in arrays count', () => {
   assert.equal(hasNumbers(found({ array: 1 }, { number: 3 })), true);
   assert.equal(hasNumbers(found({ number: 1 })), true);
   assert.equal(hasNumbers(found({ string: 1 })), false);
   assert.equal(hasValues({ ...found({ object: 1 }), distinct_count: 0 }), false);
 });
 
-test('only the whole is 100 %, and only nothing is 0 %', () => {
+test('shares are never rounded to 0 % or 100 %', () => {
   assert.equal(formatShare(1), '100 %');
   assert.equal(formatShare(0.99999), '99.9 %');
   assert.equal(formatShare(0.996), '99 %');

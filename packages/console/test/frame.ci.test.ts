@@ -1,5 +1,5 @@
-// The frame of the console in a real browser, against a real server: navigation, themes, narrow windows, a
-// path prefix, sign-in, a key that is revoked, a slow network, and a server that goes and comes back.
+// The frame of the console in a real browser, against a real server: navigation, themes, narrow windows, a path prefix,
+// sign-in, a revoked key, a slow network, and a server that restarts.
 
 import assert from 'node:assert/strict';
 import { createServer, request, type Server } from 'node:http';
@@ -12,7 +12,7 @@ import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
 import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
-/** What Chromium itself says about a request without a server, or with an error status. */
+/** Chromium's own message about a request that fails or returns an error status. */
 const FAILED_REQUEST = /^console error: Failed to load resource/;
 
 suite('the frame of the console', { skip: NO_BROWSER }, () => {
@@ -31,7 +31,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await server?.close();
   });
 
-  test('the server sends a browser that asks for / to the console', async () => {
+  test('the server redirects a browser from / to the console', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url);
     await page.goto(server.url);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -59,7 +59,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     }
   }
 
-  test('the palette goes to a view by the keyboard alone', async () => {
+  test('the palette opens a view with the keyboard alone', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url);
     await page.getByRole('link', { name: /^beta/ }).first().waitFor();
     await page.keyboard.press('Control+k');
@@ -76,7 +76,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('the first stop of the Tab key skips the navigation', async () => {
+  test('the first tab stop skips the navigation', async () => {
     const { page, close } = await openConsole(browser, server.url);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.keyboard.press('Tab');
@@ -85,7 +85,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('the chosen theme is kept, and no credential is', async () => {
+  test('the chosen theme is stored, but no credential', async () => {
     const { page, close } = await openConsole(browser, server.url, { theme: 'light' });
     await page.getByRole('button', { name: /^Theme: system/ }).click();
     await page.getByRole('button', { name: /^Theme: light/ }).click();
@@ -96,15 +96,15 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('an unknown address says so', async () => {
+  test('an unknown address shows a message', async () => {
     const { page, close } = await openConsole(browser, server.url, { path: '/nowhere' });
-    await page.getByText('There is no such page').waitFor();
+    await page.getByText('Page not found').waitFor();
     await page.getByRole('link', { name: 'Go to the overview' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await close();
   });
 
-  test('it works under a path prefix behind a proxy', async () => {
+  test('the console works under a path prefix behind a proxy', async () => {
     const proxy = await startPrefixProxy('/vectors/eu', server.url);
     const { page, expectNoProblems, close } = await openConsole(browser, proxy.url);
     await page
@@ -117,7 +117,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     proxy.close();
   });
 
-  test('a slow network shows what loads, then what was asked for', async () => {
+  test('on a slow network, a loading state is shown first', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url);
     await page
       .getByRole('link', { name: /^alpha/ })
@@ -140,7 +140,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('a lost server is named, and the view works again when the server is back', async () => {
+  test('a lost connection is reported, and the view recovers when the server is back', async () => {
     const lost = await startConsoleServer();
     const { page, expectNoProblems, close } = await openConsole(browser, lost.url);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -216,8 +216,8 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
       .first()
       .waitFor();
     await page.getByRole('link', { name: 'API keys' }).click();
-    await page.getByText('This needs the scope admin').waitFor();
-    await expectAccessible(page, 'what is for administrators only');
+    await page.getByText('This requires the scope admin').waitFor();
+    await expectAccessible(page, 'a view for administrators only');
     await page.getByRole('button', { name: 'Session of reader' }).click();
     await page.getByText('vectors:read', { exact: true }).waitFor();
     await expectAccessible(page, 'the menu of the session');
@@ -229,7 +229,7 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
   });
 });
 
-/** A proxy that serves a server below a path, as an ingress does. */
+/** A proxy that serves a server below a path, like an ingress. */
 async function startPrefixProxy(
   prefix: string,
   target: string,

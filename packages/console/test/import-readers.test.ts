@@ -13,7 +13,7 @@ async function cellsOf(file: File): Promise<readonly object[]> {
   return (await reader.sample(100)).rows;
 }
 
-/** The rows as the console would import them with its first choices. */
+/** The batches that the console would import with its proposed plan. */
 async function rowsOf(file: File, startRow = 0): Promise<ImportBatch[]> {
   const { plan, vectorChoices } = await createImportReader().open(file);
   const { dimension } = vectorChoices[0]!;
@@ -40,8 +40,8 @@ const EXPECTED = [
   ['b', [3, 4], '{"m":1.0,"n":null}'],
 ];
 
-describe('a file of a browser', () => {
-  test('gives rows as the command line reads them, with all digits of integers', async () => {
+describe('a file in a browser', () => {
+  test('is read like on the command line, with all digits of integers', async () => {
     const array = `[${LINES.trim().replace('\n\n  \r\n', ',')}]`;
     for (const file of [
       fileOf('a.jsonl', LINES),
@@ -53,7 +53,7 @@ describe('a file of a browser', () => {
     }
   });
 
-  test('may be cut anywhere between two reads', async () => {
+  test('may be split anywhere between two reads', async () => {
     const line = `{"values":[1,2],"text":"${'é'.repeat(1_000)}"}\n`;
     const count = Math.ceil((1.5 * 4 * 1024 * 1024) / new TextEncoder().encode(line).byteLength);
     const batches = await rowsOf(fileOf('a.jsonl', line.repeat(count)));
@@ -61,7 +61,7 @@ describe('a file of a browser', () => {
     assert.equal(batches.at(-1)!.share, 1);
   });
 
-  test('of CSV has the delimiter that the header has most of', async () => {
+  test('of CSV uses the delimiter that is most frequent in the header', async () => {
     const expected = [['1', [2, 3], '{"b,c":"x"}']];
     for (const file of [
       fileOf('a.csv', 'id;"b,c";values\n1;"x";2 3\n'),
@@ -72,7 +72,7 @@ describe('a file of a browser', () => {
     assert.deepEqual(await cellsOf(fileOf('a.csv', 'a,b\n1\n3,"4\n5"\n')), [{ a: '3', b: '4\n5' }]);
   });
 
-  test('of vectors alone has them as its column', async () => {
+  test('with vectors only has a single column', async () => {
     const bytes = new Uint8Array(8 + 16);
     bytes.set(new Uint8Array(Int32Array.of(2, 2).buffer));
     bytes.set(new Uint8Array(Float32Array.of(1, 2, 3, Number.NaN).buffer), 8);
@@ -83,10 +83,10 @@ describe('a file of a browser', () => {
     ]);
   });
 
-  test('that no reader reads is refused with what it is', async () => {
+  test('that is not supported is rejected with a reason', async () => {
     const reader = createImportReader();
     const png = fileOf('a.png', Uint8Array.of(0x89, 0x50, 0));
-    await assert.rejects(reader.open(png), /a format that is not known/);
+    await assert.rejects(reader.open(png), /unknown format/);
     await assert.rejects(reader.open(fileOf('a.csv')), /empty/);
     await assert.rejects(reader.open(fileOf('a.csv', 'a,a\n1,2')), /duplicate column "a"/);
     const text = fileOf('a.jsonl', '{"a":"', Uint8Array.of(0xff), '"}');

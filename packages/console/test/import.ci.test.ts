@@ -1,4 +1,4 @@
-// Files of several formats, imported by the console in a browser, whose worker loads the readers.
+// Imports of files in several formats in a browser, whose worker loads the readers.
 
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
@@ -58,7 +58,7 @@ suite('the import of the console', { skip: NO_BROWSER }, () => {
     await server?.close();
   });
 
-  test('writes the rows of files of every kind', async () => {
+  test('writes the rows of files in every format', async () => {
     const values = vectorFromArray(VECTORS, new List(new Field('item', new Float32())));
     const table = new Table({ id: vectorFromArray(['a', 'b'], new Utf8()), values });
     const lines = '{"id":"a","values":[1,2],"n":1.0}\n{"id":"b","values":[3,4],"n":null}\n';

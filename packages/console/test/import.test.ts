@@ -43,7 +43,7 @@ describe('proposePlan', () => {
     });
   });
 
-  test('finds a column for each value, in the order of their numbers', () => {
+  test('finds vectors with one column per value, in numeric order', () => {
     const cells = { d0: '1', d1: '2', d10: '3', d2: '4', year: '2020', d3: '', ...numbered(3, 9) };
     const plan = proposePlan({ columns: Object.keys(cells), rows: [cells] });
     assert.deepEqual(plan?.vector, {
@@ -58,13 +58,13 @@ describe('proposePlan', () => {
     return Object.fromEntries(names.map((name) => [name, '0']));
   }
 
-  test('columns with gaps are no vector, nor are vectors of different lengths', () => {
+  test('numbered columns with gaps and vectors of different lengths are not proposed', () => {
     assert.equal(proposePlan({ columns: ['d0', 'd2'], rows: [{ d0: 1, d2: 2 }] }), undefined);
     assert.equal(proposePlan({ columns: ['v'], rows: [{ v: [1, 2] }, { v: [1] }] }), undefined);
   });
 });
 
-/** NDJSON with `count` rows, of which those in `bad` have vectors of another length. */
+/** NDJSON with `count` rows; the vectors of those in `bad` have the wrong length. */
 function rowsFile(count: number, bad: readonly number[] = []) {
   const lines = Array.from({ length: count }, (_, at) =>
     JSON.stringify({ id: `r${at}`, values: bad.includes(at) ? [1] : [at, 1] }),
@@ -88,7 +88,7 @@ async function collect(file: File, options: Partial<BatchOptions> = {}): Promise
 }
 
 describe('batchesOf', () => {
-  test('an import that goes on makes the same batches again', async () => {
+  test('a continued import produces the same batches again', async () => {
     const file = rowsFile(25_000, [3, 12_000]);
     const all = await collect(file);
     assert.ok(all.length >= 3);
@@ -96,13 +96,13 @@ describe('batchesOf', () => {
     assert.deepEqual(rest.map(rowNumbers), all.slice(1).map(rowNumbers));
   });
 
-  test('bad rows are left out and said to be so', async () => {
+  test('bad rows are left out and reported', async () => {
     const [batch] = await collect(rowsFile(5, [1]));
     assert.deepEqual(batch!.badRows, [{ row: 1, problem: 'found 1 values, expected 2' }]);
     assert.deepEqual(rowNumbers(batch!), [0, 2, 3, 4]);
   });
 
-  test('stops at the first bad row, at which it may go on', async () => {
+  test('stops at the first bad row, from which it can continue', async () => {
     const batches = await collect(rowsFile(5, [2, 3]), { stopsAtBadRow: true });
     assert.equal(batches.length, 1);
     assert.equal(batches[0]!.rows.endRow, 2);
@@ -158,7 +158,7 @@ function rejection(row: number, committedCount: number) {
 }
 
 describe('runImport', () => {
-  test('sends every batch under a key of its own', async () => {
+  test('sends every batch under its own key', async () => {
     const { result, writes } = await importWith(rowsFile(25_000), []);
     assert.deepEqual(result, { endRow: 25_000, batch: 3, writtenCount: 25_000, badCount: 0 });
     assert.deepEqual(
@@ -167,7 +167,7 @@ describe('runImport', () => {
     );
   });
 
-  test('waits for a server that is away, longer each time, and sends the same batch again', async () => {
+  test('waits for an unavailable server with growing delays, and resends the same batch', async () => {
     const lost = new SagittaClientError('network_error', 'lost');
     const busy = new SagittaClientError('overloaded', 'busy', { status: 503, retryAfterMs: 50 });
     const { result, writes, waits, events } = await importWith(rowsFile(10), [lost, lost, busy]);
@@ -177,7 +177,7 @@ describe('runImport', () => {
     assert.equal(events.filter(({ kind }) => kind === 'waiting').length, 3);
   });
 
-  test('goes on where it was with the keys that follow', async () => {
+  test('continues with the following keys', async () => {
     const progress = { endRow: 10_000, batch: 1, writtenCount: 10_000, badCount: 0 };
     const { result, writes } = await importWith(rowsFile(15_000), [], { progress });
     assert.deepEqual(result, { endRow: 15_000, batch: 2, writtenCount: 15_000, badCount: 0 });
@@ -197,7 +197,7 @@ describe('runImport', () => {
     assert.deepEqual(events, []);
   });
 
-  test('leaves out the rows that the server rejects, and those that are written', async () => {
+  test('resends a batch without the rejected and the written rows', async () => {
     const { result, writes } = await importWith(rowsFile(10, [9]), [rejection(4, 2)], {
       skipsBadRows: true,
     });
@@ -213,7 +213,7 @@ describe('runImport', () => {
     const { result, events } = await importWith(rowsFile(10, [6]), []);
     assert.ok(result instanceof BadRowError);
     assert.equal(result.message, 'row 7: found 1 values, expected 2');
-    // The bad row is not done: an import that goes on reads it again.
+    // The bad row is not done, so a continued import reads it again.
     const progress = { endRow: 6, batch: 1, writtenCount: 6, badCount: 0 };
     assert.deepEqual(events, [{ kind: 'progress', progress, badRows: [], share: 1 }]);
   });
@@ -264,7 +264,7 @@ describe('the draft', () => {
     assert.equal(draftOf('a.csv', preview), undefined);
   });
 
-  test('keys and names differ where the file, the choices or the run do', () => {
+  test('keys and names depend on the file, the choices and the run', () => {
     const keys = [
       importKeyOf(file, draft, '1'),
       importKeyOf(file, draft, '2'),
@@ -277,7 +277,7 @@ describe('the draft', () => {
   });
 });
 
-test('the pace is that since the first batch', () => {
+test('the pace is measured from the first batch on', () => {
   let nowMs = 0;
   const pace = new Pace(() => nowMs);
   const at = (endRow: number) => ({ ...FIRST_PROGRESS, endRow });

@@ -35,7 +35,7 @@ describe('matches of a join', () => {
     assert.equal(found.unmatchedCount, 1);
   });
 
-  test('exports have the metadata of both sides, as far as there is any', () => {
+  test('exports contain the metadata of both sides, if any', () => {
     const [first, second] = matchesAsNdjson(sample().matches, metadata).map((line) =>
       JSON.parse(line),
     );
@@ -56,7 +56,7 @@ describe('matches of a join', () => {
   });
 });
 
-test('matches are exported with all digits of integers beyond 2^53', () => {
+test('exports of matches keep all digits of integers beyond 2^53', () => {
   const posts = {
     left: new Map([['a', { post: 1768907725507217523n }]]),
     right: new Map([['x', { post: 2n ** 64n - 1n }]]),

@@ -29,7 +29,7 @@ function requestOf(draft: JoinDraft) {
 }
 
 describe('the settings of a join', () => {
-  test('collections with a single vector of the same dimension can be joined, but for itself', () => {
+  test('other collections with a dense vector of the same dimension can be joined', () => {
     const found = joinableCollections([texts, pictures, others], texts, using!);
     assert.deepEqual(
       found.map(({ id }) => id),
@@ -37,13 +37,13 @@ describe('the settings of a join', () => {
     );
   });
 
-  test('the vector and the metric are those of the searched collection until others are chosen', () => {
+  test('the vector and the metric default to those of the searched collection', () => {
     const request = { with: 'pictures', withUsing: 'image', topK: 1 };
     assert.deepEqual(requestOf({}), { ...request, metric: 'euclidean' });
     assert.deepEqual(requestOf({ metric: 'cosine' }), { ...request, metric: 'cosine' });
   });
 
-  test('a number of matches, a least score or both are needed, and have to be numbers', () => {
+  test('a number of matches, a minimum score or both are required, and must be valid', () => {
     assert.equal(requestOf({ topKText: '' }), undefined);
     assert.equal(requestOf({ topKText: '1.5' }), undefined);
     assert.equal(requestOf({ thresholdText: 'high' }), undefined);

@@ -1,5 +1,5 @@
-// What people do in the console, from the first click to what the server then has: each journey ends with
-// a question to the API.
+// Typical tasks in the console, from the first click to the resulting state of the server, which each test checks
+// through the API.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -31,7 +31,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
 
   const open = (path: string) => openConsole(browser, server.url, { path });
 
-  test('by the keyboard alone: from the palette to a row, to its neighbours', async () => {
+  test('with the keyboard alone: from the palette to a row and to its neighbours', async () => {
     const { page, expectNoProblems, close } = await open('/');
     await page
       .getByRole('link', { name: /^wordnet/ })
@@ -103,7 +103,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.getByText(`${count} vectors`).first().waitFor();
     const grid = page.getByRole('grid', { name: 'Vectors of wordnet' });
     await page.locator(`[role=grid][aria-rowcount="${count + 1}"]`).waitFor();
-    // The first of the rows that pass; what is not loaded yet cannot be selected.
+    // Wait for the first row that passes, because rows that are not loaded cannot be selected.
     for await (const { id } of server.client.collection('wordnet').listAll({ filter, limit: 1 })) {
       await grid.getByText(id).waitFor();
       break;
@@ -158,7 +158,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('points of the map are selected by their colour and by the keyboard, and tagged', async () => {
+  test('points of the map are selected by colour and with the keyboard, and tagged', async () => {
     const { page, expectNoProblems, close } = await open(collectionPath('wordnet', 'map'));
     await page.getByText('UMAP is complete.').first().waitFor({ state: 'attached' });
     await page.getByLabel('Colour by').selectOption('category');
@@ -212,7 +212,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('an array with large integers is edited, and those that nobody touched keep their digits', async () => {
+  test('editing an array keeps the digits of its other large integers', async () => {
     const exact = createClient({ baseUrl: server.url, exactIntegers: true });
     await exact.collections.create({ id: 'posts', dimension: 2 });
     const metadata = { ids: [1768907725507217523n, 2n ** 64n - 1n, 3], post: 2n ** 53n + 1n };
@@ -240,7 +240,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('a backup is made and listed', async () => {
+  test('a backup is created and listed', async () => {
     const { page, expectNoProblems, close } = await open('/backups');
     await page.getByRole('button', { name: 'Start' }).click();
     await page.getByText('sagitta restore').first().waitFor({ timeout: WAIT_MS_MAX });

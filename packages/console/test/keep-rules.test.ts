@@ -16,19 +16,19 @@ const metadata = new Map<string, JsonObject>([
 const keep = (rule: KeepRule, choice?: string | null) =>
   keptIn(group, rule, new Map(choice === undefined ? [] : [['a', choice]]), metadata);
 
-describe('what is kept of a group', () => {
-  test('the vector that was written first or last', () => {
+describe('the member to keep in a group', () => {
+  test('is the one that was written first or last', () => {
     assert.equal(keep({ kind: 'first' }), 'a');
     assert.equal(keep({ kind: 'last' }), 'c');
   });
 
-  test('the greatest or least value of a metadata path, wherever there is one', () => {
+  test('is the one with the greatest or least value of a metadata path', () => {
     assert.equal(keep({ kind: 'greatest', path: 'meta.year' }), 'b');
     assert.equal(keep({ kind: 'least', path: 'meta.year' }), 'a');
     assert.equal(keep({ kind: 'greatest', path: 'nowhere' }), 'a', 'without values, the first');
   });
 
-  test('strings and numbers have an order, too', () => {
+  test('is well defined for mixed strings and numbers', () => {
     const mixed = new Map<string, JsonObject>([
       ['a', { at: 5 }],
       ['b', { at: '2026-01-02' }],
@@ -38,7 +38,7 @@ describe('what is kept of a group', () => {
     assert.equal(keptIn(group, { kind: 'least', path: 'at' }, new Map(), mixed), 'a');
   });
 
-  test('integers beyond 2^53 are in their exact order, among other numbers', () => {
+  test('respects the exact order of integers beyond 2^53 and other numbers', () => {
     const posts = new Map<string, JsonObject>([
       ['a', { post: 2 ** 53 }],
       ['b', { post: 2n ** 53n + 1n }],
@@ -48,13 +48,13 @@ describe('what is kept of a group', () => {
     assert.equal(keptIn(group, { kind: 'least', path: 'post' }, new Map(), posts), 'c');
   });
 
-  test('a choice by hand overrules the rule, unless the member has left the group', () => {
+  test('is the user’s choice, unless that member has left the group', () => {
     assert.equal(keep({ kind: 'first' }, 'c'), 'c');
     assert.equal(keep({ kind: 'first' }, null), null);
     assert.equal(keep({ kind: 'first' }, 'gone'), 'a');
   });
 
-  test('all others are deleted, and nothing of a group that is kept or not decided', () => {
+  test('is spared when the others are deleted; groups that are kept or undecided stay complete', () => {
     assert.deepEqual(
       idsToDelete([group], () => 'b'),
       ['a', 'c'],
@@ -71,7 +71,7 @@ describe('what is kept of a group', () => {
 });
 
 describe('comparison of metadata', () => {
-  test('paths that differ come first, also those that some vectors lack', () => {
+  test('paths that differ come first, including those that some vectors lack', () => {
     const compared = compareMetadata([
       { same: 'x', nested: { year: 1 }, tags: ['a'] },
       { same: 'x', nested: { year: '1' }, tags: ['a'], extra: null },
@@ -97,7 +97,7 @@ test('integers beyond 2^53 are compared, shown and exported with all their digit
 });
 
 describe('export of groups', () => {
-  test('NDJSON has a line for each group, CSV one for each vector', () => {
+  test('NDJSON has one line per group, CSV one per vector', () => {
     const groups = [{ group, kept: 'b' }];
     const [line] = groupsAsNdjson(groups, metadata).map((text) => JSON.parse(text));
     assert.deepEqual(line.vectors[1], {

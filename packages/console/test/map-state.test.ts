@@ -36,7 +36,7 @@ describe('the state of the map', () => {
     assert.equal(after.layout.kind, 'stopped', 'its worker has the deleted points');
   });
 
-  test('a draft says which of its numbers are wrong', () => {
+  test('invalid numbers of a draft are reported', () => {
     const draft = mapDraftOf('any').get();
     assert.deepEqual(draftErrors(draft), {});
     const wrong = { ...draft, sampleText: '200001', seedText: '', neighborsText: '2.5' };
@@ -47,12 +47,12 @@ describe('the state of the map', () => {
     });
   });
 
-  test('components get the extent of a layout, whatever their size', () => {
+  test('components are scaled to the extent of a layout', () => {
     assert.deepEqual([...scaleComponents(Float32Array.of(0.5, -1, 0, 0.25))], [5, -10, 0, 2.5]);
     assert.deepEqual([...scaleComponents(new Float32Array(2))], [0, 0]);
   });
 
-  test('a path that is named like a category colours the points, or else a common one with few values', () => {
+  test('points are coloured by a path named like a category, or else by a common one with few values', () => {
     const rare = foundPath('rare', { count: 2 });
     const common = foundPath('common', {});
     const category = foundPath('meta.category', { count: 3 });

@@ -28,35 +28,35 @@ function assertNear(found: number, expected: number, what?: string) {
 }
 
 describe('the camera', () => {
-  test('shows all points, with space around them', () => {
+  test('shows all points with a margin', () => {
     const positions = Float32Array.of(-10, 5, 30, 7, 0, -3);
     const camera = fitCamera(positions, SIZE);
     for (let at = 0; at < positions.length; at += 2) {
-      const place = { x: positions[at]!, y: positions[at + 1]! };
-      const { x, y } = toScreen(camera, SIZE, place);
+      const point = { x: positions[at]!, y: positions[at + 1]! };
+      const { x, y } = toScreen(camera, SIZE, point);
       assert.ok(x > 0 && x < SIZE.width && y > 0 && y < SIZE.height, `${x}, ${y}`);
     }
   });
 
-  test('is not decided by a few points that are far away', () => {
+  test('is hardly affected by a few outliers', () => {
     const near = Array.from({ length: 1_000 }, (_, i) => [i % 10, Math.floor(i / 100)]).flat();
     const alone = fitCamera(Float32Array.from(near), SIZE);
     const { scale } = fitCamera(Float32Array.from([...near, 500, 500]), SIZE);
     assert.ok(scale > 0.7 * alone.scale, `${scale} instead of ${alone.scale}`);
   });
 
-  test('is finite for no points, one, and equal ones', () => {
+  test('is finite for no points, one point and equal points', () => {
     for (const positions of [[], [3, 4], [3, 4, 3, 4]]) {
       const { x, y, scale } = fitCamera(Float32Array.from(positions), SIZE);
       assert.ok([x, y, scale].every(Number.isFinite) && scale > 0);
     }
   });
 
-  test('a place of the screen and its place in the plane belong together', () => {
+  test('converts between screen and plane', () => {
     const camera: Camera = { x: 3, y: -2, scale: 12 };
-    const place = toPlane(camera, SIZE, toScreen(camera, SIZE, { x: 1.5, y: 7 }));
-    assertNear(place.x, 1.5);
-    assertNear(place.y, 7);
+    const point = toPlane(camera, SIZE, toScreen(camera, SIZE, { x: 1.5, y: 7 }));
+    assertNear(point.x, 1.5);
+    assertNear(point.y, 7);
     assert.ok(toScreen(camera, SIZE, { x: 0, y: 1 }).y < toScreen(camera, SIZE, { x: 0, y: 0 }).y);
   });
 
@@ -75,7 +75,7 @@ describe('the camera', () => {
 });
 
 describe('the colours of a column', () => {
-  test('strings are categories, the ten most frequent with a colour, in the order of their names', () => {
+  test('strings are categories; the ten most frequent get colours, ordered by name', () => {
     const values = Array.from({ length: 12 }, (_, i) => Array(12 - i).fill(`name ${i}`)).flat();
     const colours = colourColumn([...values, null, undefined]);
     assert.ok(colours.kind === 'categories');
@@ -88,7 +88,7 @@ describe('the colours of a column', () => {
     assert.equal(colours.entries.at(-1), MISSING_ENTRY);
   });
 
-  test('a few numbers are categories in their order, as are booleans', () => {
+  test('few distinct numbers are categories in numeric order, and so are booleans', () => {
     const labels = colourColumn([10, 2, 2, 10, 10]);
     assert.ok(labels.kind === 'categories');
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('the colours of a column', () => {
     assert.equal(colourColumn([true, false]).kind, 'categories');
   });
 
-  test('many numbers are a scale, which outliers do not stretch', () => {
+  test('many numbers form a scale that outliers do not stretch', () => {
     const values = [...Array.from({ length: 300 }, (_, i) => i), 1e9, undefined];
     const colours = colourColumn(values);
     assert.ok(colours.kind === 'scale');
@@ -110,7 +110,7 @@ describe('the colours of a column', () => {
     assert.ok(colours.entries[100]! < colours.entries[200]!);
   });
 
-  test('integers beyond 2^53 are a scale with other numbers, or categories with all digits', () => {
+  test('integers beyond 2^53 are part of a scale, or categories with all digits', () => {
     const [one, other] = [1768907725507217522n, 1768907725507217523n];
     const few = colourColumn([one, other, other, 1]);
     assert.ok(few.kind === 'categories');
@@ -126,13 +126,13 @@ describe('the colours of a column', () => {
     assert.equal(many.entries[39], 255);
   });
 
-  test('numbers beside strings are categories', () => {
+  test('numbers mixed with strings are categories', () => {
     const mixed = [...Array.from({ length: 20 }, (_, i) => i), 'x'];
     assert.equal(colourColumn(mixed).kind, 'categories');
   });
 });
 
-/** Of WCAG 2.2. */
+/** The relative luminance of WCAG 2.2. */
 function luminanceOf(colour: string): number {
   const parts = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255);
   const [red, green, blue] = parts.map((part) =>
@@ -144,7 +144,7 @@ function luminanceOf(colour: string): number {
 describe('the palette', () => {
   const surfaces = { light: '#ffffff', dark: '#151b23' } as const;
   for (const theme of ['light', 'dark'] as const) {
-    test(`every colour of the ${theme} theme has a contrast of 3 with the surface`, () => {
+    test(`every colour of the ${theme} theme has a contrast of at least 3 with the surface`, () => {
       const surface = luminanceOf(surfaces[theme]);
       for (let entry = 0; entry < 256; entry++) {
         const [low, high] = [surface, luminanceOf(entryColour(theme, entry))].sort((a, b) => a - b);
@@ -178,13 +178,13 @@ function indexOf(positions: Float32Array): PointIndex {
 }
 
 describe('points', () => {
-  // Numbers of a grid of 5 × 5: point 7 is at (2, 1).
+  // A grid of 5 × 5: point 7 is at (2, 1).
   const grid = Float32Array.from(
     Array.from({ length: 25 }, (_, i) => [i % 5, Math.floor(i / 5)]).flat(),
   );
   const index = indexOf(grid);
 
-  test('a lasso takes what lies within its line, also a concave one', () => {
+  test('a lasso selects the points inside, even if it is concave', () => {
     const line = [
       { x: -0.5, y: -0.5 },
       { x: 4.5, y: -0.5 },
@@ -198,14 +198,14 @@ describe('points', () => {
     );
   });
 
-  test('the nearest point is found within a radius, without hidden ones', () => {
-    const place = { x: 2.2, y: 1.1 };
+  test('the nearest shown point within a radius is found', () => {
+    const position = { x: 2.2, y: 1.1 };
     assert.equal(
-      nearestPoint(index, place, 0.5, () => true),
+      nearestPoint(index, position, 0.5, () => true),
       7,
     );
     assert.equal(
-      nearestPoint(index, place, 0.9, (point) => point !== 7),
+      nearestPoint(index, position, 0.9, (point) => point !== 7),
       8,
     );
     assert.equal(
@@ -221,12 +221,12 @@ describe('points', () => {
     assert.deepEqual([...changeSelection(before, [2, 3], 'remove')], [1]);
   });
 
-  test('flags say what is hidden and what is selected', () => {
+  test('flags mark hidden and selected points', () => {
     const flags = pointFlags(4, Uint8Array.of(0, 1, 1, 0), new Set([1]), new Set([0, 2]));
     assert.deepEqual([...flags], [2, HIDDEN, HIDDEN | 2, 0]);
   });
 
-  test('labels are in the middle of the points of their category', () => {
+  test('labels are at the median of their category', () => {
     const values = Array.from(grid.subarray(0, 25), (_, i) => (i < 15 ? 'low' : 'high'));
     const colours = colourColumn(values);
     const labels = placeLabels(grid, colours, new Set());
@@ -243,7 +243,7 @@ describe('points', () => {
     );
   });
 
-  test('labels that would cover one of a larger category are left out', () => {
+  test('labels that would cover the label of a larger category are left out', () => {
     const labels = [
       { entry: 0, label: 'small', count: 2, x: 100, y: 100 },
       { entry: 1, label: 'large', count: 9, x: 110, y: 105 },
@@ -254,7 +254,7 @@ describe('points', () => {
     assert.deepEqual(shown, ['large', 'below', 'beside']);
   });
 
-  test('the mean of vectors is that of each element', () => {
+  test('the mean of vectors is computed per element', () => {
     assert.deepEqual(
       meanOf([
         [1, 2],

@@ -43,7 +43,7 @@ describe('sums and increases', () => {
   const after = parseMetrics('n{status="200"} 16\nn{status="404"} 4');
   const isError = ({ status = '' }) => status.startsWith('4');
 
-  test('a sum is over the samples whose labels pass, and undefined without any', () => {
+  test('a sum covers the samples whose labels pass, and is undefined if none do', () => {
     assert.equal(sumOf(after, 'n'), 20);
     assert.equal(sumOf(after, 'n', isError), 4);
     assert.equal(sumOf(after, 'other'), undefined);
@@ -57,14 +57,14 @@ describe('sums and increases', () => {
 });
 
 describe('quantilesOf', () => {
-  test('interpolates within the bucket that has the rank', () => {
+  test('interpolates within the bucket of the rank', () => {
     assert.deepEqual(
       quantilesOf(histogram(0, 0, 0), histogram(4, 8, 8), 'h', [0.25, 0.5, 0.75]),
       [0.5, 1, 1.5],
     );
   });
 
-  test('counts only what was observed between the scrapes', () => {
+  test('counts only observations between the scrapes', () => {
     assert.deepEqual(
       quantilesOf(histogram(100, 100, 100), histogram(100, 110, 110), 'h', [0.5]),
       [1.5],
@@ -75,7 +75,7 @@ describe('quantilesOf', () => {
     assert.equal(quantilesOf(histogram(5, 5, 5), histogram(5, 5, 5), 'h', [0.5]), undefined);
   });
 
-  test('returns the beginning of the last bucket, which has no end', () => {
+  test('returns the start of the last bucket, which is unbounded', () => {
     assert.deepEqual(quantilesOf(histogram(0, 0, 0), histogram(0, 0, 3), 'h', [0.99]), [2]);
   });
 

@@ -31,17 +31,17 @@ describe('trafficOf', () => {
     assert.deepEqual(traffic.errorsPerSecond, [2]);
   });
 
-  test('latencies are null where no request ended', () => {
+  test('latencies are null if no request ended', () => {
     assert.deepEqual(trafficOf(history).p99, [null]);
   });
 
-  test('one scrape says nothing', () => {
+  test('a single scrape gives no rates', () => {
     assert.deepEqual(trafficOf(history.slice(1)).times, []);
   });
 });
 
 describe('limitUsageOf', () => {
-  test('compares gauges with limits in the unit of the limit', () => {
+  test('compares gauges with limits, in the unit of the limit', () => {
     const metrics = parseMetrics(
       'sagitta_http_connections 50\nsagitta_event_loop_delay_seconds 0.25',
     );
@@ -52,7 +52,7 @@ describe('limitUsageOf', () => {
     ]);
   });
 
-  test('compares what the process and the disk hold with what the machine has', () => {
+  test('compares the memory of the process and the used disk with the machine', () => {
     const metrics = parseMetrics(
       'process_resident_memory_bytes 1e9\nprocess_memory_limit_bytes 4e9\n' +
         'sagitta_disk_total_bytes 100e9\nsagitta_disk_free_bytes 25e9',
@@ -68,7 +68,7 @@ describe('writesOf', () => {
   const at = (sequences: Readonly<Record<string, number>>) =>
     Object.entries(sequences).map(([id, sequence]) => ({ id, sequence }) as CollectionRecord);
 
-  test('counts the writes between moments, and none before a collection was seen', () => {
+  test('counts writes between moments, and none before a collection was first seen', () => {
     const history = [at({ a: 5 }), at({ a: 7, b: 40 }), at({ a: 7, b: 41 })].reduce(
       addSequences,
       [],
@@ -77,7 +77,7 @@ describe('writesOf', () => {
     assert.deepEqual(writesOf(history, 'b'), [0, 1]);
   });
 
-  test('a collection that was made again has no negative writes', () => {
+  test('a recreated collection has no negative writes', () => {
     assert.deepEqual(writesOf([at({ a: 9 }), at({ a: 1 })].reduce(addSequences, []), 'a'), [0]);
   });
 

@@ -29,7 +29,7 @@ describe('the picture of a vector', () => {
     assert.equal(shown('data:image/png;base64,AAAA'), 'data:image/png;base64,AAAA');
   });
 
-  test('is never asked of another host', () => {
+  test('is never requested from another host', () => {
     for (const text of [
       'https://elsewhere.example/a.png',
       '//elsewhere.example/a.png',
@@ -49,7 +49,7 @@ describe('the picture of a vector', () => {
     );
   });
 
-  test('is made of its values where the collection says so', () => {
+  test('is made from its values if the collection says so', () => {
     const labelled = (preview: string) => collection({ labels: { preview }, dimension: 64 });
     assert.deepEqual(pictureShape(labelled('values:8x8')), { width: 8, height: 8 });
     assert.equal(pictureShape(labelled('values:8x9')), undefined);
@@ -62,7 +62,7 @@ describe('the picture of a vector', () => {
   });
 });
 
-test('the text of a vector is that of the indexed fields, or the longest that reads like text', () => {
+test('the text of a vector comes from the indexed fields, or is the longest string that reads like prose', () => {
   const metadata = { id: 'x'.repeat(90), title: 'A short title', body: 'A text that is longer' };
   assert.equal(previewText(metadata, collection({})), 'A text that is longer');
   const indexed = collection({ text: { fields: ['title'] } });
@@ -70,7 +70,7 @@ test('the text of a vector is that of the indexed fields, or the longest that re
   assert.equal(previewText({ n: 1 }, collection({})), undefined);
 });
 
-test('values in cells are one line', () => {
+test('values in cells take one line', () => {
   assert.equal(formatValue(['a', 'b']), 'a, b');
   assert.equal(formatValue({ a: [1] }), '{"a":[1]}');
   assert.equal(formatValue(undefined), '');
@@ -84,7 +84,7 @@ test('integers beyond 2^53 are shown with all their digits', () => {
   assert.equal(previewTitle({ title: 2 ** 63 }), '9223372036854775808');
 });
 
-test('a number of metadata has all digits if it is an integer', () => {
+test('a number from metadata keeps all digits if it is an integer', () => {
   const texts = [1768907725507217523n, 2 ** 63, 20260131, 0.123456789, 1e300].map(formatNumber);
   assert.deepEqual(texts, [
     '1768907725507217523',
@@ -95,7 +95,7 @@ test('a number of metadata has all digits if it is an integer', () => {
   ]);
 });
 
-test('a query that is copied has integers with all their digits, in every language', () => {
+test('a copied query keeps all digits of integers in every language', () => {
   const filter = { post: { $in: [1768907725507217523n, 2 ** 63] } };
   const copied = { baseUrl: 'http://localhost', collectionId: 'a', needsCredential: false };
   const written = Object.values(LANGUAGES).map(({ write }) =>
@@ -105,7 +105,7 @@ test('a query that is copied has integers with all their digits, in every langua
 });
 
 describe('a merge patch', () => {
-  test('has what is new, changed and removed', () => {
+  test('contains what is new, changed or removed', () => {
     const { patch } = mergePatchBetween(
       { a: 1, b: { c: 1, d: 2 }, e: [1], f: 'x' },
       { a: 1, b: { c: 1, d: 3 }, e: [1, 2], g: { h: 1 } },
@@ -113,13 +113,13 @@ describe('a merge patch', () => {
     assert.deepEqual(patch, { b: { d: 3 }, e: [1, 2], f: null, g: { h: 1 } });
   });
 
-  test('has integers that float64 does not have only where they have changed', () => {
+  test('contains integers beyond the precision of float64 only if they have changed', () => {
     const [one, other] = [1768907725507217522n, 1768907725507217523n];
     const { patch } = mergePatchBetween({ a: one, b: one, c: 1 }, { a: one, b: other, c: 2 });
     assert.deepEqual(patch, { b: other, c: 2 });
   });
 
-  test('of an array with one edited element has all digits of the others', () => {
+  test('of an array with one edited element keeps all digits of the others', () => {
     const [one, other] = [1768907725507217522n, 2n ** 64n - 1n];
     const metadata = { ids: [one, other, 3], post: one };
     const text = stringifyExactJson(metadata, undefined, 2).replace(/\b3\b/, '4');
@@ -135,24 +135,24 @@ describe('a merge patch', () => {
 });
 
 describe('the strip of values', () => {
-  test('has a bar for each value, and at most 64', () => {
+  test('has one bar per value, but at most 64', () => {
     const bars = (count: number) => stripPath(new Float32Array(count).fill(1)).match(/M/g)!.length;
     assert.deepEqual([1, 64, 65, 4_096].map(bars), [1, 64, 64, 64]);
     assert.ok(!/NaN|Infinity/.test(stripPath([0, 0, 0])));
   });
 
-  test('has the largest magnitude at full height', () => {
+  test('shows the largest magnitude at full height', () => {
     assert.match(stripPath([-2, 1]), /^M0 8h24v8h-24zM32 8h24v-4/);
   });
 
-  test('is summarized by figures', () => {
+  test('is summarized in figures', () => {
     const expected = { min: -4, max: 3, mean: -1 / 3, norm: 5, zeroCount: 1 };
     assert.deepEqual(summarizeValues([3, 0, -4]), expected);
   });
 });
 
 describe('the draft of a query', () => {
-  test('is the same after it was in an address', () => {
+  test('is unchanged after it has been in an address', () => {
     const draft = {
       by: 'examples',
       positive: ['a/b', 'ü'],
@@ -180,7 +180,7 @@ describe('the draft of a query', () => {
     assert.deepEqual(decodeDraft(odd), { metric: 'dot' });
   });
 
-  test('says what it ranks by', () => {
+  test('implies what to rank by', () => {
     assert.equal(rankingOf({}), 'id');
     assert.equal(rankingOf({ vector: '1 2' }), 'vector');
     assert.equal(rankingOf({ positive: ['a'] }), 'examples');

@@ -1,5 +1,5 @@
-// The views that browse and query a collection, in a real browser against a real server: what is typed is
-// kept, what is run is in the address, and errors are where they belong.
+// The browse and query views in a real browser against a real server: input is kept, queries are in the address, and
+// errors are shown where they occur.
 
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
@@ -57,7 +57,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('a filter is pasted as JSON, and its errors are at their conditions', async () => {
+  test('a filter is pasted as JSON, and errors are shown at their conditions', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: BROWSE,
     });
@@ -89,7 +89,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     await page.getByRole('gridcell', { name: 'film-1999', exact: true }).waitFor();
     await page.keyboard.press('Space');
     await page.getByRole('columnheader', { name: 'year' }).click();
-    await page.getByRole('button', { name: /present state/ }).click();
+    await page.getByRole('button', { name: /current state/ }).click();
     await page.getByText('2 selected').waitFor();
     await page.keyboard.press('Control+Home');
     await page.getByRole('row', { selected: true }).first().waitFor();
@@ -97,7 +97,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('a link opens a query with its result, and pages continue it', async () => {
+  test('a link opens a query with its result, which can be continued', async () => {
     const draft = encodeURIComponent('{"by":"id","id":"film-7","k":5,"filter":{"genre":"drama"}}');
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: `${QUERY}/${draft}`,
@@ -115,7 +115,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('two queries are compared, and the address has both', async () => {
+  test('two queries are compared, and the address contains both', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: QUERY,
     });

@@ -11,7 +11,7 @@ import { timedParts } from '../src/views/query/timings.js';
 describe('a pasted vector', () => {
   const values = [0.5, -1.25, 3e-5];
 
-  test('is a JSON array, base64, or numbers between anything', () => {
+  test('is a JSON array, base64, or numbers with any separators', () => {
     for (const text of [
       '[0.5, -1.25, 3e-5]',
       '[[0.5, -1.25, 3e-5]]',
@@ -26,7 +26,7 @@ describe('a pasted vector', () => {
     assert.deepEqual(parseVector(encodeValues(floats), 3).values, Array.from(floats));
   });
 
-  test('is described when it has too few or too many numbers', () => {
+  test('is rejected with a message if it has too few or too many numbers', () => {
     assert.equal(parseVector('1 2', 3).problem, 'Found 2 of 3 numbers.');
     assert.equal(parseVector('', 1_536).problem, 'Found 0 of 1,536 numbers.');
     assert.match(parseVector('1 1e39', 2).problem!, /number 2 is too large/);
@@ -42,7 +42,7 @@ describe('the request of a draft', () => {
     vectors: { title: { dimension: 3, metric: 'dot' } },
   } as unknown as CollectionRecord;
 
-  test('has what was chosen', () => {
+  test('contains the chosen settings', () => {
     const draft = {
       vector: '1 2 3',
       using: 'title',
@@ -72,7 +72,7 @@ describe('the request of a draft', () => {
     assert.deepEqual(request, { text: { query: 'a' }, limit: 10, include_metadata: true });
   });
 
-  test('searches the first named vector where there is no unnamed one', () => {
+  test('searches the first named vector if there is no unnamed one', () => {
     const named = { ...collection, dimension: undefined } as unknown as CollectionRecord;
     const { request } = buildRequest(named, { by: 'vector', vector: '1 2 3' });
     assert.equal(request!.using, 'title');
@@ -92,7 +92,7 @@ describe('the request of a draft', () => {
   });
 });
 
-test('a draft in an address keeps integers that float64 does not have', () => {
+test('a draft in an address keeps integers that float64 cannot represent', () => {
   const filter = { n: { $gt: 1768907725507217523n } };
   assert.deepEqual(decodeDraft(encodeDraft({ filter } as unknown as QueryDraft))?.filter, filter);
 });
@@ -116,7 +116,7 @@ test('two results are compared by the ranks of their matches', () => {
   assert.equal(compareMatches([], []).overlap, 1);
 });
 
-test('scores are in buckets of equal width', () => {
+test('scores are counted in buckets of equal width', () => {
   assert.deepEqual(scoreBuckets([0, 0.4, 0.5, 1], 2), [
     { from: 0, to: 0.5, count: 2 },
     { from: 0.5, to: 1, count: 2 },
@@ -131,7 +131,7 @@ test('scores have as many decimals as the largest allows', () => {
   assert.equal(scoreFormat([3e12])(3e12), '3000000000000');
 });
 
-test('the time that the server does not explain is transfer', () => {
+test('time that the server does not explain counts as transfer', () => {
   const explain = { filter_ms: 1, search_ms: 5, assemble_ms: 2 } as Parameters<
     typeof timedParts
   >[0];

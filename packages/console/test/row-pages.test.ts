@@ -5,18 +5,18 @@ import { RowPages } from '../src/views/browse/row-pages.js';
 interface Read {
   readonly offset: number;
   readonly signal: AbortSignal;
-  readonly answer: (rows: readonly number[]) => void;
+  readonly resolve: (rows: readonly number[]) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** Pages of 10 rows, of which three are kept, with the reads in the order in which they began. */
+/** Pages of 10 rows, at most three of them kept, and the requests in order. */
 function openPages() {
   const reads: Read[] = [];
   const errors: unknown[] = [];
   let changeCount = 0;
   const pages = new RowPages<number>(
     (offset, _limit, signal) =>
-      new Promise((answer, fail) => reads.push({ offset, signal, answer, fail })),
+      new Promise((resolve, fail) => reads.push({ offset, signal, resolve, fail })),
     {
       pageRows: 10,
       pagesMax: 3,
@@ -31,14 +31,14 @@ function openPages() {
     errors,
     changes: () => changeCount,
     async answer(read: Read | undefined) {
-      read!.answer(rowsAt(read!.offset));
+      read!.resolve(rowsAt(read!.offset));
       await new Promise(setImmediate);
     },
   };
 }
 
 describe('pages of rows', () => {
-  test('are read when they are shown, and once', async () => {
+  test('are read once, when they are shown', async () => {
     const { pages, reads, answer, changes } = openPages();
     pages.show(5, 15);
     pages.show(5, 16);
@@ -69,7 +69,7 @@ describe('pages of rows', () => {
     assert.ok(reads[1]!.signal.aborted);
   });
 
-  test('are dropped when others were shown since', async () => {
+  test('are dropped if other pages have been shown since', async () => {
     const { pages, reads, answer } = openPages();
     pages.addFirst([0]);
     for (const offset of [10, 20]) {

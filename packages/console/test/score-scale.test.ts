@@ -10,7 +10,7 @@ test('a threshold is explained as an angle or a distance', () => {
   assert.match(scoreScale('dot').explain(3), /no upper limit/);
 });
 
-test('the first threshold lies on the slider, where there is one', () => {
+test('the initial threshold is in the range of the slider, if any', () => {
   for (const metric of ['cosine', 'euclidean'] as const) {
     const { range, initial } = scoreScale(metric);
     assert.ok(range !== undefined && initial >= range.min && initial <= range.max);

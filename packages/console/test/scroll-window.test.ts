@@ -19,7 +19,7 @@ describe('rows in view', () => {
     assert.deepEqual(rowsInView(SHORT, 0, 8), { first: 0, last: 18 });
   });
 
-  test('are all reached in a table that is higher than browsers allow', () => {
+  test('can all be reached in a table that is higher than browsers allow', () => {
     assert.ok(contentHeight(LONG) < 17_000_000);
     const scrollMax = contentHeight(LONG) - LONG.viewportHeight;
     const end = stateAfterScroll(LONG, { scrollTop: 0, position: 0 }, scrollMax);
@@ -28,7 +28,7 @@ describe('rows in view', () => {
     assert.ok(Math.abs(rowsInView(LONG, middle.position, 0).first - 2_500_000) < 10);
   });
 
-  test('move by what a wheel moves, also where the height is scaled', () => {
+  test('follow a wheel row by row, even if the height is scaled', () => {
     let state = stateAt(LONG, 34 * 1_000_000);
     const before = rowsInView(LONG, state.position, 0).first;
     for (let turn = 0; turn < 100; turn++) {
@@ -37,7 +37,7 @@ describe('rows in view', () => {
     assert.equal(rowsInView(LONG, state.position, 0).first, before + 100);
   });
 
-  test('have a scroll offset in proportion after they have settled', () => {
+  test('get a proportional scroll offset after they have settled', () => {
     const moved = { scrollTop: 5_000, position: 34 * 4_000_000 };
     const settled = stateAt(LONG, moved.position);
     assert.equal(settled.position, moved.position);

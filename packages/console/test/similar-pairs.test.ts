@@ -28,7 +28,7 @@ function idsOf(pairs: SimilarPairs, threshold: number): string[] {
 }
 
 describe('similar pairs', () => {
-  test('vectors that a chain of pairs connects are one group, the largest group first', () => {
+  test('vectors connected by a chain of pairs form a group, and the largest group is first', () => {
     const pairs = samplePairs();
     assert.deepEqual(idsOf(pairs, 0.9), ['abc', 'de']);
     assert.equal(pairs.pairCount, 3, 'each pair counts once, though both of its rows have it');
@@ -41,7 +41,7 @@ describe('similar pairs', () => {
     assert.deepEqual(idsOf(samplePairs(), 1), []);
   });
 
-  test('members are in the order of writes, with their highest score in the group', () => {
+  test('members are in insertion order, with their highest score in the group', () => {
     const [group] = samplePairs().groups(0.9);
     assert.deepEqual(group!.members, [
       { id: 'a', score: 0.99 },

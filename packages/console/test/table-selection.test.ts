@@ -14,7 +14,7 @@ describe('a selection', () => {
     assert.deepEqual([...toggled(one, 'a')], []);
   });
 
-  test('has no more ids than one request may have', () => {
+  test('has no more ids than one request accepts', () => {
     const ids = Array.from({ length: SELECTED_MAX + 5 }, (_, i) => `v${i}`);
     const all = withAll(new Set(), ids);
     assert.equal(all.size, SELECTED_MAX);
@@ -39,7 +39,7 @@ describe('keys', () => {
     assert.deepEqual(after(5, 1, 'End', true), { row: 99, column: 1 });
   });
 
-  test('that do not move are left to others', () => {
+  test('that do not move are ignored', () => {
     assert.equal(after(0, 0, 'Enter'), undefined);
     assert.equal(after(0, 0, 'x'), undefined);
   });

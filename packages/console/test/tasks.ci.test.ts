@@ -1,5 +1,5 @@
-// What an administrator does with the console, in a browser against a real server: imports a file while
-// the server is killed, deals with bad rows, and makes, uses and revokes API keys.
+// Tasks of an administrator in a browser against a real server: importing a file while the server is killed, handling
+// bad rows, and creating, using and revoking API keys.
 
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
@@ -10,7 +10,7 @@ import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
 import { expectAccessible, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
-/** Rows of two batches and a half; those in `bad` have no vector. */
+/** Two and a half batches of rows; those in `bad` have no vector. */
 function rowsFile(bad: readonly number[] = []) {
   const lines = Array.from({ length: 25_000 }, (_, at) =>
     JSON.stringify({
@@ -41,20 +41,20 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await server?.close();
   });
 
-  test('an import goes on after its server was killed, and writes every row once', async () => {
+  test('an import continues after the server was killed, and writes every row once', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: '/import',
     });
     await page.setInputFiles('input[type=file]', rowsFile());
     await page.getByLabel('Name').fill('cut');
-    // The server dies with the second batch on its way, which it has not acknowledged.
+    // The server dies while the second batch is in flight and not acknowledged.
     let batchCount = 0;
     await page.route('**/collections/cut/vectors*', async (route) => {
       if (++batchCount === 2) await server.kill();
       await route.continue();
     });
     await press(page, 'Import');
-    await page.getByText('The import goes on by itself').waitFor({ timeout: WAIT_MS_MAX });
+    await page.getByText('The import continues automatically').waitFor({ timeout: WAIT_MS_MAX });
     await server.restart();
     await heading(page, 'Imported');
     const client = createClient({ baseUrl: server.url });
@@ -63,7 +63,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('a vector is added to a collection, and dropped after its name was typed', async () => {
+  test('a vector is added to a collection, and dropped after its name has been typed', async () => {
     const { collections } = createClient({ baseUrl: server.url });
     await collections.create({ id: 'grown', dimension: 2 });
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
@@ -99,7 +99,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await page.getByLabel('Name').fill('bad');
     await press(page, 'Import');
     await page.getByText('Row 12,346 is not valid').waitFor({ timeout: WAIT_MS_MAX });
-    await press(page, 'Skip bad rows and go on');
+    await press(page, 'Skip bad rows and continue');
     await heading(page, 'Imported');
     await page.getByRole('row', { name: /12,346 values found null/ }).waitFor();
     const client = createClient({ baseUrl: server.url });
@@ -108,7 +108,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
-  test('the first key is used at once, limits another one, and revokes it', async () => {
+  test('the first key is used immediately, creates a limited key, and revokes it', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: '/keys',
     });
@@ -124,7 +124,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await page.getByLabel('Owner').fill('reader');
     await page.getByRole('checkbox', { name: /^vectors:read/ }).check();
     await page.getByLabel('Collections of vectors:read').fill('cu*');
-    await page.getByText('Matches cut, and later ones.').waitFor();
+    await page.getByText('Matches cut, and future ones.').waitFor();
     await page.getByLabel('Web pages (origins)').fill('https://app.example/');
     await page.getByLabel('Reads and writes per second').fill('20');
     await press(page, 'Create');

@@ -50,7 +50,7 @@ function pairs(positions: Float32Array): number[][] {
 }
 
 describe('the graph of UMAP', () => {
-  test('has each pair once, with the weight 1 for nearest neighbours', () => {
+  test('contains each pair once, with the weight 1 for nearest neighbours', () => {
     const graph = {
       starts: Uint32Array.of(0, 2, 4, 6),
       neighbors: Uint32Array.of(1, 2, 0, 2, 1, 0),
@@ -65,7 +65,7 @@ describe('the graph of UMAP', () => {
   });
 
   test('the weights of a point with k neighbours add up to log2(k) before they are united', () => {
-    // The neighbours have no neighbours of their own, so that uniting changes nothing.
+    // The neighbours have no neighbours of their own, so the union changes nothing.
     const count = 8;
     const graph = {
       starts: Uint32Array.from({ length: count + 2 }, (_, point) => (point === 0 ? 0 : count)),
@@ -102,27 +102,27 @@ describe('the layout', () => {
   test('keeps clusters together and apart', () => {
     const placed = pairs(layOut(start, 1));
     let sameCount = 0;
-    for (const [at, place] of placed.entries()) {
-      for (const found of nearest(placed, place, at, 10)) {
+    for (const [at, position] of placed.entries()) {
+      for (const found of nearest(placed, position, at, 10)) {
         if (Math.floor(found.at / PER_CLUSTER) === Math.floor(at / PER_CLUSTER)) sameCount++;
       }
     }
     const share = sameCount / (placed.length * 10);
-    assert.ok(share > 0.98, `of the neighbours in the picture, ${share} are of the same cluster`);
+    assert.ok(share > 0.98, `${share} of the neighbours in the layout are in the same cluster`);
   });
 
-  test('keeps clusters together also when all points begin at one place', () => {
+  test('keeps clusters together even if all points start at the same position', () => {
     const positions = layOut(new Float32Array(points.length * 2), 1);
     assert.ok(positions.every(Number.isFinite));
     const placed = pairs(positions);
-    const same = placed.filter((place, at) => {
-      const [found] = nearest(placed, place, at, 1);
+    const same = placed.filter((position, at) => {
+      const [found] = nearest(placed, position, at, 1);
       return Math.floor(found!.at / PER_CLUSTER) === Math.floor(at / PER_CLUSTER);
     });
     assert.ok(same.length > 0.98 * placed.length, `${same.length} of ${placed.length}`);
   });
 
-  test('is the same for the same seed, and another for another one', () => {
+  test('is the same for the same seed, and different for another seed', () => {
     assert.deepEqual(layOut(start, 1), layOut(start, 1));
     assert.notDeepEqual(layOut(start, 1), layOut(start, 2));
   });

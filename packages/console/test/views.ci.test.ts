@@ -1,6 +1,5 @@
-// Every view of the console in both themes, on a narrow and on a wide window, with ordinary data and with
-// data that is hard to show: axe-core finds nothing, nothing is wider than the window, and neither the
-// browser nor the Content-Security-Policy complains.
+// Every view of the console in both themes, in a narrow and a wide window, with ordinary and with extreme data: axe-core
+// finds no violation, nothing is wider than the window, and the browser reports neither errors nor policy violations.
 
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
@@ -52,10 +51,10 @@ suite('every view of the console', { skip: NO_BROWSER }, () => {
   }
 });
 
-/** Waits until nothing loads any more. */
+/** Waits until the view has loaded. */
 async function settled(page: Page): Promise<void> {
   await page.locator('main h1, main h2').first().waitFor({ timeout: WAIT_MS_MAX });
-  // Not by waitForFunction, whose later attempts the Content-Security-Policy refuses as an eval.
+  // waitForFunction cannot be used, because the Content-Security-Policy forbids its eval.
   const loading = page.locator('main [role=status]').filter({ hasText: /^Loading/ });
   await loading.first().waitFor({ state: 'detached', timeout: WAIT_MS_MAX });
 }

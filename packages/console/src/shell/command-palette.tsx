@@ -63,7 +63,7 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
           />
         ))}
       </ComboboxList>
-      {found.length === 0 && <p className={styles.none}>Nothing has “{text}” in its name.</p>}
+      {found.length === 0 && <p className={styles.none}>No view or collection matches “{text}”.</p>}
     </ComboboxProvider>
   );
 }

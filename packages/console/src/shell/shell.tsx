@@ -28,7 +28,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   return (
     <div className={styles.shell}>
       <button type="button" className={styles.skip} onClick={focusMain}>
-        Skip to the content
+        Skip to content
       </button>
       <header className={styles.topBar}>
         <IconButton
@@ -101,8 +101,7 @@ function ConnectionBanner() {
   if (useStore(connection) === 'connected') return null;
   return (
     <p className={styles.banner} role="status">
-      The server cannot be reached. Trying again; what you see is from before, and nothing you typed
-      is lost.
+      The server cannot be reached. Retrying… What you see may be outdated; your input is kept.
     </p>
   );
 }

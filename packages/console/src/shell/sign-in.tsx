@@ -8,7 +8,7 @@ import { Dialog, DialogForm } from '../ui/dialog.js';
 import { Checkbox, TextField } from '../ui/field.js';
 
 const TEXTS = {
-  missing: 'This server wants to know who asks.',
+  missing: 'This server requires a credential.',
   refused: 'The server no longer accepts your credential: it was revoked, or it has expired.',
 };
 

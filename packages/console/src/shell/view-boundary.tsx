@@ -43,9 +43,9 @@ function isMissingCode(error: unknown): boolean {
 function Reload() {
   return (
     <Empty title="This part of the console could not be loaded">
-      <p>The server may have another version than when the page was opened.</p>
+      <p>The server may have been upgraded since the page was opened.</p>
       <Button kind="primary" onClick={() => location.reload()}>
-        Load the page again
+        Reload the page
       </Button>
     </Empty>
   );

@@ -37,10 +37,10 @@ function MissingScope({ principal: { id, grants } }: { readonly principal: Princ
   );
   return (
     <Panel>
-      <Empty title="This needs the scope admin for all collections">
+      <Empty title="This requires the scope admin for all collections">
         <p>
           You are {id}, with {scopes.length === 0 ? 'no scope' : `the scopes ${scopes.join(', ')}`}.
-          Sign in with another credential, or ask whoever made yours.
+          Sign in with another credential, or ask an administrator.
         </p>
       </Empty>
     </Panel>

@@ -36,9 +36,7 @@ const COLUMNS: readonly DataColumn<AuditEvent>[] = [
       <>
         <Truncated text={principal} />
         {unlogged > 0 && (
-          <span className={styles.summary}>
-            after {pluralize(unlogged, 'attempt')} that {unlogged === 1 ? 'is' : 'are'} not listed
-          </span>
+          <span className={styles.summary}>after {pluralize(unlogged, 'unlisted attempt')}</span>
         )}
       </>
     ),

@@ -28,7 +28,7 @@ export default function AuditView() {
       {() => (
         <Page
           title="Audit"
-          subtitle="Changes of collections, aliases, keys and backups, and attempts."
+          subtitle="Changes to collections, aliases, keys and backups, including refused and failed attempts."
         >
           <AuditList />
         </Page>
@@ -61,7 +61,7 @@ function AuditList() {
       {pages.length === 0 && query.error === null && <Loading label="Loading the events" />}
       {pages.length > 0 && events.length === 0 && (
         <Panel>
-          <Empty title="There are no such events" />
+          <Empty title="No events match the filter" />
         </Panel>
       )}
       {events.length > 0 && <AuditTable events={events} />}

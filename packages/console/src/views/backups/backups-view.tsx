@@ -24,7 +24,7 @@ export default function BackupsView() {
       {() => (
         <Page
           title="Backups"
-          subtitle="Each is a data directory of its own, as of one moment, made while the server runs."
+          subtitle="Each backup is a complete data directory as of one moment. The server keeps running meanwhile."
         >
           <Backups />
         </Page>
@@ -49,7 +49,7 @@ function Backups() {
       {backups === undefined && error === null && <Loading label="Loading the backups" />}
       {backups?.length === 0 && (
         <Panel>
-          <Empty title="There are no backups yet" />
+          <Empty title="No backups yet" />
         </Panel>
       )}
       {backups !== undefined && backups.length > 0 && <BackupTable backups={backups} />}
@@ -64,7 +64,7 @@ function isNotConfigured(error: unknown): error is SagittaClientError {
 function NotConfigured({ detail }: { readonly detail: string }) {
   return (
     <Panel>
-      <Empty title="This server has no directory for backups">
+      <Empty title="No backup directory is configured">
         <p>{detail}</p>
       </Empty>
     </Panel>
@@ -85,7 +85,7 @@ function StartPanel() {
       >
         <TextField
           label="Name"
-          hint="Of its folder; empty for one that the server chooses."
+          hint="The name of its folder. Leave empty to let the server choose."
           value={name}
           onChange={nameStore.set}
         />
@@ -113,8 +113,8 @@ function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
   const seconds = Math.max(0, Math.floor((nowMs - sinceMs) / 1000));
   return (
     <>
-      Writing since <span aria-hidden>{formatDuration(seconds)}</span>
-      <span className="visually-hidden">a while</span>. You may leave this view.
+      Running for <span aria-hidden>{formatDuration(seconds)}</span>
+      <span className="visually-hidden">a while</span>. You can leave this view.
     </>
   );
 }
@@ -140,7 +140,7 @@ const COLUMNS = [
     cell: ({ byte_length: byteCount }: BackupRecord) => formatBytes(byteCount),
   },
   {
-    label: 'Restore on the host of the server',
+    label: 'Restore on the server’s host',
     cell: ({ name }: BackupRecord) => (
       <span className={styles.command}>
         <code>{restoreCommand(name)}</code>

@@ -153,7 +153,7 @@ function Toolbar({ collection, state, change, rows, columns, onExport }: Toolbar
       </p>
       <IconButton
         icon={RefreshCw}
-        label="Show the present state of the collection"
+        label="Show the current state of the collection"
         onClick={rows.refresh}
       />
     </div>
@@ -177,7 +177,7 @@ function Table({ collection, state, change, rows, columns }: SharedProps) {
     const ids = await rows.readIds(first, Math.min(last, first + SELECTED_MAX));
     change({ selection: withAll(state.selection, ids) });
     if (last - first > SELECTED_MAX) {
-      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, as many as one action takes.`);
+      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, the maximum for one action.`);
     }
   };
   if (rows.rowCount === undefined) {

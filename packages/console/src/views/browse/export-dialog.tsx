@@ -66,13 +66,13 @@ function ExportForm(props: ExportDialogProps) {
         label="Vectors"
         value={choice.isSelection ? 'selection' : 'shown'}
         options={[
-          { value: 'shown', label: `All that the table shows (${formatCount(rowCount)})` },
+          { value: 'shown', label: `All in the table (${formatCount(rowCount)})` },
           ...(selectedIds.length === 0
             ? []
             : [
                 {
                   value: 'selection' as const,
-                  label: `The selected ones (${formatCount(selectedIds.length)})`,
+                  label: `Selected (${formatCount(selectedIds.length)})`,
                 },
               ]),
         ]}
@@ -82,7 +82,7 @@ function ExportForm(props: ExportDialogProps) {
         label="Format"
         error={
           isTooLong
-            ? 'So many selected vectors are exported as CSV or JSON lines. For other formats use a filter.'
+            ? 'So many selected vectors can only be exported as CSV or JSON lines. For other formats, use a filter.'
             : undefined
         }
         value={choice.format}
@@ -99,7 +99,7 @@ function ExportForm(props: ExportDialogProps) {
           onChange={(includeValues) => change({ includeValues })}
         />
         <Checkbox
-          label="Only metadata that the table shows"
+          label="Only the metadata in the table"
           isChecked={choice.format === 'csv' || (isText && choice.isShownOnly)}
           disabled={choice.format !== 'ndjson'}
           onChange={(isShownOnly) => change({ isShownOnly })}

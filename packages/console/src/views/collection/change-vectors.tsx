@@ -35,7 +35,7 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
     <DialogForm action="Add" isReady={vectors !== null} onSubmit={add} onClose={onClose}>
       <TextField
         label="Name"
-        hint="Records lack the vector until a write brings it."
+        hint="Existing records lack the vector until they are updated."
         value={draft.name}
         onChange={(name) => change({ name })}
       />
@@ -84,8 +84,8 @@ export function DropVector({ collection, vector, onClose }: DropVectorProps) {
       onClose={onClose}
       onConfirm={drop}
     >
-      This removes {name} from all {pluralize(count, 'record')} of {id}; their other vectors and
-      their metadata stay. Only a backup brings it back.
+      This removes {name} from all {pluralize(count, 'record')} of {id}. Their other vectors and
+      their metadata stay. Only a backup can restore it.
     </ConfirmByName>
   );
 }

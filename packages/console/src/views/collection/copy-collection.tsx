@@ -15,7 +15,7 @@ export function CloneDialog({ collection, isOpen, onClose }: CollectionDialogPro
     <Dialog title="Clone the collection" isOpen={isOpen} onClose={onClose}>
       <NewIdForm
         initialId={`${collection.id}-copy`}
-        hint="Gets the same vectors and settings; both change independently from then on."
+        hint="The clone starts with the same vectors and settings; later changes are independent."
         action="Clone"
         onClose={onClose}
         run={async (id) => {
@@ -32,7 +32,7 @@ export function RenameDialog({ collection, isOpen, onClose }: CollectionDialogPr
     <Dialog title="Rename the collection" isOpen={isOpen} onClose={onClose}>
       <NewIdForm
         initialId={collection.id}
-        hint="Requests with the old id fail from then on, unless it becomes an alias."
+        hint="Requests with the old id will fail, unless you make it an alias."
         action="Rename"
         onClose={onClose}
         run={async (id) => {

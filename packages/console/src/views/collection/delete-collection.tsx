@@ -28,7 +28,7 @@ export function DeleteCollection({ collection, isOpen, onClose }: CollectionDial
       onConfirm={remove}
     >
       This deletes {pluralize(collection.vector_count, 'vector')} with their metadata. Only a backup
-      brings them back.
+      can restore them.
     </ConfirmByName>
   );
 }

@@ -48,7 +48,7 @@ function EditForm({ collection, onClose }: CollectionDialogProps) {
       />
       <TextField
         label="Vectors expire after (seconds)"
-        hint="Empty: never. A change is for later writes."
+        hint="Leave empty for no expiry. A change applies to later writes."
         error={typeof seconds === 'string' ? seconds : undefined}
         inputMode="numeric"
         value={ttl}

@@ -34,7 +34,9 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
       {data === undefined && error === null && <Loading label="Reading the metadata" />}
       {data !== undefined && data.paths.length === 0 && (
         <Empty title="No vector has metadata">
-          {filter !== undefined && <p>No vector passes the filter, or none of them has any.</p>}
+          {filter !== undefined && (
+            <p>No vector passes the filter, or those that do have no metadata.</p>
+          )}
         </Empty>
       )}
       {data !== undefined && data.paths.length > 0 && (
@@ -73,7 +75,7 @@ function PathTable({ collection, found, filter }: PathTableProps) {
             <th scope="col">Path</th>
             <th scope="col">Types</th>
             <th scope="col" className={tableStyles.number}>
-              Vectors with it
+              Vectors with path
             </th>
             <th scope="col" className={tableStyles.number}>
               Distinct values
@@ -182,7 +184,8 @@ function DeclaredOnly({ collection, found, isAll }: DeclaredOnlyProps) {
   if (absent.length === 0) return null;
   return (
     <p className={styles.summary}>
-      Declared, but in no vector: {absent.map((path) => `${path} (${declared[path]})`).join(', ')}
+      Declared, but not found in any vector:{' '}
+      {absent.map((path) => `${path} (${declared[path]})`).join(', ')}
     </p>
   );
 }

@@ -50,13 +50,13 @@ function otherMemory({ mapped_bytes: mapped, device_bytes: device }: CollectionR
 function settingsOf(collection: CollectionRecord): readonly (readonly [string, ReactNode])[] {
   const { engine, labels, ttl_seconds: ttl, text, embedding } = collection;
   return [
-    ['Why this engine', engine.reason],
+    ['Reason for the engine', engine.reason],
     ['Labels', <Labels key="labels" labels={labels} />],
     [
       'Expiry',
       ttl === undefined
-        ? 'Vectors do not expire unless their write says so'
-        : `${formatDuration(ttl)} after the write, unless the write says otherwise`,
+        ? 'Never, unless the write sets an expiry'
+        : `${formatDuration(ttl)} after the write, unless the write sets an expiry`,
     ],
     ...(text === undefined ? [] : [['Text index', describeText(text)] as const]),
     ...(embedding === undefined
@@ -75,7 +75,7 @@ function describeText({
   b,
 }: NonNullable<CollectionRecord['text']>): string {
   const words = stopWords.length === 0 ? 'no stop words' : `${stopWords.length} stop words`;
-  return `${fields.join(', ')}: ${language ?? 'words as they are'}, ${words}, k1 ${k1}, b ${b}`;
+  return `${fields.join(', ')}: ${language ?? 'words unchanged'}, ${words}, k1 ${k1}, b ${b}`;
 }
 
 function Labels({ labels }: { readonly labels: Readonly<Record<string, string>> }) {

@@ -64,12 +64,12 @@ interface SummaryProps {
 const ENDINGS = {
   complete: '',
   stopped: ' The search was stopped: some vectors were not compared.',
-  full: ' The search ended at the limit of pairs: choose a higher score to compare all vectors.',
+  full: ' The search reached the limit of pairs: choose a higher score to compare all vectors.',
 };
 
 function Summary({ result, groups, threshold, isStale }: SummaryProps) {
   const memberCount = groups.reduce((sum, { members }) => sum + members.length, 0);
-  const compared = `${pluralize(result.pairs.rowCount, 'vector')} compared, score of at least ${formatScore(threshold)}.${ENDINGS[result.ending]}`;
+  const compared = `${pluralize(result.pairs.rowCount, 'vector')} compared, minimum score ${formatScore(threshold)}.${ENDINGS[result.ending]}`;
   if (groups.length === 0) {
     return (
       <div role="status">

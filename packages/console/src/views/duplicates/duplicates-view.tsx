@@ -41,13 +41,13 @@ export default function DuplicatesView({ collection }: CollectionViewProps) {
       subtitle={
         isJoin
           ? 'The nearest vectors in another collection, for every vector of this one.'
-          : 'Vectors that are similar to one another, directly or by a chain of others.'
+          : 'Vectors that are similar to each other, directly or through a chain of others.'
       }
       actions={actions}
     >
       {denseVectors(collection).length === 0 ? (
         <Empty title="This collection has no vectors that can be joined">
-          <p>It has sparse vectors or several vectors for each record.</p>
+          <p>It only has sparse vectors or several vectors per record.</p>
         </Empty>
       ) : isJoin ? (
         <JoinPanel collection={collection} />

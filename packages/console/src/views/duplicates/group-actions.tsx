@@ -55,7 +55,7 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
       <DeleteDialog
         collection={collection}
         ids={deleting ?? []}
-        note="One vector of each group stays, and all vectors of the groups that are kept as they are."
+        note="One vector of each group is kept, and all vectors of groups marked “Keep all”."
         isOpen={deleting !== undefined}
         onClose={() => setDeleting(undefined)}
         onDeleted={removeFromGroups}
@@ -95,8 +95,8 @@ function ExportMenu({ collection, found, keptOf, isReady }: ExportMenuProps) {
         icon={Download}
         disabled={!isReady}
         actions={[
-          { label: 'NDJSON, a line for each group', onSelect: () => exportAs('ndjson') },
-          { label: 'CSV, a line for each vector', onSelect: () => exportAs('csv') },
+          { label: 'NDJSON, one line per group', onSelect: () => exportAs('ndjson') },
+          { label: 'CSV, one line per vector', onSelect: () => exportAs('csv') },
         ]}
       >
         Export

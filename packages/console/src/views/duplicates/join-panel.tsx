@@ -39,7 +39,7 @@ export function JoinPanel({ collection }: JoinPanelProps) {
   const other = others.find(({ id }) => id === draft.with) ?? others[0];
   if (other === undefined && vectors.length === 1) {
     return (
-      <Empty title="There is no collection to join with">
+      <Empty title="No collection to join with">
         <p>
           No other collection that you may read has vectors of {using.dimension} dimensions.{' '}
           <a href="#/import">Import one</a>
@@ -92,7 +92,11 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
         />
         <SelectField
           label="Search in"
-          error={other === undefined ? `None has ${using.dimension} dimensions.` : undefined}
+          error={
+            other === undefined
+              ? `No collection has vectors of ${using.dimension} dimensions.`
+              : undefined
+          }
           value={other?.id ?? ''}
           options={others.map(({ id }) => ({ value: id, label: id }))}
           onChange={(id) => change({ with: id })}
@@ -100,7 +104,7 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
         {other !== undefined && settings !== undefined && (
           <>
             <VectorField
-              label="Vector there"
+              label="Vector to search"
               vectors={vectorsMatching(other, using)}
               using={settings.withUsing.name}
               onChange={(withUsing) => change({ withUsing })}
@@ -149,15 +153,15 @@ interface TopKFieldProps {
 function TopKField({ text, topK, threshold, onChange }: TopKFieldProps) {
   const isMissing = topK === undefined && threshold === undefined;
   const error = isMissing
-    ? 'Expected a number of matches, a least score or both.'
+    ? 'Expected a number of matches, a minimum score or both.'
     : Number.isNaN(topK)
       ? 'Expected a whole number above 0.'
       : undefined;
   return (
     <TextField
-      label="Matches for each vector"
+      label="Matches per vector"
       error={error}
-      hint="Empty for all with the score."
+      hint="Leave empty for all matches with the score."
       inputMode="numeric"
       value={text}
       onChange={(topKText) => onChange({ topKText })}

@@ -17,8 +17,8 @@ import { JoinTable } from './join-table.js';
 
 const ENDINGS = {
   complete: '',
-  stopped: ' The join was stopped: it lacks some vectors.',
-  full: ' The join ended at the limit of matches: choose fewer for each vector or a higher score.',
+  stopped: ' The join was stopped: some vectors are missing.',
+  full: ' The join reached the limit of matches: choose fewer matches per vector or a higher score.',
 };
 
 export function JoinResults({ collection }: { readonly collection: CollectionRecord }) {

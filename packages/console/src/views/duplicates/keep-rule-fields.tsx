@@ -30,7 +30,7 @@ export function KeepRuleFields({ collection }: { readonly collection: Collection
   return (
     <div className={styles.rule}>
       <SelectField
-        label="Keep of each group"
+        label="Keep in each group"
         value={rule.kind}
         options={RULES.filter(
           ({ value }) => value === 'first' || value === 'last' || paths.length > 0,

@@ -32,7 +32,7 @@ const SCORE_SCALES = {
     range: { min: 0.5, max: 1, step: 0.001 },
     initial: 0.9,
     explain: (threshold) =>
-      `Jaccard similarity: at least ${round(100 * threshold)} % of the bits that either has are in both.`,
+      `Jaccard similarity: at least ${round(100 * threshold)} % of the bits set in either vector are set in both.`,
   },
   hamming: {
     range: { min: 0, max: 1, step: 0.001 },

@@ -23,16 +23,16 @@ export function ThresholdField(props: ThresholdFieldProps) {
   const error = Number.isFinite(threshold) || isAbsent ? undefined : 'Expected a number.';
   return (
     <Field
-      label="Score of at least"
+      label="Minimum score"
       error={error}
-      hint={isAbsent ? 'Every score is good enough.' : explain(threshold)}
+      hint={isAbsent ? 'Any score is accepted.' : explain(threshold)}
     >
       {(control) => (
         <div className={styles.threshold}>
           {range !== undefined && (
             <input
               type="range"
-              aria-label="Score of at least, as a slider"
+              aria-label="Minimum score, as a slider"
               {...range}
               value={Number.isFinite(threshold) ? threshold : range.min}
               onChange={(event) => onChange(event.target.value)}

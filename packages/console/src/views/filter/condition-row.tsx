@@ -58,7 +58,7 @@ export function ConditionRow(props: ConditionRowProps) {
         {operatorOf(operator).comparesStrings === true && (
           <IconButton
             icon={CaseSensitive}
-            label={condition.ignoresCase ? 'Case does not matter' : 'Case matters'}
+            label={condition.ignoresCase ? 'Case-insensitive' : 'Case-sensitive'}
             aria-pressed={!condition.ignoresCase}
             className={styles.case}
             onClick={() => onChange({ ...condition, ignoresCase: !condition.ignoresCase })}

@@ -210,7 +210,7 @@ function Item({ collection, item, errors, onChange }: ItemProps) {
         )}
         <IconButton
           icon={Trash2}
-          label={isGroup(item) ? 'Remove the group' : 'Remove the part'}
+          label={isGroup(item) ? 'Remove the group' : 'Remove this part'}
           onClick={remove}
         />
       </div>
@@ -218,7 +218,7 @@ function Item({ collection, item, errors, onChange }: ItemProps) {
         <GroupItems collection={collection} group={item} errors={errors} onChange={onChange} />
       ) : (
         <ObjectInput
-          label="A part of the filter as JSON"
+          label="Part of the filter as JSON"
           rows={3}
           value={item.filter}
           onChange={(filter) => onChange({ ...item, filter: filter ?? {} })}

@@ -51,7 +51,7 @@ export function parseObject(text: string): ParsedObject {
   try {
     value = parseExactJson(text);
   } catch (error) {
-    return { problem: `This is no JSON yet: ${(error as Error).message}` };
+    return { problem: `Expected JSON: ${(error as Error).message}` };
   }
   if (isJsonObject(value)) return { object: value };
   return { problem: `Expected a JSON object in braces, found ${describe(value)}.` };

@@ -1,4 +1,4 @@
-// The rows that were not imported, with a file of them.
+// Lists the rows that were not imported, and offers the list as a file.
 
 import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import { Button } from '../../ui/button.js';
@@ -11,7 +11,7 @@ import styles from './import.module.css';
 interface BadRowsProps {
   readonly fileName: string;
   readonly badRows: readonly BadRow[];
-  /** All of them; only the first are kept. */
+  /** The number of all bad rows; only the first are kept. */
   readonly count: number;
 }
 
@@ -19,7 +19,7 @@ const SHOWN_MAX = 50;
 
 const COLUMNS = [
   { label: 'Row', kind: 'number' as const, cell: ({ row }: BadRow) => formatCount(row + 1) },
-  { label: 'What is wrong', cell: ({ problem }: BadRow) => <Truncated text={problem} /> },
+  { label: 'Problem', cell: ({ problem }: BadRow) => <Truncated text={problem} /> },
 ];
 
 export function BadRows({ fileName, badRows, count }: BadRowsProps) {
@@ -37,7 +37,7 @@ export function BadRows({ fileName, badRows, count }: BadRowsProps) {
       />
       {(shown.length < badRows.length || badRows.length < count) && (
         <p className={styles.muted}>
-          The first {shown.length} of {formatCount(Math.max(count, badRows.length))}; the file has{' '}
+          The first {shown.length} of {formatCount(Math.max(count, badRows.length))}; the list has{' '}
           {formatCount(badRows.length)}.
         </p>
       )}

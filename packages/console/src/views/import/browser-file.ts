@@ -1,4 +1,4 @@
-// A file of the browser as the bytes that readers read; a gzip file is decompressed.
+// Gives readers the bytes of a file in the browser; gzip files are decompressed.
 
 import { joinBytes, startsWith } from '../../../../../src/common/bytes.js';
 import {
@@ -14,7 +14,7 @@ import { ReadError } from '../../../../../src/readers/read-error.js';
 const GZIP_MAGIC = Uint8Array.of(0x1f, 0x8b);
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Throws ReadError for a gzip file that is damaged. */
+/** Throws ReadError for a damaged gzip file. */
 export async function openBrowserFile(file: File): Promise<InputSource> {
   let bytesRead = 0;
   async function read(start: number, end: number): Promise<Uint8Array> {
@@ -87,7 +87,7 @@ function packagesFor(file: File): ReaderPackages {
       return parquet as unknown as Awaited<ReturnType<ReaderPackages['parquet']>>;
     },
     async hdf5() {
-      // Its library has 5 MB, more than all of the console, for a format of benchmarks.
+      // Its library takes 5 MB, more than the whole console, for a format used by benchmarks.
       throw new ReadError(`${file.name}: the console does not read HDF5; use \`sagitta import\``);
     },
   };

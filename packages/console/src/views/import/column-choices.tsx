@@ -1,4 +1,4 @@
-// Which columns are ids, vectors and metadata.
+// Chooses the columns for ids, vectors and metadata.
 
 import { Checkbox, FieldGroup, SelectField } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
@@ -24,8 +24,8 @@ export function ColumnChoices({ draft, preview }: ColumnChoicesProps) {
       <div className={styles.choices}>
         <SelectField
           label="Ids"
-          hint="The server generates ids where there is no column for them."
-          // A column may have any name; with a prefix none is the one for generated ids.
+          hint="Without a column, the server generates ids."
+          // The prefix keeps a column named `generated` apart from generated ids.
           value={idColumn === undefined ? 'generated' : `column ${idColumn}`}
           options={[
             { value: 'generated', label: 'generated' },

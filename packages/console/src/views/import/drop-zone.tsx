@@ -1,4 +1,4 @@
-// Where a file is dropped or chosen.
+// A zone to drop or choose a file.
 
 import { Upload } from 'lucide-react';
 import { type DragEvent, useState } from 'react';
@@ -16,7 +16,7 @@ export function DropZone() {
     setOver(event.type !== 'dragleave');
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the button in it does the same by keyboard
+    // biome-ignore lint/a11y/noStaticElementInteractions: the input inside does the same for the keyboard
     <div
       className={classNames(styles.dropZone, isOver && styles.over)}
       onDragEnter={onDrag}
@@ -40,8 +40,8 @@ export function DropZone() {
       <p>or drop it here</p>
       <p className={styles.muted}>
         Parquet, Arrow, NDJSON, a JSON array, CSV, npy, npz, fvecs, fbin, GloVe or word2vec, of any
-        size: the file is read in pieces. An import that was cut goes on when the same file is
-        chosen again.
+        size: the file is read in pieces. To continue an interrupted import, choose the same file
+        again.
       </p>
     </div>
   );

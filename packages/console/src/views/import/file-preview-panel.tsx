@@ -1,4 +1,4 @@
-// The first rows of a file, with what becomes of each column.
+// The first rows of a file, and the use of each column.
 
 import { DataTable, Truncated } from '../../ui/data-table.js';
 import { pluralize } from '../../ui/format.js';
@@ -12,7 +12,7 @@ interface FilePreviewPanelProps {
   readonly plan: ImportPlan;
 }
 
-/** Vectors in columns of their own may have thousands; the first ones show what they are. */
+/** Vectors may take up thousands of columns; the first ones suffice. */
 const COLUMNS_SHOWN = 60;
 
 export function FilePreviewPanel({ preview, plan }: FilePreviewPanelProps) {

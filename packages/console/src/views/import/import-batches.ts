@@ -1,5 +1,5 @@
-// Reads the rows of a file in batches of bounded size. Where a batch ends depends only on the file, the plan and the
-// row that it begins with, so that an import that goes on makes the same batches again.
+// Reads the rows of a file in batches of bounded size. The end of a batch depends only on the file, the plan and its
+// first row, so that a continued import produces the same batches again.
 
 import { detectFormat, type InputFormat, openRows } from '../../../../../src/readers/formats.js';
 import type { InputSource } from '../../../../../src/readers/input-source.js';
@@ -12,7 +12,7 @@ import { type ImportPlan, readChoicesOf } from './import-plan.js';
 export interface ImportBatch {
   readonly rows: RowBatch;
   readonly badRows: readonly BadRow[];
-  /** The share of the file that was read by then. */
+  /** The share of the file read so far. */
   readonly share: number;
 }
 
@@ -20,26 +20,26 @@ export interface BatchOptions {
   readonly plan: ImportPlan;
   readonly dimension: number;
   readonly startRow: number;
-  /** Ends with the batch before the first bad row, which is in its list; its `endRow` is that row. */
+  /** Whether to end with a batch that stops before the first bad row and lists it; `endRow` is that row. */
   readonly stopsAtBadRow: boolean;
 }
 
 const BATCH_ROWS_MAX = 10_000;
 
-/** A file whose format is known. */
+/** A file with a recognized format. */
 export interface OpenFile {
   readonly source: InputSource;
   readonly format: InputFormat;
   openRows(options?: Partial<ReaderOptions>): Promise<RowReader>;
 }
 
-/** Throws ReadError for a file that no reader reads. */
+/** Throws ReadError for an unsupported file. */
 export async function openFile(file: File): Promise<OpenFile> {
   if (file.size === 0) throw new ReadError(`${file.name}: the file is empty`);
   const source = await openBrowserFile(file);
   const found = detectFormat(source);
   if (found === undefined && source.head.includes(0)) {
-    throw new ReadError(`${file.name}: found bytes of a format that is not known`);
+    throw new ReadError(`${file.name}: found bytes of an unknown format`);
   }
   const format = found ?? 'csv';
   return {
@@ -78,13 +78,13 @@ export async function* batchesOf(
   }
 }
 
-/** What the server said about rows of a batch, by their index in it. */
+/** A row that the server rejected, by its index in the batch. */
 export interface RejectedRow {
   readonly index: number;
   readonly problem: string;
 }
 
-/** The rows from `from` on without those that the server rejected, which become bad rows. */
+/** The rows from `from` on, without rejected rows, which become bad rows. */
 export function withoutRejected(
   { rows, share }: ImportBatch,
   from: number,

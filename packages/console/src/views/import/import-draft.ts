@@ -1,4 +1,4 @@
-// What a person chose for an import: columns, target and mode. Checks the choices and names the import.
+// The user's choices for an import: columns, target and mode. Checks the choices and names the import.
 
 import type { CollectionRecord, Metric, WriteMode } from '@sagitta/client';
 import { type ImportPlan, otherColumns, type VectorPlan } from './import-plan.js';
@@ -6,18 +6,18 @@ import type { FilePreview } from './import-reader.js';
 
 export interface ImportDraft {
   readonly plan: ImportPlan;
-  /** Of the chosen vectors. */
+  /** Dimension of the chosen vectors. */
   readonly dimension: number;
-  /** Whether the collection is made by the import. */
+  /** Whether the import creates the collection. */
   readonly isNew: boolean;
   readonly collectionId: string;
-  /** Of a new collection. */
+  /** Metric of a new collection. */
   readonly metric: Metric;
   readonly mode: WriteMode;
   readonly skipsBadRows: boolean;
 }
 
-/** The first choices; undefined when no column has vectors. */
+/** The proposed choices; undefined if no column contains vectors. */
 export function draftOf(fileName: string, { plan, vectorChoices }: FilePreview) {
   const dimension = vectorChoices[0]?.dimension;
   if (plan === undefined || dimension === undefined) return undefined;
@@ -33,13 +33,13 @@ export function draftOf(fileName: string, { plan, vectorChoices }: FilePreview) 
   return draft;
 }
 
-/** The file's name without what ids of collections cannot have. */
+/** The name of the file without characters that ids of collections cannot contain. */
 export function collectionIdOf(fileName: string): string {
   const name = fileName.replace(/(\.[a-z]\w{0,7}){1,2}$/i, '').replace(/[^\w.-]+/g, '-');
   return name.replace(/^[-.]+|[-.]+$/g, '').slice(0, 64) || 'import';
 }
 
-/** Other vectors; columns that they no longer take become metadata. */
+/** Changes the vectors; columns that they no longer use become metadata. */
 export function withVector(
   draft: ImportDraft,
   columns: readonly string[],
@@ -51,7 +51,7 @@ export function withVector(
   return { ...draft, dimension, plan: { idColumn, vector, metadataColumns } };
 }
 
-/** Another column of ids; the former one becomes metadata. */
+/** Changes the id column; the previous one becomes metadata. */
 export function withIdColumn(
   draft: ImportDraft,
   columns: readonly string[],
@@ -62,20 +62,20 @@ export function withIdColumn(
   return { ...draft, plan: { idColumn, vector, metadataColumns } };
 }
 
-/** What is wrong with the target; undefined when the import can start. */
+/** An error message about the target; undefined if the import can start. */
 export function targetProblem(
   { isNew, collectionId, dimension, mode, plan }: ImportDraft,
   collections: readonly CollectionRecord[],
 ): string | undefined {
   const target = collections.find(({ id }) => id === collectionId);
   if (mode === 'update' && plan.idColumn === undefined) {
-    return 'To replace only vectors that exist, choose the column of their ids.';
+    return 'To replace only existing vectors, choose the column with their ids.';
   }
   if (isNew) {
     if (collectionId === '') return 'Expected the name of the new collection.';
     return target === undefined
       ? undefined
-      : `There is a collection ${collectionId} already; choose another name, or import into it.`;
+      : `The collection ${collectionId} already exists; choose another name, or import into it.`;
   }
   if (target === undefined) return 'Choose a collection.';
   return target.dimension === dimension
@@ -83,28 +83,28 @@ export function targetProblem(
     : `The file has vectors of ${dimension} values, the collection has ${target.dimension ?? 'none'}.`;
 }
 
-/** The parts of a `File` that tell it from others. */
+/** The members of a `File` that identify it. */
 interface FileIdentity {
   readonly name: string;
   readonly size: number;
   readonly lastModified: number;
 }
 
-/** The name under which the progress of the file is kept. */
+/** The name under which the progress of the file is saved. */
 export function identityOf({ name, size, lastModified }: FileIdentity, serverUrl: string): string {
   return JSON.stringify([serverUrl, name, size, lastModified]);
 }
 
 /**
- * What the idempotency keys of an import begin with. `run` is new for each import that begins at the first
- * row, so that a file can be imported again after its vectors were deleted.
+ * The prefix of an import's idempotency keys. `run` is new for each import that starts at the first row, so that a file
+ * can be imported again after its vectors have been deleted.
  */
 export function importKeyOf(file: FileIdentity, draft: ImportDraft, run: string): string {
   const { name, size, lastModified } = file;
   return `console-${hash(JSON.stringify([name, size, lastModified, draft]))}-${run}`;
 }
 
-/** FNV-1a with 64 bits, as hexadecimal digits: `crypto.subtle` exists only over HTTPS. */
+/** 64-bit FNV-1a as hexadecimal digits; `crypto.subtle` exists only over HTTPS. */
 function hash(text: string): string {
   let state = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(text)) {

@@ -1,4 +1,4 @@
-// What becomes of the columns, and where the rows go.
+// The form of an import: columns, target and handling of rows.
 
 import type { CollectionRecord, WriteMode } from '@sagitta/client';
 import { useCollections } from '../../api/queries.js';
@@ -16,12 +16,12 @@ import { TargetChoices } from './target-choices.js';
 
 const MODES: readonly { readonly value: WriteMode; readonly label: string }[] = [
   { value: 'upsert', label: 'replace vectors with the same id' },
-  { value: 'insert', label: 'refuse ids that exist' },
-  { value: 'update', label: 'replace only vectors that exist' },
+  { value: 'insert', label: 'reject existing ids' },
+  { value: 'update', label: 'replace only existing vectors' },
 ];
 const BAD_ROWS = [
   { value: 'stop', label: 'stop the import' },
-  { value: 'skip', label: 'skip it, and list it' },
+  { value: 'skip', label: 'skip and list the row' },
 ];
 
 export function ImportForm(props: OpenImport & { readonly error: unknown }) {
@@ -33,7 +33,7 @@ export function ImportForm(props: OpenImport & { readonly error: unknown }) {
   const problem = targetProblem(draft, collections ?? []);
   return (
     <>
-      {saved !== undefined && <GoOn saved={saved} />}
+      {saved !== undefined && <ContinueImport saved={saved} />}
       <Panel title="Columns">
         <ColumnChoices draft={draft} preview={preview} />
       </Panel>
@@ -60,16 +60,16 @@ function isTargetOf(saved: SavedImport | undefined, target: CollectionRecord): b
   return target.id === saved?.draft.collectionId && target.created_at === saved.createdAt;
 }
 
-function GoOn({ saved: { draft, progress } }: { readonly saved: SavedImport }) {
+function ContinueImport({ saved: { draft, progress } }: { readonly saved: SavedImport }) {
   return (
-    <section className={styles.goOn}>
+    <section className={styles.continue}>
       <p>
-        {formatCount(progress.endRow)} rows of this file are in{' '}
-        <strong>{draft.collectionId}</strong> already: an earlier import stopped there
-        {progress.badCount > 0 && `, after ${pluralize(progress.badCount, 'bad row')}`}.
+        An earlier import of this file into <strong>{draft.collectionId}</strong> stopped after{' '}
+        {pluralize(progress.endRow, 'row')}
+        {progress.badCount > 0 && `, ${formatCount(progress.badCount)} of them bad`}.
       </p>
       <Button kind="primary" onClick={() => void continueImport()}>
-        Go on from row {formatCount(progress.endRow + 1)}
+        Continue from row {formatCount(progress.endRow + 1)}
       </Button>
     </section>
   );
@@ -79,13 +79,13 @@ function RowChoices({ draft }: { readonly draft: ImportDraft }) {
   return (
     <div className={styles.choices}>
       <SelectField
-        label="Vectors that exist"
+        label="Existing vectors"
         value={draft.mode}
         options={MODES}
         onChange={(mode) => changeDraft({ ...draft, mode })}
       />
       <SelectField
-        label="When a row is not valid"
+        label="If a row is invalid"
         value={draft.skipsBadRows ? 'skip' : 'stop'}
         options={BAD_ROWS}
         onChange={(chosen) => changeDraft({ ...draft, skipsBadRows: chosen === 'skip' })}

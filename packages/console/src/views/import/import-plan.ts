@@ -1,4 +1,4 @@
-// Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first choice from the
+// Decides which columns of a file become ids, vectors and metadata: the choices for the user, and a proposal based on
 // names and the first rows.
 
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
@@ -7,16 +7,16 @@ import { vectorOf } from '../../../../../src/readers/cells.js';
 import type { ReaderChoices } from '../../../../../src/readers/reader-options.js';
 import type { Sample } from '../../../../../src/readers/row-batch.js';
 
-/** Where the vectors are: in one column, or each value in a column of its own. */
+/** The source of the vectors: one column, or one column per value. */
 export type VectorPlan =
   | { readonly kind: 'column'; readonly column: string }
   | { readonly kind: 'columns'; readonly columns: readonly string[] };
 
 export interface ImportPlan {
-  /** Undefined: the server generates ids. */
+  /** Undefined if the server generates ids. */
   readonly idColumn: string | undefined;
   readonly vector: VectorPlan;
-  /** Columns in their order; `metadata` is an object whose members are taken. */
+  /** In column order. The members of a column named `metadata` are merged into the metadata. */
   readonly metadataColumns: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export interface VectorChoice {
 
 const ID_NAMES = ['id', '_id', 'key', 'uuid'];
 
-/** The choices of the readers that stand for a plan. */
+/** The plan as options of the readers. */
 export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan): ReaderChoices {
   return {
     idField: idColumn ?? null,
@@ -40,7 +40,7 @@ export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan)
   };
 }
 
-/** Usual names first, then in the order of the columns. */
+/** Columns with usual names first, otherwise in column order. */
 export function vectorChoicesOf({ columns, rows }: Sample): readonly VectorChoice[] {
   const single = columns.flatMap((column): VectorChoice[] => {
     const dimension = dimensionOf(rows, column);
@@ -52,7 +52,7 @@ export function vectorChoicesOf({ columns, rows }: Sample): readonly VectorChoic
   return [...single.sort((a, b) => rank(a) - rank(b)), ...numberedGroups(columns, rows)];
 }
 
-/** The length of the vectors in the column; undefined if a row has none, or another length. */
+/** The length of the vectors in the column; undefined if a row lacks a vector or has another length. */
 function dimensionOf(rows: Sample['rows'], column: string): number | undefined {
   const lengths = rows.map((row) => vectorOf(row[column])?.length);
   const [first] = lengths;
@@ -60,7 +60,7 @@ function dimensionOf(rows: Sample['rows'], column: string): number | undefined {
   return isVector ? first : undefined;
 }
 
-/** Columns such as d0, d1, …, d63, which have a number in each row. */
+/** Groups of columns such as d0, d1, …, d63 that contain a number in every row. */
 function numberedGroups(columns: readonly string[], rows: Sample['rows']): VectorChoice[] {
   const groups = new Map<string, { readonly name: string; readonly number: number }[]>();
   for (const name of columns) {
@@ -91,7 +91,7 @@ function isNumber(cell: unknown): boolean {
   );
 }
 
-/** The first choice; undefined when no column has vectors. */
+/** The proposed plan; undefined if no column contains vectors. */
 export function proposePlan(sample: Sample): ImportPlan | undefined {
   const vector = vectorChoicesOf(sample)[0]?.plan;
   if (vector === undefined) return undefined;

@@ -1,5 +1,5 @@
-// What the worker does: reads the file, cuts it into batches and encodes them. A batch is kept until the next one is
-// asked for, since the server may reject some of its rows.
+// The reader that runs in the worker: reads the file in batches and encodes them. A batch is kept until the next one is
+// requested, because the server may reject some of its rows.
 
 import { joinBytes } from '../../../../../src/common/bytes.js';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
@@ -24,32 +24,32 @@ export interface FilePreview {
   readonly format: string;
   readonly rowCount: number | undefined;
   readonly columns: readonly string[];
-  /** Cells as they are shown; rows that cannot be read are left out. */
+  /** Formatted cells; unreadable rows are left out. */
   readonly rows: readonly (readonly string[])[];
   readonly vectorChoices: readonly VectorChoice[];
   readonly plan: ImportPlan | undefined;
 }
 
-/** A batch as it is sent. */
-export interface EncodedBatch {
-  /** An Arrow stream; empty without rows. */
+/** A batch to send. */
+export interface EncodedImportBatch {
+  /** An Arrow stream; empty if the batch has no rows. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
-  /** The row of the file that follows the batch, from 0. */
+  /** The index of the row that follows the batch in the file. */
   readonly endRow: number;
   readonly badRows: readonly BadRow[];
-  /** The share of the file that was read. */
+  /** The share of the file read so far. */
   readonly share: number;
 }
 
 export interface ImportReader {
-  /** Throws ReadError when the file cannot be read. */
+  /** Throws ReadError if the file cannot be read. */
   open(file: File): Promise<FilePreview>;
   start(options: BatchOptions): Promise<void>;
   /** Undefined after the last batch. */
-  next(): Promise<EncodedBatch | undefined>;
-  /** The rest of the latest batch, without its first rows, which are written, and the rejected ones. */
-  again(from: number, rejected: readonly RejectedRow[]): Promise<EncodedBatch>;
+  next(): Promise<EncodedImportBatch | undefined>;
+  /** The latest batch without its first `from` rows, which have been written, and without the rejected rows. */
+  rest(from: number, rejected: readonly RejectedRow[]): Promise<EncodedImportBatch>;
 }
 
 const SAMPLE_ROWS = 100;
@@ -59,11 +59,11 @@ const SHOWN_CHARACTERS = 200;
 export function createImportReader(): ImportReader {
   let file: OpenFile | undefined;
   let batches: AsyncGenerator<ImportBatch> | undefined;
-  /** The batch after the latest one, which is read while that is sent. */
+  /** The next batch, which is read while the latest one is being sent. */
   let following: Promise<IteratorResult<ImportBatch>> | undefined;
   let latest: ImportBatch | undefined;
   let hasIds = false;
-  const encode = (batch: ImportBatch): EncodedBatch => {
+  const encode = (batch: ImportBatch): EncodedImportBatch => {
     latest = batch;
     const { rows, badRows, share } = batch;
     const { rowCount, endRow } = rows;
@@ -72,7 +72,7 @@ export function createImportReader(): ImportReader {
   };
   const read = () => {
     following = batches!.next();
-    // A failure is thrown by the call that needs the batch.
+    // The call that needs the batch throws the error.
     following.catch(() => {});
   };
   return {
@@ -92,7 +92,7 @@ export function createImportReader(): ImportReader {
       read();
       return encoded;
     },
-    again: async (from, rejected) => encode(withoutRejected(latest!, from, rejected)),
+    rest: async (from, rejected) => encode(withoutRejected(latest!, from, rejected)),
   };
 }
 

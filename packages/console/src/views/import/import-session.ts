@@ -1,4 +1,5 @@
-// The import that is prepared or running, outside React: it goes on while other views are visited.
+// The current import, being prepared or running. It is kept outside React, so that it continues while other views are
+// shown.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { whenAborted } from '../../../../../src/common/when-aborted.js';
@@ -14,25 +15,25 @@ import { type BatchProgress, FIRST_PROGRESS, runImport } from './run-import.js';
 import { forget, readSaved, type SavedImport, save } from './saved-imports.js';
 import { openWorkerReader, type WorkerReader } from './worker-reader.js';
 
-/** A file whose columns are known. */
+/** A file with known columns, and the choices for its import. */
 export interface OpenImport {
   readonly file: File;
   readonly preview: FilePreview;
   readonly draft: ImportDraft;
-  /** Where an earlier import of the same file got to. */
+  /** The progress of an earlier import of the same file. */
   readonly saved: SavedImport | undefined;
 }
 
 interface ShownProgress {
   readonly done: BatchProgress;
-  /** The share of the file that was read. */
+  /** The share of the file read so far. */
   readonly share: number;
-  /** Undefined until it is known. */
+  /** Undefined while unknown. */
   readonly rowsPerSecond: number | undefined;
   readonly secondsLeft: number | undefined;
   /** At most BAD_ROWS_KEPT. */
   readonly badRows: readonly BadRow[];
-  /** Why the last batch is sent again; undefined while the server answers. */
+  /** The reason why the last batch is being resent; undefined if the server accepts batches. */
   readonly waitingFor: unknown;
 }
 
@@ -46,7 +47,7 @@ export type ImportState =
   | ({
       readonly kind: 'stopped';
       readonly progress: ShownProgress;
-      /** Undefined when the person cancelled. */
+      /** Undefined if the user stopped the import. */
       readonly error: unknown;
     } & OpenImport);
 
@@ -75,7 +76,7 @@ export async function chooseFile(file: File): Promise<void> {
 
 function noVectors({ columns }: FilePreview): string {
   const listed = columns.slice(0, 20).join(', ');
-  return `no column has vectors: expected lists of numbers of one length, or a column for each value such as d0, d1, …; found the columns ${listed}`;
+  return `no column contains vectors: expected lists of numbers of one length, or a column for each value such as d0, d1, …; found the columns ${listed}`;
 }
 
 export function changeDraft(draft: ImportDraft): void {
@@ -83,7 +84,7 @@ export function changeDraft(draft: ImportDraft): void {
   if (state.kind === 'ready') importState.set({ ...state, draft });
 }
 
-/** Leaves the file; what was imported stays. */
+/** Closes the file; imported rows stay in the collection. */
 export function closeImport(): void {
   running?.abort();
   reader?.close();
@@ -91,7 +92,7 @@ export function closeImport(): void {
   importState.set({ kind: 'empty' });
 }
 
-/** Begins at the first row. */
+/** Starts at the first row. */
 export async function startImport(): Promise<void> {
   const state = importState.get();
   if (state.kind !== 'ready') return;
@@ -103,7 +104,7 @@ export async function startImport(): Promise<void> {
     importState.set({ ...state, error });
     return;
   }
-  // From here on the collection exists, whatever becomes of the import.
+  // From here on the collection exists, even if the import fails.
   const settled = { ...draft, isNew: false };
   const key = importKeyOf(file, settled, crypto.getRandomValues(new Uint32Array(2)).join(''));
   const { created_at: createdAt } = collection;
@@ -116,7 +117,7 @@ function openTarget({ isNew, collectionId: id, dimension, metric }: ImportDraft)
   return isNew ? collections.create({ id, dimension, metric }) : collections.get(id);
 }
 
-/** Goes on where an import of the same file stopped, with other handling of bad rows if given. */
+/** Continues an import of the same file, optionally with a different handling of bad rows. */
 export async function continueImport(
   change: Partial<Pick<ImportDraft, 'skipsBadRows'>> = {},
 ): Promise<void> {
@@ -125,13 +126,13 @@ export async function continueImport(
   const saved = await readSaved(identityOf(state.file, SERVER_URL));
   if (saved === undefined) return;
   const draft = { ...saved.draft, ...change };
-  // Batches end at other rows when bad rows are skipped, so that they need other keys.
+  // Batches end at different rows if bad rows are skipped, so they need different keys.
   const key = change.skipsBadRows === undefined ? saved.key : `${saved.key}s`;
   const badRows = state.kind === 'stopped' ? state.progress.badRows : [];
   await run({ ...state, draft }, { ...saved, draft, key }, badRows);
 }
 
-/** Stops after what was sent; the import can go on later. */
+/** Stops the import, which can be continued later. */
 export function cancelImport(): void {
   running?.abort();
 }
@@ -194,7 +195,7 @@ function shownAtStart(done: BatchProgress, badRows: readonly BadRow[]): ShownPro
 
 function targetOf({ collectionId, mode }: ImportDraft, signal: AbortSignal) {
   return {
-    // The session's client at that moment: the person may have signed in again since the start.
+    // Uses the current client, because the user may have signed in again since the start.
     write: (bytes: Uint8Array, { idempotencyKey }: { readonly idempotencyKey: string }) =>
       session
         .get()
@@ -207,14 +208,14 @@ function targetOf({ collectionId, mode }: ImportDraft, signal: AbortSignal) {
           stopListening();
           stopWaiting();
         };
-        const goOn = () => {
+        const proceed = () => {
           end();
           resolve();
         };
-        const timer = setTimeout(goOn, ms);
-        // A server that is back is not kept waiting.
+        const timer = setTimeout(proceed, ms);
+        // Ends the wait as soon as the server is back.
         const stopListening = connection.subscribe(() => {
-          if (connection.get() === 'connected') goOn();
+          if (connection.get() === 'connected') proceed();
         });
         const stopWaiting = whenAborted(signal, () => {
           end();

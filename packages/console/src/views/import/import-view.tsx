@@ -1,4 +1,4 @@
-// Imports a file: choose it, see what it has, choose columns and target, watch it being written.
+// Imports a file: choose it, preview it, choose columns and target, and watch the progress.
 
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';

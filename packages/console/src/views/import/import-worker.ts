@@ -1,7 +1,7 @@
-// The worker that reads files: one call at a time, answered by a message.
+// The worker that reads files. Each call is a message, answered by another message.
 
 import { ReadError } from '../../../../../src/readers/read-error.js';
-import { createImportReader, type EncodedBatch, type ImportReader } from './import-reader.js';
+import { createImportReader, type EncodedImportBatch, type ImportReader } from './import-reader.js';
 
 /** A call of a method of the reader. */
 export interface ReaderCall {
@@ -17,14 +17,14 @@ self.onmessage = async ({ data: { method, args } }: MessageEvent<ReaderCall>) =>
   try {
     const run = reader[method] as (...args: readonly unknown[]) => Promise<unknown>;
     const value = await run(...args);
-    self.postMessage({ value } satisfies ReaderReply, { transfer: transferred(value) });
+    self.postMessage({ value } satisfies ReaderReply, { transfer: transferablesOf(value) });
   } catch (error) {
     const problem = problemOf(error);
     self.postMessage({ problem } satisfies ReaderReply);
   }
 };
 
-/** Without the advice on options that only the command line has. */
+/** The error message, without hints about options that only the command line has. */
 function problemOf(error: unknown): string {
   if (!(error instanceof ReadError)) return error instanceof Error ? error.message : String(error);
   return error.isUsage
@@ -32,8 +32,8 @@ function problemOf(error: unknown): string {
     : error.problem;
 }
 
-/** The bytes of a batch are handed over, not copied. */
-function transferred(value: unknown): Transferable[] {
-  const bytes = (value as Partial<EncodedBatch> | undefined)?.bytes;
+/** The bytes of a batch are transferred, not copied. */
+function transferablesOf(value: unknown): Transferable[] {
+  const bytes = (value as Partial<EncodedImportBatch> | undefined)?.bytes;
   return bytes instanceof Uint8Array ? [bytes.buffer] : [];
 }

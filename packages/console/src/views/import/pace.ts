@@ -1,5 +1,5 @@
-// How fast an import is and how long it will take, from its second batch on: reading to the row where
-// an import goes on takes time too, and would make it look slow.
+// Estimates the speed and the remaining time of an import, from its second batch on: the first one includes the time to
+// skip the rows of an earlier import, which would make this one look slow.
 
 import type { BatchProgress } from './run-import.js';
 
@@ -22,7 +22,7 @@ export class Pace {
     this.#nowMs = nowMs;
   }
 
-  /** Undefined figures are not known yet. */
+  /** Figures are undefined until they are known. */
   add({ endRow }: BatchProgress, share: number): PaceFigures {
     const now = { timeMs: this.#nowMs(), endRow, share };
     this.#first ??= now;

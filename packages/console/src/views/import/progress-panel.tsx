@@ -1,4 +1,4 @@
-// An import while it runs, when it stopped, and when it is done.
+// The progress of an import that is running, stopped or done.
 
 import { Link } from 'wouter';
 import { describeError } from '../../api/describe-error.js';
@@ -23,7 +23,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
   return (
     <>
       <Panel title={TITLES[kind]} actions={<Actions state={state} />}>
-        {/* What was read is ahead of the row at which an import stopped. */}
+        {/* Reading is ahead of the row at which an import stopped. */}
         {kind !== 'stopped' && (
           <progress
             className={styles.progress}
@@ -78,25 +78,25 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
 function statusText({ kind, progress, file }: ProgressState): string {
   if (kind === 'done') return `All rows of ${file.name} were read.`;
   if (kind === 'stopped') {
-    return `${pluralize(progress.done.endRow, 'row')} of the file are done. Go on here, or choose the same file again later.`;
+    return `${pluralize(progress.done.endRow, 'row')} of the file are done. Continue here, or choose the same file again later.`;
   }
   if (progress.waitingFor === undefined) return '';
-  return `${describeError(progress.waitingFor).title}. The import goes on by itself.`;
+  return `${describeError(progress.waitingFor).title}. The import continues automatically.`;
 }
 
 function Actions({ state }: { readonly state: ProgressState }) {
   if (state.kind === 'running') return <Button onClick={cancelImport}>Stop</Button>;
   if (state.kind === 'done') return null;
-  const mayEndAtRow = state.error instanceof BadRowError && !state.draft.skipsBadRows;
+  const isBadRow = state.error instanceof BadRowError && !state.draft.skipsBadRows;
   return (
     <>
-      {mayEndAtRow && (
+      {isBadRow && (
         <Button onClick={() => void continueImport({ skipsBadRows: true })}>
-          Skip bad rows and go on
+          Skip bad rows and continue
         </Button>
       )}
       <Button kind="primary" onClick={() => void continueImport()}>
-        {mayEndAtRow ? 'Try again' : 'Go on'}
+        {isBadRow ? 'Try again' : 'Continue'}
       </Button>
     </>
   );

@@ -1,16 +1,16 @@
-// Sends the batches of a file one after the other, the next one being read meanwhile. Waits while the
-// server is away, and sends what was not acknowledged again under the same idempotency key.
+// Sends the batches of a file one after another, while the next one is being read. Waits while the server is
+// unavailable, and resends unacknowledged batches under the same idempotency key.
 
 import { SagittaClientError } from '@sagitta/client';
 import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import type { RejectedRow } from './import-batches.js';
-import type { EncodedBatch, ImportReader } from './import-reader.js';
+import type { EncodedImportBatch, ImportReader } from './import-reader.js';
 
-/** How far an import is; where it goes on after a cut. */
+/** The progress of an import, from which it can be continued. */
 export interface BatchProgress {
-  /** Rows of the file that are done, from its beginning: written or skipped. */
+  /** The number of rows at the beginning of the file that have been written or skipped. */
   readonly endRow: number;
-  /** Batches that are done: the number of the next one. */
+  /** The number of finished batches. */
   readonly batch: number;
   readonly writtenCount: number;
   readonly badCount: number;
@@ -25,25 +25,25 @@ export type ImportEvent =
       readonly badRows: readonly BadRow[];
       readonly share: number;
     }
-  /** The server cannot be reached or is busy: the batch is sent again. */
+  /** The server cannot be reached or is busy; the batch will be resent. */
   | { readonly kind: 'waiting'; readonly error: SagittaClientError };
 
 export interface ImportTarget {
   /** Writes the bytes of an Arrow stream. Throws SagittaClientError. */
   write(bytes: Uint8Array, options: { readonly idempotencyKey: string }): Promise<unknown>;
-  /** Resolves after the time, or rejects when the import is cancelled. */
+  /** Resolves after `ms`, or rejects when the import is stopped. */
   wait(ms: number): Promise<void>;
 }
 
 export interface RunOptions {
   readonly progress: BatchProgress;
-  /** Identifies the file, its plan and this import: what all its keys begin with. */
+  /** The prefix of the idempotency keys; identifies the file, the plan and this import. */
   readonly key: string;
   readonly skipsBadRows: boolean;
   readonly onEvent: (event: ImportEvent) => void;
 }
 
-/** A row was not accepted, and the import is to stop at such rows. */
+/** A row is bad, and the import must stop at bad rows. */
 export class BadRowError extends Error {
   readonly badRow: BadRow;
 
@@ -57,8 +57,8 @@ const WAIT_MS_MIN = 1_000;
 const WAIT_MS_MAX = 15_000;
 
 /**
- * Resolves when every row is written or skipped. Throws BadRowError, ReadError when the file cannot be
- * read on, and SagittaClientError for refusals that waiting does not change.
+ * Resolves when every row has been written or skipped. Throws BadRowError, ReadError if the file cannot be read, and
+ * SagittaClientError for errors that waiting cannot resolve.
  */
 export async function runImport(
   reader: ImportReader,
@@ -71,7 +71,7 @@ export async function runImport(
     const sent = await sendBatch(reader, target, batch, progress, options);
     const [firstBadRow] = sent.badRows;
     const stopsHere = firstBadRow !== undefined && !options.skipsBadRows;
-    // A row at which the import stops is not done: the batch ends before it.
+    // The row at which the import stops is not done, because the batch ends before it.
     const badRows = stopsHere ? [] : sent.badRows;
     progress = {
       endRow: batch.endRow,
@@ -91,11 +91,11 @@ interface SentBatch {
   readonly badRows: readonly BadRow[];
 }
 
-/** Sends a batch, and what is left of it as often as the server rejects some of its rows. */
+/** Sends a batch, and resends the rest of it as long as the server rejects some of its rows. */
 async function sendBatch(
   reader: ImportReader,
   target: ImportTarget,
-  batch: EncodedBatch,
+  batch: EncodedImportBatch,
   progress: BatchProgress,
   options: RunOptions,
 ): Promise<SentBatch> {
@@ -104,22 +104,22 @@ async function sendBatch(
   const badRows = [...batch.badRows];
   for (let attempt = 0; rest.rowCount > 0; attempt++) {
     const idempotencyKey = `${options.key}-${progress.batch}-${attempt}`;
-    const refusal = await sendPatiently(target, rest.bytes, idempotencyKey, options);
+    const refusal = await sendWhenAvailable(target, rest.bytes, idempotencyKey, options);
     if (refusal === undefined) return { writtenCount: writtenCount + rest.rowCount, badRows };
     const rejected = rejectedRowsOf(refusal);
     if (rejected.length === 0) throw refusal;
     const durable = refusal.committedCount ?? 0;
     writtenCount += durable;
-    rest = await reader.again(durable, rejected);
-    // The progress stays before the batch: it is sent again when the import goes on.
+    rest = await reader.rest(durable, rejected);
+    // The progress stays before the batch, which is resent when the import continues.
     if (!options.skipsBadRows) throw new BadRowError(rest.badRows[0]!);
     badRows.push(...rest.badRows);
   }
   return { writtenCount, badRows };
 }
 
-/** Returns the refusal, if any; waits for a server that is away or busy. */
-async function sendPatiently(
+/** Returns the server's refusal, if any. Waits for a server that is unavailable or busy. */
+async function sendWhenAvailable(
   target: ImportTarget,
   bytes: Uint8Array,
   idempotencyKey: string,
@@ -150,13 +150,13 @@ function isWorthWaiting({ code, status }: SagittaClientError): boolean {
   );
 }
 
-/** The rows that an error is about, by their index in what was sent. */
+/** The rows that an error is about, by their index in the sent batch. */
 function rejectedRowsOf({ items }: SagittaClientError): readonly RejectedRow[] {
   const rejected = new Map<number, string>();
   for (const { pointer, detail } of items) {
     const [, index, field] = /^\/rows\/(\d+)(?:\/(.*))?$/.exec(pointer) ?? [];
     if (index === undefined || rejected.has(Number(index))) continue;
-    // The server adds the place in the stream, which the person has never seen.
+    // The server adds the position in the stream, which means nothing to the user.
     const problem = detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
     rejected.set(Number(index), field === undefined ? problem : `${field}: ${problem}`);
   }

@@ -1,21 +1,21 @@
-// The progress of imports, in this browser (IndexedDB): choosing the same file again goes on from there.
+// Stores the progress of imports in the browser (IndexedDB), so that choosing the same file again can continue one.
 
 import type { ImportDraft } from './import-draft.js';
 import type { BatchProgress } from './run-import.js';
 
 export interface SavedImport {
   readonly draft: ImportDraft;
-  /** When the collection was created: another one of the same name lacks what was imported. */
+  /** The creation time of the collection: a new collection with the same id lacks the imported rows. */
   readonly createdAt: string;
   readonly progress: BatchProgress;
-  /** Begins the idempotency keys of this import. */
+  /** The prefix of the idempotency keys of this import. */
   readonly key: string;
 }
 
 const DATABASE = 'sagitta-import-progress';
 const STORE = 'progress';
 
-/** Undefined also where the browser keeps nothing, as in private windows. */
+/** Undefined too if the browser stores nothing, as in private windows. */
 export async function readSaved(name: string): Promise<SavedImport | undefined> {
   return withStore('readonly', (store) => store.get(name)).catch(() => undefined);
 }

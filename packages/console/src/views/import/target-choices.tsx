@@ -1,7 +1,8 @@
-// The collection that gets the rows: a new one, or one that exists.
+// Chooses the target of an import: a new or an existing collection.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { SelectField, TextField } from '../../ui/field.js';
+import { pluralize } from '../../ui/format.js';
 import { MetricField } from '../vector-fields.js';
 import styles from './import.module.css';
 import type { ImportDraft } from './import-draft.js';
@@ -14,7 +15,7 @@ interface TargetChoicesProps {
 
 const KINDS = [
   { value: 'new', label: 'a new collection' },
-  { value: 'existing', label: 'a collection that exists' },
+  { value: 'existing', label: 'an existing collection' },
 ];
 
 export function TargetChoices({ draft, collections }: TargetChoicesProps) {
@@ -32,7 +33,7 @@ export function TargetChoices({ draft, collections }: TargetChoicesProps) {
       ) : (
         <SelectField
           label="Collection"
-          hint={`Those with vectors of ${draft.dimension} values: ${fitting.length}.`}
+          hint={`${pluralize(fitting.length, 'collection')} with vectors of ${draft.dimension} values.`}
           value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
           options={[
             { value: '', label: 'choose one' },

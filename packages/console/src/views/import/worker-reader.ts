@@ -1,11 +1,11 @@
-// The reader in a worker, as an object of this thread. Calls are answered in their order.
+// A proxy for the reader in the worker. Calls are answered in order.
 
 import { ReadError } from '../../../../../src/readers/read-error.js';
 import type { ImportReader } from './import-reader.js';
 import type { ReaderCall, ReaderReply } from './import-worker.js';
 
 export interface WorkerReader extends ImportReader {
-  /** Ends the worker, also in the middle of a call, which then never resolves. */
+  /** Terminates the worker. A pending call never resolves. */
   close(): void;
 }
 
@@ -29,7 +29,7 @@ export function openWorkerReader(): WorkerReader {
     open: (file) => call('open', file),
     start: (options) => call('start', options),
     next: () => call('next'),
-    again: (from, rejected) => call('again', from, rejected),
+    rest: (from, rejected) => call('rest', from, rejected),
     close: () => worker.terminate(),
   };
 }

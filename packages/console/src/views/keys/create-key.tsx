@@ -69,7 +69,9 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
       />
       <TextField
         label="Expires after (days)"
-        hint={isFirst ? 'Empty: never, as the first key requires.' : 'Empty: never.'}
+        hint={
+          isFirst ? 'Leave empty: the first key must not expire.' : 'Leave empty for no expiry.'
+        }
         error={errors.days}
         inputMode="decimal"
         value={draft.days}
@@ -92,7 +94,7 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
     <>
       <TextField
         label="Web pages (origins)"
-        hint="The only pages that may use the key. Empty: no restriction. Programs can pretend to be a page."
+        hint="Only these pages may use the key. Leave empty for no restriction. Programs can pretend to be a page."
         error={errors.origins}
         placeholder="https://app.example.org"
         value={draft.origins}
@@ -100,7 +102,7 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
       />
       <TextField
         label="Reads and writes per second"
-        hint="Of all who use the key. Empty: the limits of the service."
+        hint="Shared by all who use the key. Leave empty for the limits of the server."
         error={errors.rate}
         inputMode="decimal"
         value={draft.rate}
@@ -108,7 +110,7 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
       />
       <TextField
         label="Reads and writes at once"
-        hint="Empty: those of one second."
+        hint="Leave empty for the number per second."
         error={errors.burst}
         inputMode="numeric"
         value={draft.burst}

@@ -56,7 +56,7 @@ export function parseKey(
   const firstErrors = isFirst ? checkFirst(scopes, { days, ...restrictions }) : {};
   const dayCount = days.trim() === '' ? undefined : Number(days);
   const errors = {
-    ...(owner.trim() === '' && { owner: 'Expected who uses the key.' }),
+    ...(owner.trim() === '' && { owner: 'Expected the user of the key.' }),
     ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
@@ -88,16 +88,16 @@ function checkFirst(
   return {
     ...(!hasAdminScope(scopes) && {
       grants:
-        'The first key needs the scope admin, for all collections: without it, nobody could make others.',
+        'The first key needs the scope admin for all collections: without it, nobody could create others.',
     }),
     ...(days.trim() !== '' && {
-      days: 'The first key must not expire: nobody could make others after that.',
+      days: 'The first key must not expire: after that, nobody could create others.',
     }),
     ...(origins.trim() !== '' && {
-      origins: 'The first key must not be bound to web pages: programs could not make others.',
+      origins: 'The first key must not be limited to web pages: programs could not create others.',
     }),
     ...(rate.trim() !== '' && {
-      rate: 'The first key must have no rate limit: whoever uses it up would keep others from making keys.',
+      rate: 'The first key must not have a rate limit: when it is used up, nobody can create keys.',
     }),
   };
 }

@@ -54,7 +54,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {keys?.length === 0 && (
         <Panel>
-          <Empty title="There are no API keys" />
+          <Empty title="No API keys" />
         </Panel>
       )}
       {keys !== undefined && keys.length > 0 && (
@@ -85,8 +85,8 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
 function OpenServer() {
   return (
     <p className={styles.warning}>
-      Anyone who reaches this server may do everything. From the first key on, every request needs a
-      credential; that key has the scope admin, so that others can be made with it.
+      Anyone who can reach this server has full access. Once the first key exists, every request
+      needs a credential. The first key has the scope admin, so that it can create others.
     </p>
   );
 }
@@ -98,7 +98,7 @@ function LastAdministrator({ keys }: { readonly keys: readonly ApiKeyRecord[] })
   return (
     <p className={styles.warning}>
       The last key with the scope admin expires on {formatTime(new Date(endsAtMs).toISOString())}.
-      Make another before, or no key can manage the service.
+      Create another one before then, or no key will be able to manage the server.
     </p>
   );
 }

@@ -35,7 +35,7 @@ function RevokeForm({ record, onClose }: RevokeFormProps) {
     <DialogForm action="Revoke" kind="danger" onSubmit={revoke} onClose={onClose}>
       <p>
         Requests with the key <code>{record.id}</code> of <strong dir="auto">{record.owner}</strong>{' '}
-        are refused from now on. This cannot be undone.
+        will be refused. This cannot be undone.
       </p>
     </DialogForm>
   );

@@ -15,7 +15,7 @@ interface RotateDialogProps {
 }
 
 const GRACE_OPTIONS = [
-  { value: '0', label: 'ends at once' },
+  { value: '0', label: 'expires immediately' },
   { value: '3600', label: 'stays valid for an hour' },
   { value: '86400', label: 'stays valid for a day' },
   { value: '604800', label: 'stays valid for a week' },
@@ -46,7 +46,7 @@ function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
   return (
     <DialogForm action="Rotate" onSubmit={rotate} onClose={onClose}>
       <p>
-        The key of <strong dir="auto">{record.owner}</strong> gets a new secret, and keeps its
+        The key of <strong dir="auto">{record.owner}</strong> gets a new secret and keeps its
         scopes.
       </p>
       <SelectField

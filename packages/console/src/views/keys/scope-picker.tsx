@@ -68,9 +68,9 @@ function GlobInput({ grant, onChange }: GlobInputProps) {
 }
 
 function describeMatches(globs: string, matches: readonly string[]): string {
-  if (globs.trim() === '') return 'All collections, also later ones.';
-  if (matches.length === 0) return 'Matches no collection that exists.';
+  if (globs.trim() === '') return 'All collections, including future ones.';
+  if (matches.length === 0) return 'Matches no existing collection.';
   const named = matches.slice(0, NAMED_MAX).join(', ');
   const otherCount = matches.length - NAMED_MAX;
-  return `Matches ${named}${otherCount > 0 ? ` and ${otherCount} more` : ''}, and later ones.`;
+  return `Matches ${named}${otherCount > 0 ? ` and ${otherCount} more` : ''}, and future ones.`;
 }

@@ -47,7 +47,8 @@ function Secret({ record, onClose }: SecretProps) {
   return (
     <div className={styles.form}>
       <p>
-        The key of <strong dir="auto">{record.owner}</strong>. Copy it now: it cannot be seen again.
+        The key of <strong dir="auto">{record.owner}</strong>. Copy it now: it will not be shown
+        again.
         {isUsed && ' This page is signed in with it.'}
       </p>
       <div className={styles.secret}>
@@ -57,7 +58,7 @@ function Secret({ record, onClose }: SecretProps) {
       {error !== undefined && <Problem error={error} />}
       <DialogActions>
         {!isUsed && (credential === undefined || isOwn) && (
-          <Button onClick={() => void signInWithKey()}>Sign in here with it</Button>
+          <Button onClick={() => void signInWithKey()}>Sign in with it</Button>
         )}
         <Button kind="primary" onClick={onClose}>
           I have copied it

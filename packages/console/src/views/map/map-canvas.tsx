@@ -65,7 +65,7 @@ export function MapCanvas(props: MapCanvasProps) {
       <canvas ref={canvas} className={styles.canvas} />
       {!isSupported && (
         <Empty title="The map needs WebGL 2">
-          <p>This browser has none, or has turned it off.</p>
+          <p>This browser does not support it, or it is turned off.</p>
         </Empty>
       )}
       <MapOverlay

@@ -46,7 +46,7 @@ export function MapSettings(props: MapSettingsProps) {
             onChange={(name) => change({ using: name })}
           />
           <TextField
-            label="Vectors at most"
+            label="Maximum number of vectors"
             inputMode="numeric"
             value={draft.sampleText}
             error={errors.sample}

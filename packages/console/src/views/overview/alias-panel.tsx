@@ -27,7 +27,7 @@ export function AliasPanel() {
     <Panel title="Aliases">
       {aliases === undefined && error === null && <Loading />}
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
-      {aliases?.length === 0 && <p>No alias stands for a collection.</p>}
+      {aliases?.length === 0 && <p>No aliases yet.</p>}
       {aliases !== undefined && aliases.length > 0 && <AliasList aliases={aliases} />}
     </Panel>
   );
@@ -39,7 +39,7 @@ function AliasList({ aliases }: { readonly aliases: readonly AliasRecord[] }) {
       {aliases.map(({ name, collection }) => (
         <li key={name} className={styles.alias}>
           <span title={name}>{name}</span>
-          <ArrowRight size={14} role="img" aria-label="stands for" />
+          <ArrowRight size={14} role="img" aria-label="points to" />
           <Link href={collectionPath(collection)} title={collection}>
             {collection}
           </Link>

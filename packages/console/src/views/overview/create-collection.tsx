@@ -81,13 +81,13 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
         <TextField
           label="Dimension"
           error={errors.dimension}
-          hint="The number of values of each vector."
+          hint="The number of values per vector."
           inputMode="numeric"
           value={draft.dimension}
           onChange={(dimension) => change({ dimension })}
         />
         <MetricField
-          hint="Queries may use another one."
+          hint="Queries can use a different one."
           metric={draft.metric}
           onChange={(metric) => change({ metric })}
         />
@@ -106,9 +106,9 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
       <details className={styles.advanced} open={draft.advanced !== ''}>
         <summary>Named and sparse vectors, text, expiry, types</summary>
         <TextAreaField
-          label="Further settings as JSON"
+          label="Other settings as JSON"
           error={errors.advanced}
-          hint={`Members: ${ADVANCED_MEMBERS.join(', ')}. Without a dimension, at least one of the first three.`}
+          hint={`Members: ${ADVANCED_MEMBERS.join(', ')}. Without a dimension, at least one of the first three is required.`}
           rows={6}
           placeholder={ADVANCED_EXAMPLE}
           value={draft.advanced}

@@ -8,13 +8,16 @@ import styles from './overview.module.css';
 
 const COMMANDS = [
   { text: 'sagitta demo', what: 'A server with sample data' },
-  { text: 'sagitta import vectors.parquet --collection documents', what: 'A file, by a command' },
+  {
+    text: 'sagitta import vectors.parquet --collection documents',
+    what: 'A file, from the command line',
+  },
 ];
 
 export function NoCollections() {
   return (
     <Panel>
-      <Empty title="There are no collections yet">
+      <Empty title="No collections yet">
         <p>
           <Link href="/import">Import a file</Link> with vectors (Parquet, Arrow, NDJSON, CSV or
           npy), or create an empty collection above.

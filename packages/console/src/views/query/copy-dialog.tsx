@@ -1,4 +1,4 @@
-// Shows a query as programs to copy.
+// Shows a query as a program to copy.
 
 import { Tab, TabList, TabPanel, TabProvider } from '@ariakit/react';
 import type { QueryRequest } from '@sagitta/client';
@@ -41,7 +41,8 @@ export function CopyDialog({ collectionId, request, isOpen, onClose }: CopyDialo
       </TabProvider>
       {needsCredential && (
         <p className={styles.note}>
-          It reads your credential from the environment variable <code>{CREDENTIAL_VARIABLE}</code>.
+          The program reads your credential from the environment variable{' '}
+          <code>{CREDENTIAL_VARIABLE}</code>.
         </p>
       )}
     </Dialog>

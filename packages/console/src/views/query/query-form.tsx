@@ -69,7 +69,7 @@ function Options({ collection, draft, onChange }: OptionsProps) {
         onChange={(k) => onChange({ k })}
       />
       <NumberField
-        label="Score at least"
+        label="Minimum score"
         value={draft.threshold}
         placeholder="any"
         onChange={(threshold) => onChange({ threshold })}

@@ -64,7 +64,7 @@ function rankBy(
       const isEnough =
         positive.length > 0 ||
         (negative.length > 0 && strategy !== undefined && strategy !== 'average_vector');
-      if (!isEnough) return { problem: 'Add an example that the matches are to be near to.' };
+      if (!isEnough) return { problem: 'Add an example that matches should be near to.' };
       return {
         recommend: {
           ...(positive.length > 0 && { positive }),

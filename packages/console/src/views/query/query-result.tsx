@@ -49,7 +49,7 @@ export function QueryResult(props: QueryResultProps) {
       {error !== undefined && <Problem error={error} onRetry={result.retry} />}
       {matches.length === 0 ? (
         <Empty title="No vector matches">
-          {request.score_threshold !== undefined && 'Lower the score that matches need. '}
+          {request.score_threshold !== undefined && 'Lower the minimum score. '}
           {request.filter !== undefined && 'Change the filter. '}
         </Empty>
       ) : (

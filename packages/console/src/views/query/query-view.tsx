@@ -168,7 +168,7 @@ function Results({ collection, state, change }: ResultsProps) {
   if (run === undefined) {
     return (
       <Empty title="Nothing has been searched yet">
-        Choose what to search by, and run the query.
+        Choose what to search for, and run the query.
       </Empty>
     );
   }

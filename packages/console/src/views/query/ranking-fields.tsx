@@ -85,7 +85,7 @@ function IdField({ collection, id, onChange }: IdFieldProps) {
   const [isActive, setActive] = useState(false);
   const suggestions = useIdSuggestions(collection.id, id, isActive);
   return (
-    <Field label="Id of a stored vector" hint="It is left out of its own result.">
+    <Field label="Id of a stored vector" hint="It is excluded from its own result.">
       {(control) => (
         <SuggestInput
           id={control.id}
@@ -111,7 +111,7 @@ function NumbersField({ collection, draft, onChange }: RankingFieldsProps) {
       error={isEmpty ? undefined : problem}
       hint={
         isEmpty
-          ? `${dimension} numbers: a JSON array, base64 of float32, or separated by anything.`
+          ? `${dimension} numbers: a JSON array, base64 of float32, or numbers with any separators.`
           : `Found all ${dimension} numbers.`
       }
       rows={5}

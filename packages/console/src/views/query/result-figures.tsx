@@ -36,7 +36,7 @@ export function Scores({ result, hasAllScores, onAllScores }: ScoresProps) {
           <Checkbox label="All vectors" isChecked={hasAllScores} onChange={onAllScores} />
         )}
       </figcaption>
-      <HistogramBars label="How often scores occur" buckets={buckets} />
+      <HistogramBars label="Distribution of scores" buckets={buckets} />
     </figure>
   );
 }

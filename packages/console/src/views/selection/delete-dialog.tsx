@@ -41,8 +41,8 @@ function DeleteForm(props: DeleteDialogProps) {
   return (
     <>
       <p>
-        They are deleted from <strong dir="auto">{collection.id}</strong> with their metadata. This
-        cannot be undone.
+        They will be deleted from <strong dir="auto">{collection.id}</strong> with their metadata.
+        This cannot be undone.
       </p>
       {note !== undefined && <p>{note}</p>}
       {(isBusy || doneCount > 0) && (
@@ -57,7 +57,7 @@ function DeleteForm(props: DeleteDialogProps) {
       <DialogActions>
         <Button onClick={onClose}>{isBusy ? 'Stop' : 'Cancel'}</Button>
         <Button kind="danger" isBusy={isBusy} onClick={run}>
-          {error === undefined ? `Delete ${pluralize(ids.length, 'vector')}` : 'Delete the others'}
+          {error === undefined ? `Delete ${pluralize(ids.length, 'vector')}` : 'Delete the rest'}
         </Button>
       </DialogActions>
     </>

@@ -59,7 +59,7 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
       onSubmit={save}
       onClose={onClose}
     >
-      <Field label="Metadata path" hint="A dot leads into an object.">
+      <Field label="Metadata path" hint="Use dots for nested objects.">
         {({ id, 'aria-describedby': describedBy }) => (
           <SuggestInput
             id={id}
@@ -72,7 +72,7 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
       </Field>
       <TextField
         label="Value"
-        hint="A number, true, false, or text; text that looks like one of them goes into quotes."
+        hint="A number, true, false or text. Put text that looks like one of these in quotes."
         value={text}
         disabled={isRemoving}
         onChange={setText}

@@ -39,7 +39,7 @@ export function MetadataEditor({ collection, vector, onClose, onSaved }: Metadat
     problem ??
     (nullPath === undefined
       ? undefined
-      : `${nullPath} cannot become null: a change of metadata removes what is null. Leave the member out to remove it.`);
+      : `${nullPath} cannot be set to null, because null removes a member. Leave the member out to remove it.`);
 
   const save = async () => {
     setBusy(true);

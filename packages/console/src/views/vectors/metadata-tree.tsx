@@ -13,7 +13,7 @@ const SHOWN_MAX = 50;
 
 export function MetadataTree({ metadata }: { readonly metadata: JsonObject }) {
   const entries = Object.entries(metadata);
-  if (entries.length === 0) return <p className={styles.none}>It has no metadata.</p>;
+  if (entries.length === 0) return <p className={styles.none}>No metadata.</p>;
   return <Members entries={entries} />;
 }
 

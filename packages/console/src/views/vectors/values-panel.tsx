@@ -15,7 +15,7 @@ export function ValuesPanel({ vector }: { readonly vector: StoredVector<JsonObje
     values === undefined && Object.keys(vectors).length + Object.keys(sparse).length === 0;
   return (
     <div className={styles.values}>
-      {isEmpty && <p className={styles.note}>It has no values.</p>}
+      {isEmpty && <p className={styles.note}>No values.</p>}
       {values !== undefined && <Dense name="values" values={values} />}
       {Object.entries(vectors).map(([name, one]) =>
         isMulti(one) ? (
