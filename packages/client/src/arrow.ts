@@ -18,7 +18,7 @@ import {
   util,
 } from 'apache-arrow';
 import type { JsonObject } from '../../../src/common/types.js';
-import { encodeJson } from './encode-json.js';
+import { encodeRequestJson } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import type { CallOptions } from './requests.js';
 import type {
@@ -29,7 +29,7 @@ import type {
   WriteBytesOptions,
 } from './streams.js';
 import type { WriteStreamReply } from './types.js';
-import { openSource, type Resendable } from './upload.js';
+import { openResendable, type Resendable } from './upload.js';
 
 /** Vectors as columns; row i is `values[i * dimension .. (i + 1) * dimension)`. */
 export interface VectorColumns {
@@ -183,7 +183,7 @@ export async function* decodeBatches(
 
 function bytesOf(source: ArrowSource): Resendable<AsyncIterable<Uint8Array>> {
   if ('dimension' in source) return arrowStream(source);
-  if (typeof source === 'function') return () => encodeBatches(openSource(source));
+  if (typeof source === 'function') return () => encodeBatches(openResendable(source));
   return 'batches' in source ? () => encodeBatches(source) : encodeBatches(source);
 }
 
@@ -276,7 +276,7 @@ function metadataTexts(
   const texts: string[] = [];
   let characters = 0;
   for (let row = from; row < metadata.length && texts.length < rowsMax; row++) {
-    const text = encodeJson(metadata[row] ?? {}, `/metadata/${row}`, true);
+    const text = encodeRequestJson(metadata[row] ?? {}, `/metadata/${row}`, true);
     characters += text.length;
     if (characters > METADATA_CHARACTERS_MAX && texts.length > 0) break;
     texts.push(text);

@@ -25,14 +25,14 @@ const DEPTH_MAX = 500;
  * Throws SagittaClientError (`invalid_argument`). `pointer` is the JSON pointer of the value in the request. If
  * `isContent`, no member may be undefined.
  */
-export function encodeJson(value: unknown, pointer = '', isContent = false): string {
+export function encodeRequestJson(value: unknown, pointer = '', isContent = false): string {
   requireJson(value, pointer, isContent, 0);
   return stringifyExactJson(value);
 }
 
 /** A filter as JSON text, for query strings. */
 export function encodeFilter(filter: object | undefined): string | undefined {
-  return filter === undefined ? undefined : encodeJson(filter, '/filter', true);
+  return filter === undefined ? undefined : encodeRequestJson(filter, '/filter', true);
 }
 
 function requireJson(value: unknown, pointer: string, isContent: boolean, depth: number): void {

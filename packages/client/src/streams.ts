@@ -4,7 +4,7 @@
 
 import type { JsonObject, Metric } from '../../../src/common/types.js';
 import { wireNames } from '../../../src/common/wire-names.js';
-import { encodeFilter, encodeJson } from './encode-json.js';
+import { encodeFilter, encodeRequestJson } from './encode-json.js';
 import { noteCommitted, SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { requireKnown } from './known-options.js';
@@ -27,7 +27,7 @@ import type {
   WriteMode,
   WriteStreamReply,
 } from './types.js';
-import { type ByteSource, openSource, type Resendable, requireIterable } from './upload.js';
+import { type ByteSource, openResendable, type Resendable, requireIterable } from './upload.js';
 import { wireVector } from './values.js';
 
 export interface WriteStreamOptions<Mode = WriteMode> extends CallOptions {
@@ -323,7 +323,7 @@ function vectorLines(
   const open = () =>
     encodeVectorLines(
       requireIterable(
-        openSource(source),
+        openResendable(source),
         "an iterable of vectors such as [{ id: 'a', values: [0.5, 1] }], or a function that returns one",
       ),
     );
@@ -341,7 +341,7 @@ async function* encodeVectorLines(
   let count = 0;
   for await (const vector of vectors) {
     const pointer = `/${count++}`;
-    text += `${encodeJson(wireVector(vector, pointer), pointer)}\n`;
+    text += `${encodeRequestJson(wireVector(vector, pointer), pointer)}\n`;
     if (text.length < CHUNK_CHARACTERS) continue;
     yield encoder.encode(text);
     text = '';

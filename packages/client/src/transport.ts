@@ -7,7 +7,7 @@ import {
   type CircuitBreakerOptions,
 } from '../../../src/common/circuit-breaker.js';
 import { connectionHint } from './connection-hint.js';
-import { encodeJson } from './encode-json.js';
+import { encodeRequestJson } from './encode-json.js';
 import { errorOfReply, noteCommitted, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
 import { requireKnown } from './known-options.js';
@@ -28,7 +28,7 @@ import {
   type ByteSource,
   blobUpload,
   canStreamUploads,
-  openSource,
+  openResendable,
   type Resendable,
   requireIterable,
   streamUpload,
@@ -218,7 +218,7 @@ async function withRetries<Result>(
   const { root, breaker, retry, random } = state;
   const url = (request.isOperational ? root : `${root}/v1`) + request.path + queryString(request);
   const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
-  const text = typeof request.body === 'object' ? encodeJson(request.body) : request.body;
+  const text = typeof request.body === 'object' ? encodeRequestJson(request.body) : request.body;
   let last: SagittaClientError | undefined;
   let committedCountAtLeast = 0;
   for (let attemptCount = 1; ; attemptCount++) {
@@ -278,7 +278,7 @@ async function runAttempt<Result>(
   };
   try {
     if (request.stream !== undefined) {
-      const source = requireIterable(openSource(request.stream.source), BYTES);
+      const source = requireIterable(openResendable(request.stream.source), BYTES);
       upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
       if (upload.failure !== undefined) throw upload.failure.error;
     }
@@ -393,7 +393,9 @@ function queryString({ query = {} }: TransportRequest): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue;
-    const text = Array.isArray(value) ? encodeJson(value, pointerTo('', name)) : String(value);
+    const text = Array.isArray(value)
+      ? encodeRequestJson(value, pointerTo('', name))
+      : String(value);
     parameters.set(name, text);
   }
   return parameters.size === 0 ? '' : `?${parameters}`;

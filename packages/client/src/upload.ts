@@ -98,7 +98,7 @@ export function canStreamUploads(): boolean {
 }
 
 /** The source itself, or a newly opened one. */
-export function openSource<Source>(source: Resendable<Source>): Source {
+export function openResendable<Source>(source: Resendable<Source>): Source {
   return typeof source === 'function' ? (source as () => Source)() : source;
 }
 

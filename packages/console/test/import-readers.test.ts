@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { batchesOf, type ImportBatch, openFile } from '../src/views/import/import-batches.js';
+import { type ImportBatch, importBatches, openFile } from '../src/views/import/import-batches.js';
 import { createImportReader } from '../src/views/import/import-reader.js';
 
 function fileOf(name: string, ...parts: readonly (string | Uint8Array<ArrayBuffer>)[]) {
@@ -19,7 +19,7 @@ async function rowsOf(file: File, startRow = 0): Promise<ImportBatch[]> {
   const { dimension } = vectorChoices[0]!;
   const options = { plan: plan!, dimension, startRow, stopsAtBadRow: false };
   const batches: ImportBatch[] = [];
-  for await (const batch of batchesOf(await openFile(file), options)) batches.push(batch);
+  for await (const batch of importBatches(await openFile(file), options)) batches.push(batch);
   return batches;
 }
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SagittaClientError } from '@sagitta/client';
 import {
-  type BatchOptions,
-  batchesOf,
   type ImportBatch,
+  type ImportBatchOptions,
+  importBatches,
   openFile,
 } from '../src/views/import/import-batches.js';
 import {
@@ -72,22 +72,25 @@ function rowsFile(count: number, bad: readonly number[] = []) {
   return new File([lines.join('\n')], 'rows.jsonl');
 }
 
-const OPTIONS: BatchOptions = {
+const OPTIONS: ImportBatchOptions = {
   plan: { ...PLAN, metadataColumns: [] },
   dimension: 2,
   startRow: 0,
   stopsAtBadRow: false,
 };
 
-async function collect(file: File, options: Partial<BatchOptions> = {}): Promise<ImportBatch[]> {
+async function collect(
+  file: File,
+  options: Partial<ImportBatchOptions> = {},
+): Promise<ImportBatch[]> {
   const batches: ImportBatch[] = [];
-  for await (const batch of batchesOf(await openFile(file), { ...OPTIONS, ...options })) {
+  for await (const batch of importBatches(await openFile(file), { ...OPTIONS, ...options })) {
     batches.push(batch);
   }
   return batches;
 }
 
-describe('batchesOf', () => {
+describe('importBatches', () => {
   test('a continued import produces the same batches again', async () => {
     const file = rowsFile(25_000, [3, 12_000]);
     const all = await collect(file);

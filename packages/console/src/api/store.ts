@@ -2,14 +2,14 @@
 
 import { useCallback, useSyncExternalStore } from 'react';
 
-export interface Store<Value> {
+export interface ValueStore<Value> {
   get(): Value;
   set(value: Value): void;
   /** Returns a function that ends the subscription. */
   subscribe(listener: () => void): () => void;
 }
 
-export function createStore<Value>(initial: Value): Store<Value> {
+export function createStore<Value>(initial: Value): ValueStore<Value> {
   let value = initial;
   const listeners = new Set<() => void>();
   return {
@@ -26,13 +26,13 @@ export function createStore<Value>(initial: Value): Store<Value> {
   };
 }
 
-export function useStore<Value>(store: Store<Value>): Value {
+export function useStore<Value>(store: ValueStore<Value>): Value {
   return useSyncExternalStore(store.subscribe, store.get);
 }
 
 /** The value, and a function that changes some of its members. */
 export function useMembers<Value extends object>(
-  store: Store<Value>,
+  store: ValueStore<Value>,
 ): [Value, (part: Partial<Value>) => void] {
   const value = useStore(store);
   const change = useCallback(
@@ -46,8 +46,8 @@ export function useMembers<Value extends object>(
  * A store for each key, created on first use. Keeps the input and results of a collection while another
  * tab is shown.
  */
-export function createStores<Value>(initial: Value): (key: string) => Store<Value> {
-  const stores = new Map<string, Store<Value>>();
+export function createStores<Value>(initial: Value): (key: string) => ValueStore<Value> {
+  const stores = new Map<string, ValueStore<Value>>();
   return (key) => {
     const store = stores.get(key) ?? createStore(initial);
     stores.set(key, store);

@@ -4,7 +4,7 @@
 
 import { Component, type ReactNode } from 'react';
 import { Button } from '../ui/button.js';
-import { Empty, Problem } from '../ui/states.js';
+import { Empty, ErrorMessage } from '../ui/states.js';
 
 interface State {
   readonly error: unknown;
@@ -31,7 +31,7 @@ export class ViewBoundary extends Component<{ readonly children: ReactNode }, St
     const { error } = this.state;
     if (error === undefined) return this.props.children;
     if (isMissingCode(error)) return <Reload />;
-    return <Problem error={error} onRetry={this.reset} />;
+    return <ErrorMessage error={error} onRetry={this.reset} />;
   }
 }
 

@@ -6,7 +6,7 @@ import { type ReactNode, useState } from 'react';
 import { Button } from './button.js';
 import styles from './dialog.module.css';
 import { TextField } from './field.js';
-import { Problem } from './states.js';
+import { ErrorMessage } from './states.js';
 
 interface DialogProps {
   readonly title: string;
@@ -88,7 +88,7 @@ export function DialogForm(props: DialogFormProps) {
       }}
     >
       {children}
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
       <DialogActions>
         <Button onClick={onClose}>{cancel}</Button>
         <Button type="submit" kind={kind} disabled={!isReady} isBusy={isBusy}>

@@ -75,13 +75,13 @@ export function GroupError({ error }: { readonly error: string | undefined }) {
   );
 }
 
-interface TextInputProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> {
+interface TextBoxProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> {
   /** Pass a number for the type `number`, because React then keeps the spelling that the user typed. */
   readonly value: string | number;
   readonly onChange: (text: string) => void;
 }
 
-export function TextInput({ className, onChange, ...rest }: TextInputProps) {
+export function TextBox({ className, onChange, ...rest }: TextBoxProps) {
   return (
     <input
       type="text"
@@ -138,10 +138,10 @@ export function optionsOf<Value extends string>(labels: Readonly<Record<Value, s
 /** The properties of a control and of the field around it. */
 type InField<Props> = Props & Omit<FieldProps, 'children'>;
 
-export function TextField({ label, hint, error, isLabelHidden, ...rest }: InField<TextInputProps>) {
+export function TextField({ label, hint, error, isLabelHidden, ...rest }: InField<TextBoxProps>) {
   return (
     <Field label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
-      {(control) => <TextInput {...control} {...rest} />}
+      {(control) => <TextBox {...control} {...rest} />}
     </Field>
   );
 }

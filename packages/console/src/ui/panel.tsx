@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { classNames } from './class-names.js';
 import styles from './panel.module.css';
 
-interface PageProps {
+interface PageLayoutProps {
   readonly title: ReactNode;
   readonly subtitle?: ReactNode;
   readonly actions?: ReactNode;
@@ -12,7 +12,7 @@ interface PageProps {
 }
 
 /** A view that scrolls as a whole: a heading and its panels. */
-export function Page({ title, subtitle, actions, children }: PageProps) {
+export function PageLayout({ title, subtitle, actions, children }: PageLayoutProps) {
   return (
     <div className={styles.page}>
       <header className={styles.pageHeader}>

@@ -32,7 +32,7 @@ export function Empty({ title, children }: EmptyProps) {
   );
 }
 
-interface ProblemProps {
+interface ErrorMessageProps {
   readonly error: unknown;
   /** Replaces the title derived from the error. */
   readonly title?: string;
@@ -40,7 +40,7 @@ interface ProblemProps {
 }
 
 /** The error of a request, with its request id for the server's log. */
-export function Problem({ error, title, onRetry }: ProblemProps) {
+export function ErrorMessage({ error, title, onRetry }: ErrorMessageProps) {
   const { title: suggested, detail, items, requestId } = describeError(error);
   return (
     <div className={styles.problem} role="alert">

@@ -4,8 +4,8 @@
 import type { PrincipalRecord } from '@sagitta/client';
 import type { ReactNode } from 'react';
 import { usePrincipal } from '../api/queries.js';
-import { Page, Panel } from '../ui/panel.js';
-import { Empty, Loading, Problem } from '../ui/states.js';
+import { PageLayout, Panel } from '../ui/panel.js';
+import { Empty, ErrorMessage, Loading } from '../ui/states.js';
 
 interface AdminOnlyProps {
   /** The title of the page that replaces the view. */
@@ -17,13 +17,13 @@ export function AdminOnly({ title, children }: AdminOnlyProps) {
   const { data: principal, error, refetch } = usePrincipal();
   if (principal !== undefined && isAdmin(principal)) return children(principal);
   return (
-    <Page title={title}>
+    <PageLayout title={title}>
       {principal === undefined && error === null && <Loading />}
       {principal === undefined && error !== null && (
-        <Problem error={error} onRetry={() => void refetch()} />
+        <ErrorMessage error={error} onRetry={() => void refetch()} />
       )}
       {principal !== undefined && <MissingScope principal={principal} />}
-    </Page>
+    </PageLayout>
   );
 }
 

@@ -11,7 +11,7 @@ export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
   sparse: 'Sparse',
 };
 
-interface VectorFieldProps {
+interface VectorSelectProps {
   readonly label?: string;
   readonly vectors: readonly DimensionedVector[];
   readonly using: string;
@@ -19,7 +19,7 @@ interface VectorFieldProps {
 }
 
 /** Chooses one of the collection's vectors; hidden if there is only one. */
-export function VectorField({ label = 'Vector', vectors, using, onChange }: VectorFieldProps) {
+export function VectorSelect({ label = 'Vector', vectors, using, onChange }: VectorSelectProps) {
   if (vectors.length < 2) return null;
   const options = vectors.map((vector) => ({ value: vector.name, label: labelOf(vector) }));
   return <SelectField label={label} value={using} options={options} onChange={onChange} />;

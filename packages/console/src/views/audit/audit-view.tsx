@@ -6,8 +6,8 @@ import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { formatTime, pluralize } from '../../ui/format.js';
-import { Page, Panel } from '../../ui/panel.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { PageLayout, Panel } from '../../ui/panel.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 import { AdminOnly } from '../admin-only.js';
 import styles from './audit.module.css';
@@ -26,12 +26,12 @@ export default function AuditView() {
   return (
     <AdminOnly title="Audit">
       {() => (
-        <Page
+        <PageLayout
           title="Audit"
           subtitle="Changes to collections, aliases, keys and backups, including refused and failed attempts."
         >
           <AuditList />
-        </Page>
+        </PageLayout>
       )}
     </AdminOnly>
   );
@@ -57,7 +57,9 @@ function AuditList() {
           </Button>
         </div>
       </Panel>
-      {query.error !== null && <Problem error={query.error} onRetry={() => void query.refetch()} />}
+      {query.error !== null && (
+        <ErrorMessage error={query.error} onRetry={() => void query.refetch()} />
+      )}
       {pages.length === 0 && query.error === null && <Loading label="Loading the events" />}
       {pages.length > 0 && events.length === 0 && (
         <Panel>

@@ -9,8 +9,8 @@ import { CopyButton } from '../../ui/copy-button.js';
 import { DataTable, Truncated } from '../../ui/data-table.js';
 import { TextField } from '../../ui/field.js';
 import { formatBytes, formatCount, formatDuration, formatTime } from '../../ui/format.js';
-import { Page, Panel } from '../../ui/panel.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { PageLayout, Panel } from '../../ui/panel.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { AdminOnly } from '../admin-only.js';
 import { backupRun, startBackup } from './backup-run.js';
 import styles from './backups.module.css';
@@ -22,12 +22,12 @@ export default function BackupsView() {
   return (
     <AdminOnly title="Backups">
       {() => (
-        <Page
+        <PageLayout
           title="Backups"
           subtitle="Each backup is a complete data directory as of one moment. The server keeps running meanwhile."
         >
           <Backups />
-        </Page>
+        </PageLayout>
       )}
     </AdminOnly>
   );
@@ -45,7 +45,7 @@ function Backups() {
   return (
     <>
       <StartPanel />
-      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {backups === undefined && error === null && <Loading label="Loading the backups" />}
       {backups?.length === 0 && (
         <Panel>
@@ -98,7 +98,7 @@ function StartPanel() {
         {run.kind === 'done' &&
           `The backup ${run.backup.name} is on disk: ${formatBytes(run.backup.byte_length)}.`}
       </p>
-      {run.kind === 'failed' && <Problem error={run.error} />}
+      {run.kind === 'failed' && <ErrorMessage error={run.error} />}
     </Panel>
   );
 }

@@ -2,7 +2,7 @@
 // another tab; the browser remembers columns and their widths.
 
 import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
-import { createStore, type Store } from '../../api/store.js';
+import { createStore, type ValueStore } from '../../api/store.js';
 import { pictureShape } from '../vectors/preview.js';
 import type { SortState } from '../vectors/table-header.js';
 
@@ -22,9 +22,9 @@ export interface BrowseState {
 export const PICTURE_KEY = '$picture';
 export const VALUES_KEY = '$values';
 
-const states = new Map<string, Store<BrowseState>>();
+const states = new Map<string, ValueStore<BrowseState>>();
 
-export function browseState(collectionId: string): Store<BrowseState> {
+export function browseState(collectionId: string): ValueStore<BrowseState> {
   let state = states.get(collectionId);
   if (state === undefined) {
     state = createStore<BrowseState>({

@@ -9,7 +9,7 @@ import { useMembers } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { FilterEditor } from '../filter/filter-editor.js';
@@ -67,7 +67,7 @@ export default function BrowseView({ collection }: CollectionViewProps) {
       )}
       {rows.error !== undefined && !(state.isFilterShown && isAboutFilter(rows.error)) && (
         <div className={styles.place}>
-          <Problem error={rows.error} onRetry={rows.refresh} />
+          <ErrorMessage error={rows.error} onRetry={rows.refresh} />
         </div>
       )}
       <div className={styles.main}>

@@ -5,7 +5,7 @@ import type { FoundPath } from '@sagitta/client';
 import { ChevronDown, Columns3 } from 'lucide-react';
 import { useState } from 'react';
 import { Button } from '../../ui/button.js';
-import { Checkbox, TextInput } from '../../ui/field.js';
+import { Checkbox, TextBox } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
 import { typesAt } from '../filter/filter-operators.js';
 import styles from './browse.module.css';
@@ -44,7 +44,7 @@ function Choices({ paths, columns, onChange }: ColumnPickerProps) {
   ].filter(({ label }) => label.toLowerCase().includes(text.toLowerCase()));
   return (
     <>
-      <TextInput
+      <TextBox
         aria-label="Find a column"
         placeholder="Find a column"
         value={text}

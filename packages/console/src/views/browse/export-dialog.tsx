@@ -10,7 +10,7 @@ import { Checkbox, SelectField } from '../../ui/field.js';
 import { openFileSink } from '../../ui/file-sink.js';
 import { formatBytes, formatCount } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import styles from './browse.module.css';
 import { EXPORT_FORMATS, type ExportFormat, exportText, filterOfIds } from './export-rows.js';
 
@@ -109,7 +109,7 @@ function ExportForm(props: ExportDialogProps) {
       <p className={styles.note} role="status">
         {progress}
       </p>
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
       <DialogActions>
         <Button onClick={isBusy ? stop : onClose}>{isBusy ? 'Stop' : 'Close'}</Button>
         <Button type="submit" kind="primary" isBusy={isBusy} disabled={isTooLong}>

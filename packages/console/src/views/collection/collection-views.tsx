@@ -3,7 +3,7 @@
 import { lazy, Suspense } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { useCollection } from '../../api/queries.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { COLLECTION_VIEWS, type CollectionView, collectionPath } from '../routes.js';
 import styles from './collection-views.module.css';
@@ -23,7 +23,9 @@ export default function CollectionViews({ id }: { readonly id: string }) {
       <Tabs id={id} />
       <div className={styles.view}>
         {collection === undefined && error === null && <Loading />}
-        {collection === undefined && error !== null && <Problem error={error} onRetry={refetch} />}
+        {collection === undefined && error !== null && (
+          <ErrorMessage error={error} onRetry={refetch} />
+        )}
         {collection !== undefined && <Views collection={collection} />}
       </div>
     </div>

@@ -2,7 +2,7 @@
 
 import { Plus, X } from 'lucide-react';
 import { Button, IconButton } from '../../ui/button.js';
-import { FieldGroup, GroupError, TextInput } from '../../ui/field.js';
+import { FieldGroup, GroupError, TextBox } from '../../ui/field.js';
 import type { LabelRow } from './collection-draft.js';
 import styles from './label-editor.module.css';
 
@@ -20,13 +20,13 @@ export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
       {rows.map((row, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else that tells them apart
         <div key={at} className={styles.row}>
-          <TextInput
+          <TextBox
             aria-label={`Name of label ${at + 1}`}
             placeholder="name"
             value={row.name}
             onChange={(name) => change(at, { name })}
           />
-          <TextInput
+          <TextBox
             aria-label={`Value of label ${at + 1}`}
             placeholder="value"
             value={row.value}

@@ -8,7 +8,7 @@ import { classNames } from '../../ui/class-names.js';
 import tableStyles from '../../ui/data-table.module.css';
 import { formatCount, formatNumber, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import { declaredOnly, formatShare, typeSharesOf } from './found-types.js';
@@ -30,7 +30,7 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
       }
     >
       <FilterEditor collection={collection} value={filter} onChange={setFilter} draftKey="schema" />
-      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Loading label="Reading the metadata" />}
       {data !== undefined && data.paths.length === 0 && (
         <Empty title="No vector has metadata">

@@ -5,7 +5,7 @@ import type { FoundPath, JsonObject } from '@sagitta/client';
 import { useApi } from '../../api/queries.js';
 import { HistogramBars, ValueBars } from '../../ui/distribution.js';
 import { formatCount, formatNumber, formatScore } from '../../ui/format.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { hasNumbers, hasValues } from './found-types.js';
 import styles from './schema.module.css';
@@ -36,7 +36,7 @@ export function PathDetails({ collection, path, filter }: PathDetailsProps) {
     { staleTime: 30_000, enabled: hasValues(path) },
   );
   if (!hasValues(path)) return <p>Only objects, empty arrays or null: no values to count.</p>;
-  if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (error !== null) return <ErrorMessage error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading label={`Counting the values of ${name}`} />;
   const facet = data.facets?.[0];
   const stats = data.stats?.[0];

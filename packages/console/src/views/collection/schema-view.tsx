@@ -2,7 +2,7 @@
 
 import { useState } from 'react';
 import { Button } from '../../ui/button.js';
-import { Page } from '../../ui/panel.js';
+import { PageLayout } from '../../ui/panel.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { AddVectorDialog } from './change-vectors.js';
 import { CloneDialog, RenameDialog } from './copy-collection.js';
@@ -23,7 +23,7 @@ export default function SchemaView({ collection }: CollectionViewProps) {
     onClose: () => setDialog(undefined),
   });
   return (
-    <Page
+    <PageLayout
       title={collection.id}
       subtitle={
         collection.description === null ? undefined : (
@@ -51,6 +51,6 @@ export default function SchemaView({ collection }: CollectionViewProps) {
       <CloneDialog {...dialogProps('clone')} />
       <RenameDialog {...dialogProps('rename')} />
       <DeleteCollection {...dialogProps('delete')} />
-    </Page>
+    </PageLayout>
   );
 }

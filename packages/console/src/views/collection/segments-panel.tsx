@@ -5,7 +5,7 @@ import { useApi } from '../../api/queries.js';
 import { DataTable } from '../../ui/data-table.js';
 import { formatBytes, formatCount, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './schema.module.css';
 
@@ -70,7 +70,7 @@ export function SegmentsPanel({ collection: { id } }: CollectionViewProps) {
       }
     >
       {data === undefined && error === null && <Loading />}
-      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {data !== undefined && data.segments.length > 0 && (
         <DataTable
           label="Segments"

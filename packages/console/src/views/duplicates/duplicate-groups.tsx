@@ -6,7 +6,7 @@ import { useDeferredValue, useMemo } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
 import { formatCount, formatScore, pluralize } from '../../ui/format.js';
-import { Empty, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import { searchDraftOf, searchSettings, searchStateOf } from './duplicate-search.js';
 import styles from './duplicates.module.css';
 import { GroupActions } from './group-actions.js';
@@ -19,7 +19,7 @@ interface CollectionProps {
 
 export function DuplicateGroups({ collection }: CollectionProps) {
   const state = useStore(searchStateOf(collection.id));
-  if (state.kind === 'failed') return <Problem error={state.error} />;
+  if (state.kind === 'failed') return <ErrorMessage error={state.error} />;
   if (state.kind !== 'done') return null;
   return <FoundGroups collection={collection} result={state.result} version={state.version} />;
 }

@@ -3,7 +3,7 @@
 
 import { denseVectors } from '@sagitta/client';
 import { Link, useLocation } from 'wouter';
-import { Page } from '../../ui/panel.js';
+import { PageLayout } from '../../ui/panel.js';
 import { Empty } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { collectionPath } from '../routes.js';
@@ -36,7 +36,7 @@ export default function DuplicatesView({ collection }: CollectionViewProps) {
     </nav>
   );
   return (
-    <Page
+    <PageLayout
       title={isJoin ? 'Join' : 'Duplicates'}
       subtitle={
         isJoin
@@ -57,6 +57,6 @@ export default function DuplicatesView({ collection }: CollectionViewProps) {
           <DuplicateGroups collection={collection} />
         </>
       )}
-    </Page>
+    </PageLayout>
   );
 }

@@ -10,7 +10,7 @@ import { Button } from '../../ui/button.js';
 import { formatCount } from '../../ui/format.js';
 import { MenuButton } from '../../ui/menu-button.js';
 import { saveFile } from '../../ui/save-file.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { DeleteDialog } from '../selection/delete-dialog.js';
 import { searchStateOf } from './duplicate-search.js';
 import styles from './duplicates.module.css';
@@ -50,7 +50,7 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
           </Button>
         </div>
       </div>
-      {error !== null && <Problem error={error} />}
+      {error !== null && <ErrorMessage error={error} />}
       <GroupList collection={collection} groups={groups} keptOf={keptOf} />
       <DeleteDialog
         collection={collection}
@@ -101,7 +101,7 @@ function ExportMenu({ collection, found, keptOf, isReady }: ExportMenuProps) {
       >
         Export
       </MenuButton>
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { useApi } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
 import { Checkbox } from '../../ui/field.js';
 import { formatCount, formatScore, formatScoreInColumn } from '../../ui/format.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { findPictureUrl, pictureShape, type ShownVector } from '../vectors/preview.js';
 import { VectorPicture } from '../vectors/vector-preview.js';
 import { type ComparedPath, compareMetadata } from './compare-metadata.js';
@@ -59,7 +59,7 @@ export function GroupCard({ collection, group, number, kept, onKeep }: GroupCard
           onChange={(isAll) => onKeep(isAll ? null : undefined)}
         />
       </header>
-      {error !== null && <Problem error={error} onRetry={refetch} />}
+      {error !== null && <ErrorMessage error={error} onRetry={refetch} />}
       <MemberTable
         collection={collection}
         members={shown}

@@ -4,7 +4,7 @@ import { EqualNot } from 'lucide-react';
 import { fetchMetadata } from '../../api/by-ids.js';
 import { useApi } from '../../api/queries.js';
 import { formatScore } from '../../ui/format.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { compareMetadata } from './compare-metadata.js';
 import type { JoinMatch } from './join-matches.js';
 import styles from './join-table.module.css';
@@ -32,7 +32,7 @@ export function JoinComparison({ collections, match }: JoinComparisonProps) {
       <p className={styles.note}>
         Match {rank}, score {formatScore(score)}
       </p>
-      {error !== null && <Problem error={error} onRetry={refetch} />}
+      {error !== null && <ErrorMessage error={error} onRetry={refetch} />}
       <table>
         <thead>
           <tr>

@@ -7,9 +7,9 @@ import { useMembers, useStore } from '../../api/store.js';
 import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { FilterEditor } from '../filter/filter-editor.js';
-import { MetricField, VectorField } from '../vector-fields.js';
+import { MetricField, VectorSelect } from '../vector-fields.js';
 import styles from './duplicates.module.css';
 import { JoinResults } from './join-results.js';
 import { joinDraftOf, joinStateOf, useJoin } from './join-search.js';
@@ -31,7 +31,7 @@ export function JoinPanel({ collection }: JoinPanelProps) {
   const [draft, change] = useMembers(joinDraftOf(collection.id));
   const { data: collections, error, refetch } = useCollections();
   if (collections === undefined) {
-    return error === null ? <Loading /> : <Problem error={error} onRetry={refetch} />;
+    return error === null ? <Loading /> : <ErrorMessage error={error} onRetry={refetch} />;
   }
   const vectors = denseVectors(collection);
   const using = vectors.find(({ name }) => name === draft.using) ?? vectors[0]!;
@@ -85,7 +85,7 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
       }}
     >
       <div className={styles.fields}>
-        <VectorField
+        <VectorSelect
           vectors={denseVectors(collection)}
           using={using.name}
           onChange={(name) => change({ using: name })}
@@ -103,7 +103,7 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
         />
         {other !== undefined && settings !== undefined && (
           <>
-            <VectorField
+            <VectorSelect
               label="Vector to search"
               vectors={vectorsMatching(other, using)}
               using={settings.withUsing.name}

@@ -9,7 +9,7 @@ import { useStore } from '../../api/store.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { MenuButton } from '../../ui/menu-button.js';
 import { saveFile } from '../../ui/save-file.js';
-import { Empty, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import styles from './duplicates.module.css';
 import { type JoinMatches, matchesAsCsv, matchesAsNdjson } from './join-matches.js';
 import { joinStateOf } from './join-search.js';
@@ -23,7 +23,7 @@ const ENDINGS = {
 
 export function JoinResults({ collection }: { readonly collection: CollectionRecord }) {
   const state = useStore(joinStateOf(collection.id));
-  if (state.kind === 'failed') return <Problem error={state.error} />;
+  if (state.kind === 'failed') return <ErrorMessage error={state.error} />;
   if (state.kind !== 'done') return null;
   const { request, found, ending } = state;
   const collections = { left: collection.id, right: request.with! };
@@ -92,7 +92,7 @@ function ExportMenu({ collections: { left, right }, found }: ExportMenuProps) {
       >
         Export
       </MenuButton>
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
     </div>
   );
 }

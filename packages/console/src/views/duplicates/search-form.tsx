@@ -5,7 +5,7 @@ import { useMembers, useStore } from '../../api/store.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { FilterEditor } from '../filter/filter-editor.js';
-import { MetricField, VectorField } from '../vector-fields.js';
+import { MetricField, VectorSelect } from '../vector-fields.js';
 import {
   type SearchDraft,
   searchDraftOf,
@@ -40,7 +40,7 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
         }}
       >
         <div className={styles.fields}>
-          <VectorField
+          <VectorSelect
             vectors={settings.vectors}
             using={settings.using}
             onChange={(using) => change({ using })}

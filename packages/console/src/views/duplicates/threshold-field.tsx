@@ -1,7 +1,7 @@
 // The minimum score of a search, with an explanation.
 
 import type { Metric } from '@sagitta/client';
-import { Field, TextInput } from '../../ui/field.js';
+import { Field, TextBox } from '../../ui/field.js';
 import styles from './duplicates.module.css';
 import { scoreScale } from './score-scale.js';
 
@@ -38,7 +38,7 @@ export function ThresholdField(props: ThresholdFieldProps) {
               onChange={(event) => onChange(event.target.value)}
             />
           )}
-          <TextInput
+          <TextBox
             {...control}
             inputMode="decimal"
             className={styles.number}

@@ -9,7 +9,7 @@ import { Button, IconButton } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { Select } from '../../ui/field.js';
 import { formatCount, pluralize } from '../../ui/format.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { ConditionRow } from './condition-row.js';
 import styles from './filter-editor.module.css';
 import {
@@ -79,7 +79,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
           <CopyButton text={() => stringifyExactJson(filter ?? {})} label="Copy the filter" />
         </div>
       )}
-      {result.error !== undefined && !areErrorsShown && <Problem error={result.error} />}
+      {result.error !== undefined && !areErrorsShown && <ErrorMessage error={result.error} />}
     </fieldset>
   );
 }

@@ -16,7 +16,7 @@ export interface ImportBatch {
   readonly share: number;
 }
 
-export interface BatchOptions {
+export interface ImportBatchOptions {
   readonly plan: ImportPlan;
   readonly dimension: number;
   readonly startRow: number;
@@ -55,9 +55,9 @@ export async function openFile(file: File): Promise<OpenFile> {
   };
 }
 
-export async function* batchesOf(
+export async function* importBatches(
   { source, openRows: open }: OpenFile,
-  { plan, dimension, startRow, stopsAtBadRow }: BatchOptions,
+  { plan, dimension, startRow, stopsAtBadRow }: ImportBatchOptions,
 ): AsyncGenerator<ImportBatch> {
   let badRows: BadRow[] = [];
   const reader = await open({

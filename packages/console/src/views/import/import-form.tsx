@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.js';
 import { SelectField } from '../../ui/field.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { ColumnChoices } from './column-choices.js';
 import styles from './import.module.css';
 import { type ImportDraft, targetProblem } from './import-draft.js';
@@ -41,7 +41,7 @@ export function ImportForm(props: OpenImport & { readonly error: unknown }) {
         <TargetChoices draft={draft} collections={collections ?? []} />
         <RowChoices draft={draft} />
         {problem !== undefined && <p className={styles.problem}>{problem}</p>}
-        {error !== undefined && <Problem error={error} />}
+        {error !== undefined && <ErrorMessage error={error} />}
         <div>
           <Button
             kind={saved === undefined ? 'primary' : 'plain'}

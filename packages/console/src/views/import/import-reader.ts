@@ -10,9 +10,9 @@ import { ReadError } from '../../../../../src/readers/read-error.js';
 import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import type { RowBatch } from '../../../../../src/readers/row-batch.js';
 import {
-  type BatchOptions,
-  batchesOf,
   type ImportBatch,
+  type ImportBatchOptions,
+  importBatches,
   type OpenFile,
   openFile,
   type RejectedRow,
@@ -45,7 +45,7 @@ export interface EncodedImportBatch {
 export interface ImportReader {
   /** Throws ReadError if the file cannot be read. */
   open(file: File): Promise<FilePreview>;
-  start(options: BatchOptions): Promise<void>;
+  start(options: ImportBatchOptions): Promise<void>;
   /** Undefined after the last batch. */
   next(): Promise<EncodedImportBatch | undefined>;
   /** The latest batch without its first `from` rows, which have been written, and without the rejected rows. */
@@ -82,7 +82,7 @@ export function createImportReader(): ImportReader {
     },
     async start(options) {
       hasIds = options.plan.idColumn !== undefined;
-      batches = batchesOf(file!, options);
+      batches = importBatches(file!, options);
       read();
     },
     async next() {

@@ -3,8 +3,8 @@
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { formatBytes } from '../../ui/format.js';
-import { Page, Panel } from '../../ui/panel.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { PageLayout, Panel } from '../../ui/panel.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { DropZone } from './drop-zone.js';
 import { FilePreviewPanel } from './file-preview-panel.js';
 import { ImportForm } from './import-form.js';
@@ -14,7 +14,7 @@ import { ProgressPanel } from './progress-panel.js';
 export default function ImportView() {
   const state = useStore(importState);
   return (
-    <Page
+    <PageLayout
       title="Import"
       subtitle={
         state.kind === 'empty' ? undefined : `${state.file.name}, ${formatBytes(state.file.size)}`
@@ -25,7 +25,7 @@ export default function ImportView() {
       }
     >
       <ImportStage state={state} />
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -42,7 +42,7 @@ function ImportStage({ state }: { readonly state: ImportState }) {
     case 'unreadable':
       return (
         <>
-          <Problem error={state.error} title="The file cannot be imported" />
+          <ErrorMessage error={state.error} title="The file cannot be imported" />
           <DropZone />
         </>
       );

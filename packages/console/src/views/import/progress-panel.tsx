@@ -5,7 +5,7 @@ import { describeError } from '../../api/describe-error.js';
 import { Button } from '../../ui/button.js';
 import { formatCount, formatDuration, pluralize } from '../../ui/format.js';
 import { Panel, Stat, StatList } from '../../ui/panel.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { collectionPath } from '../routes.js';
 import { BadRows } from './bad-rows.js';
 import styles from './import.module.css';
@@ -104,7 +104,10 @@ function Actions({ state }: { readonly state: ProgressState }) {
 
 function StopReason({ error }: { readonly error: unknown }) {
   if (error === undefined) return null;
-  if (!(error instanceof BadRowError)) return <Problem error={error} title="The import stopped" />;
+  if (!(error instanceof BadRowError))
+    return <ErrorMessage error={error} title="The import stopped" />;
   const { row, problem } = error.badRow;
-  return <Problem title={`Row ${formatCount(row + 1)} is not valid`} error={new Error(problem)} />;
+  return (
+    <ErrorMessage title={`Row ${formatCount(row + 1)} is not valid`} error={new Error(problem)} />
+  );
 }

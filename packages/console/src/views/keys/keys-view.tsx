@@ -7,8 +7,8 @@ import { administrationEndsAtMs } from '../../../../../src/common/access.js';
 import { useApi } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
 import { formatTime } from '../../ui/format.js';
-import { Page, Panel } from '../../ui/panel.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { PageLayout, Panel } from '../../ui/panel.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { AdminOnly } from '../admin-only.js';
 import { CreateKeyDialog } from './create-key.js';
 import { KeyTable } from './key-table.js';
@@ -39,7 +39,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
   const close = () => setTask(undefined);
   const showSecret = (key: ApiKeyWithSecret) => setTask({ kind: 'secret', key });
   return (
-    <Page
+    <PageLayout
       title="API keys"
       subtitle="The server stores a digest of each key, never the key."
       actions={
@@ -51,7 +51,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
       {!principal.credentials_required && <OpenServer />}
       {keys !== undefined && <LastAdministrator keys={keys} />}
       {keys === undefined && error === null && <Loading label="Loading the keys" />}
-      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {keys?.length === 0 && (
         <Panel>
           <Empty title="No API keys" />
@@ -78,7 +78,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
       />
       <RevokeDialog record={task?.kind === 'revoke' ? task.key : undefined} onClose={close} />
       <SecretDialog record={task?.kind === 'secret' ? task.key : undefined} onClose={close} />
-    </Page>
+    </PageLayout>
   );
 }
 

@@ -9,7 +9,7 @@ import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import styles from './keys.module.css';
 
 interface SecretDialogProps {
@@ -55,7 +55,7 @@ function Secret({ record, onClose }: SecretProps) {
         <code>{record.key}</code>
         <CopyButton text={record.key} label="Copy the key" />
       </div>
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
       <DialogActions>
         {!isUsed && (credential === undefined || isOwn) && (
           <Button onClick={() => void signInWithKey()}>Sign in with it</Button>

@@ -7,7 +7,7 @@ import { useLocation } from 'wouter';
 import { useFoundPaths } from '../../api/queries.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount } from '../../ui/format.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { browseState, defaultColumns, PICTURE_KEY, VALUES_KEY } from '../browse/browse-state.js';
 import { ExportDialog } from '../browse/export-dialog.js';
 import { filterOfIds } from '../browse/export-rows.js';
@@ -62,7 +62,7 @@ export function MapSelection(props: MapSelectionProps) {
           Delete
         </Button>
       </div>
-      {similar.error !== undefined && <Problem error={similar.error} />}
+      {similar.error !== undefined && <ErrorMessage error={similar.error} />}
       <SelectionTable {...props} />
       <SelectionDialogs {...props} dialog={dialog} onClose={() => setDialog(undefined)} />
     </section>

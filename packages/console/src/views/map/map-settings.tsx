@@ -6,7 +6,7 @@ import { useMembers } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { TextField } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
-import { VectorField } from '../vector-fields.js';
+import { VectorSelect } from '../vector-fields.js';
 import styles from './map.module.css';
 import { draftErrors, mapDraftOf } from './map-state.js';
 
@@ -40,7 +40,7 @@ export function MapSettings(props: MapSettingsProps) {
         }}
       >
         <div className={styles.settingsFields}>
-          <VectorField
+          <VectorSelect
             vectors={vectors}
             using={using}
             onChange={(name) => change({ using: name })}

@@ -5,7 +5,7 @@ import { denseVectors } from '@sagitta/client';
 import { useEffect } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './map.module.css';
 import { MapSettings } from './map-settings.js';
@@ -49,7 +49,7 @@ export default function MapView({ collection }: CollectionViewProps) {
         onLoad={load}
       />
       {state.kind === 'loading' && <Loading label="Projecting the vectors" />}
-      {state.kind === 'failed' && <Problem error={state.error} onRetry={load} />}
+      {state.kind === 'failed' && <ErrorMessage error={state.error} onRetry={load} />}
       {state.kind === 'ready' && state.data.ids.length === 0 && (
         <Empty title="No vector passes the filter" />
       )}

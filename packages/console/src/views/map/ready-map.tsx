@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { queryClient, useFoundPaths } from '../../api/queries.js';
 import { useMembers, useStore } from '../../api/store.js';
 import { formatCount } from '../../ui/format.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { defaultColourPath } from './column-colours.js';
 import styles from './map.module.css';
 import { MapLegend } from './map-legend.js';
@@ -62,8 +62,8 @@ export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
         />
         <SampleNote total={collection.vector_count} data={data} layoutName={draft.layout} />
       </div>
-      {layout.kind === 'failed' && <Problem error={layout.error} onRetry={actions.layOut} />}
-      {colours.error !== null && <Problem error={colours.error} />}
+      {layout.kind === 'failed' && <ErrorMessage error={layout.error} onRetry={actions.layOut} />}
+      {colours.error !== null && <ErrorMessage error={colours.error} />}
       <div className={styles.main}>
         <MapPicture
           collection={collection}

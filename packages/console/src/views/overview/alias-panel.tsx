@@ -5,7 +5,7 @@ import { ArrowRight } from 'lucide-react';
 import { Link } from 'wouter';
 import { useApi } from '../../api/queries.js';
 import { Panel } from '../../ui/panel.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { collectionPath } from '../routes.js';
 import styles from './overview.module.css';
 
@@ -26,7 +26,7 @@ export function AliasPanel() {
   return (
     <Panel title="Aliases">
       {aliases === undefined && error === null && <Loading />}
-      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {aliases?.length === 0 && <p>No aliases yet.</p>}
       {aliases !== undefined && aliases.length > 0 && <AliasList aliases={aliases} />}
     </Panel>

@@ -4,8 +4,8 @@ import { Link } from 'wouter';
 import { useScrapes } from '../../api/metrics.js';
 import { useCollections, useLimits, useReadiness } from '../../api/queries.js';
 import { Meter } from '../../ui/meter.js';
-import { Page, Panel } from '../../ui/panel.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { PageLayout, Panel } from '../../ui/panel.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { AliasPanel } from './alias-panel.js';
 import { CollectionTable } from './collection-table.js';
 import { NewCollectionButton } from './create-collection.js';
@@ -18,7 +18,7 @@ import { TrafficPanel } from './traffic-panel.js';
 export default function OverviewView() {
   const readiness = useReadiness();
   return (
-    <Page
+    <PageLayout
       title="Overview"
       actions={
         <>
@@ -31,13 +31,13 @@ export default function OverviewView() {
     >
       <ServicePanel readiness={readiness.data} />
       {readiness.error !== null && (
-        <Problem error={readiness.error} onRetry={() => void readiness.refetch()} />
+        <ErrorMessage error={readiness.error} onRetry={() => void readiness.refetch()} />
       )}
       <TrafficPanel />
       <CollectionsSection />
       <AliasPanel />
       <LimitsPanel />
-    </Page>
+    </PageLayout>
   );
 }
 
@@ -47,7 +47,7 @@ function CollectionsSection() {
     return error === null ? (
       <Loading label="Loading the collections" />
     ) : (
-      <Problem error={error} onRetry={() => void refetch()} />
+      <ErrorMessage error={error} onRetry={() => void refetch()} />
     );
   }
   if (collections.length === 0) return <NoCollections />;

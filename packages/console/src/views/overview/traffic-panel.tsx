@@ -4,7 +4,7 @@ import { useScrapes } from '../../api/metrics.js';
 import { TimeChart } from '../../ui/chart.js';
 import { formatMilliseconds } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import styles from './overview.module.css';
 import { trafficOf } from './traffic.js';
 
@@ -25,7 +25,7 @@ export function TrafficPanel() {
         {error === null ? (
           <Loading label="Loading the metrics" />
         ) : (
-          <Problem error={error} onRetry={() => void refetch()} />
+          <ErrorMessage error={error} onRetry={() => void refetch()} />
         )}
       </Panel>
     );

@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react';
 import { Button } from '../../ui/button.js';
 import { classNames } from '../../ui/class-names.js';
 import { formatCount, formatMilliseconds, formatScore } from '../../ui/format.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { previewTitle } from '../vectors/preview.js';
 import { type ComparedMatch, compareMatches, describeMove } from './compare-matches.js';
 import styles from './query.module.css';
@@ -95,7 +95,7 @@ function Side({ name, result, matches, markedId, onMark, openId, onOpen }: SideP
           <span className={styles.note}>{formatMilliseconds(first.totalMs)}</span>
         )}
       </header>
-      {error !== undefined && <Problem error={error} onRetry={result.retry} />}
+      {error !== undefined && <ErrorMessage error={error} onRetry={result.retry} />}
       {first === undefined && error === undefined && <Loading label="Searching" />}
       <ol>
         {matches.map((compared) => {

@@ -4,7 +4,7 @@ import type { CollectionRecord } from '@sagitta/client';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
 import { TextField } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
-import { MetricField, VectorField } from '../vector-fields.js';
+import { MetricField, VectorSelect } from '../vector-fields.js';
 import styles from './query.module.css';
 import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
 import { K_DEFAULT, searchableVectors, searchedVector } from './query-request.js';
@@ -47,7 +47,7 @@ function Options({ collection, draft, onChange }: OptionsProps) {
     <div className={styles.options}>
       {!isByWords && (
         <>
-          <VectorField
+          <VectorSelect
             label="Vector to search"
             vectors={searchableVectors(collection)}
             using={searched?.name ?? UNNAMED}

@@ -7,14 +7,14 @@ import { useFoundPaths } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount, formatMilliseconds } from '../../ui/format.js';
-import { Empty, Loading, Problem } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { browseState, defaultColumns, PICTURE_KEY, VALUES_KEY } from '../browse/browse-state.js';
 import {
   ID_COLUMN,
   metadataColumn,
   pictureColumn,
-  type TableColumn,
   VALUES_COLUMN,
+  type VectorTableColumn,
 } from '../vectors/vector-columns.js';
 import { VectorTable } from '../vectors/vector-table.js';
 import { CopyDialog } from './copy-dialog.js';
@@ -40,13 +40,13 @@ export function QueryResult(props: QueryResultProps) {
   const { matches, first, error, isRunning } = result;
   const isByWords = request.text !== undefined;
   if (first === undefined) {
-    if (error !== undefined) return <Problem error={error} onRetry={result.retry} />;
+    if (error !== undefined) return <ErrorMessage error={error} onRetry={result.retry} />;
     return <Loading label="Searching" />;
   }
   return (
     <section className={styles.result} aria-label="Result" aria-busy={isRunning}>
       <ResultHeader {...props} />
-      {error !== undefined && <Problem error={error} onRetry={result.retry} />}
+      {error !== undefined && <ErrorMessage error={error} onRetry={result.retry} />}
       {matches.length === 0 ? (
         <Empty title="No vector matches">
           {request.score_threshold !== undefined && 'Lower the minimum score. '}
@@ -160,7 +160,7 @@ function MatchTable({ collection, result, columns, state, change }: QueryResultP
   );
 }
 
-function matchColumns(matches: readonly ResultMatch[]): TableColumn[] {
+function matchColumns(matches: readonly ResultMatch[]): VectorTableColumn[] {
   const hasDistance = matches.some(({ distance }) => distance !== undefined);
   const format = scoreFormat(matches.map(({ score }) => score));
   const formatDistance = scoreFormat(matches.map(({ distance = 0 }) => distance));

@@ -2,7 +2,7 @@
 // survives a visit to another tab.
 
 import type { CollectionRecord, QueryRequest } from '@sagitta/client';
-import { createStore, type Store } from '../../api/store.js';
+import { createStore, type ValueStore } from '../../api/store.js';
 import type { QueryDraft } from './query-draft.js';
 import { possibleRankings } from './query-request.js';
 
@@ -26,9 +26,9 @@ export interface QueryState {
   readonly hasAllScores: boolean;
 }
 
-const states = new Map<string, Store<QueryState>>();
+const states = new Map<string, ValueStore<QueryState>>();
 
-export function queryState(collection: CollectionRecord): Store<QueryState> {
+export function queryState(collection: CollectionRecord): ValueStore<QueryState> {
   let state = states.get(collection.id);
   if (state === undefined) {
     state = createStore<QueryState>({

@@ -11,7 +11,7 @@ import { Button } from '../../ui/button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import styles from './selection.module.css';
 
 interface DeleteDialogProps {
@@ -53,7 +53,7 @@ function DeleteForm(props: DeleteDialogProps) {
           </span>
         </div>
       )}
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
       <DialogActions>
         <Button onClick={onClose}>{isBusy ? 'Stop' : 'Cancel'}</Button>
         <Button kind="danger" isBusy={isBusy} onClick={run}>

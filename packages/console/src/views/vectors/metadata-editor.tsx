@@ -8,7 +8,7 @@ import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
 import { TextAreaField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
+import { ErrorMessage } from '../../ui/states.js';
 import { parseObject } from '../filter/filter-values.js';
 import { mergePatchBetween } from './merge-patch.js';
 import styles from './vector-details.module.css';
@@ -84,7 +84,7 @@ export function MetadataEditor({ collection, vector, onClose, onSaved }: Metadat
           event.currentTarget.form?.requestSubmit();
         }}
       />
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <ErrorMessage error={error} />}
       <div className={styles.editorActions}>
         <Button onClick={discard}>Discard</Button>
         <Button

@@ -4,7 +4,7 @@ import { ArrowDown, ArrowUp } from 'lucide-react';
 import type { PointerEvent } from 'react';
 import { classNames } from '../../ui/class-names.js';
 import { cellId } from './table-row.js';
-import type { TableColumn } from './vector-columns.js';
+import type { VectorTableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
 export interface SortState {
@@ -20,7 +20,7 @@ const WIDTH_MAX = 1_600;
 
 interface TableHeaderProps {
   readonly gridId: string;
-  readonly columns: readonly TableColumn[];
+  readonly columns: readonly VectorTableColumn[];
   readonly isSelectable: boolean;
   /** The column of the active cell, if it is in the header. */
   readonly active: number | undefined;

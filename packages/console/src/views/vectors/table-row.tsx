@@ -5,7 +5,7 @@ import { memo } from 'react';
 import { classNames } from '../../ui/class-names.js';
 import type { ShownVector } from './preview.js';
 import type { ActiveCell } from './table-selection.js';
-import type { TableColumn } from './vector-columns.js';
+import type { VectorTableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
 /** The width in pixels of the column with check boxes. */
@@ -22,7 +22,7 @@ interface TableBodyRowProps {
   readonly top: number;
   /** Undefined while the row is loading. */
   readonly row: ShownVector | undefined;
-  readonly columns: readonly TableColumn[];
+  readonly columns: readonly VectorTableColumn[];
   /** Undefined if the table does not support selection. */
   readonly isSelected: boolean | undefined;
   readonly isOpen: boolean;

@@ -8,7 +8,7 @@ import { formatValue, type ShownVector } from './preview.js';
 import { ValuesStrip } from './values-strip.js';
 import { VectorPicture } from './vector-preview.js';
 
-export interface TableColumn {
+export interface VectorTableColumn {
   /** Identifies the column; for metadata, the path. */
   readonly key: string;
   readonly label: string;
@@ -19,7 +19,7 @@ export interface TableColumn {
   readonly render: (row: ShownVector, index: number) => ReactNode;
 }
 
-export const ID_COLUMN: TableColumn = {
+export const ID_COLUMN: VectorTableColumn = {
   key: '$id',
   label: 'id',
   width: 180,
@@ -27,7 +27,7 @@ export const ID_COLUMN: TableColumn = {
   render: ({ id }) => <bdi title={id}>{id}</bdi>,
 };
 
-export const VALUES_COLUMN: TableColumn = {
+export const VALUES_COLUMN: VectorTableColumn = {
   key: '$values',
   label: 'values',
   width: 160,
@@ -39,7 +39,7 @@ export function metadataColumn(
   path: string,
   found?: FoundPath,
   sample: readonly ShownVector[] = [],
-): TableColumn {
+): VectorTableColumn {
   const isNumber =
     found !== undefined && found.types.number > 0 && found.types.number === found.count;
   const textOf = ({ metadata }: ShownVector) =>
@@ -79,7 +79,7 @@ function fittingWidth(texts: readonly string[]): number {
 /** Columns are never wider, while metadata may be 40 kB long. */
 const CELL_CHARACTERS_MAX = 300;
 
-export function pictureColumn(collection: CollectionRecord): TableColumn {
+export function pictureColumn(collection: CollectionRecord): VectorTableColumn {
   return {
     key: '$picture',
     label: 'picture',

@@ -9,7 +9,7 @@ import { queryClient, useApi } from '../../api/queries.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { formatCount, formatTime } from '../../ui/format.js';
-import { Loading, Problem } from '../../ui/states.js';
+import { ErrorMessage, Loading } from '../../ui/states.js';
 import { queryPath } from '../routes.js';
 import { DeleteDialog } from '../selection/delete-dialog.js';
 import { MetadataEditor } from './metadata-editor.js';
@@ -44,7 +44,7 @@ export function VectorDetails({ collection, id, onClose, onChange }: VectorDetai
         {onClose !== undefined && <IconButton icon={X} label="Close" onClick={onClose} />}
       </header>
       {data === undefined && error === null && <Loading />}
-      {error !== null && <Problem error={error} onRetry={refetch} />}
+      {error !== null && <ErrorMessage error={error} onRetry={refetch} />}
       {data !== undefined && (
         <Contents
           key={id}

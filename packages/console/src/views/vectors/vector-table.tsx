@@ -17,7 +17,7 @@ import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
 import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
 import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
 import { EXTRA_ROWS, useScrollWindow } from './use-scroll-window.js';
-import type { TableColumn } from './vector-columns.js';
+import type { VectorTableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
 const ROW_HEIGHT = 34;
@@ -25,7 +25,7 @@ const HEADER_HEIGHT = 36;
 
 interface VectorTableProps {
   readonly label: string;
-  readonly columns: readonly TableColumn[];
+  readonly columns: readonly VectorTableColumn[];
   readonly rowCount: number;
   /** Undefined while the row is loading. A new function causes all rows to be rendered again. */
   readonly rowAt: (index: number) => ShownVector | undefined;
@@ -174,7 +174,7 @@ function useGridState(
     rangeStart.current = row;
     if (vector && selection) onSelectionChange?.(toggled(selection, vector.id));
   };
-  const sortBy = (column: TableColumn | undefined) => {
+  const sortBy = (column: VectorTableColumn | undefined) => {
     if (column?.isSortable) props.onSortChange?.(nextSort(props.sort, column.key));
   };
   const open = (row: number) => {
