@@ -285,7 +285,7 @@ export interface AliasPage {
   readonly total: number;
 }
 
-/** A vector to write, given by its values. */
+/** A vector given by its values. */
 export interface VectorInput<Values = readonly number[], Metadata = JsonObject> {
   /** If absent, a ULID is generated and returned. */
   readonly id?: string;
@@ -305,7 +305,7 @@ export interface VectorInput<Values = readonly number[], Metadata = JsonObject> 
   readonly values: Values;
 }
 
-/** A vector to write, given by a text that an embedding endpoint turns into its values. */
+/** A vector given by a text that an embedding endpoint turns into its values. */
 export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   /** If absent, a ULID is generated and returned. */
   readonly id?: string;
@@ -329,7 +329,7 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   readonly embed: string;
 }
 
-/** A record to write to a collection without the unnamed vector. */
+/** A record of a collection without the unnamed vector. */
 export interface RecordInput<Values = readonly number[], Metadata = JsonObject> {
   /** If absent, a ULID is generated and returned. */
   readonly id?: string;

@@ -540,7 +540,7 @@ or none of them.
 
 
 class VectorInput(TypedDict):
-    """A vector to write, given by its values."""
+    """A vector given by its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -558,7 +558,7 @@ class VectorInput(TypedDict):
 
 
 class TextInput(TypedDict):
-    """A vector to write, given by a text that an embedding endpoint turns into its values."""
+    """A vector given by a text that an embedding endpoint turns into its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -578,7 +578,7 @@ class TextInput(TypedDict):
 
 
 class RecordInput(TypedDict):
-    """A record to write to a collection without the unnamed vector."""
+    """A record of a collection without the unnamed vector."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -614,7 +614,7 @@ class VectorBatchWrite(TypedDict):
 
 
 class VectorSingleWrite(TypedDict):
-    """One vector to write, given by its values."""
+    """A vector given by its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -628,7 +628,6 @@ class VectorSingleWrite(TypedDict):
     """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
     Absent: after `ttl_seconds` of the collection, if set.
     """
-    values: Values
     mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
@@ -636,10 +635,11 @@ class VectorSingleWrite(TypedDict):
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
     sent.
     """
+    values: Values
 
 
 class TextSingleWrite(TypedDict):
-    """One vector to write, given by a text."""
+    """A vector given by a text that an embedding endpoint turns into its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -652,21 +652,21 @@ class TextSingleWrite(TypedDict):
     expires_at: NotRequired[str | None]
     """When the vector expires (RFC 3339); it is then deleted within about a second. Null: never.
     Absent: after `ttl_seconds` of the collection, if set.
+    """
+    mode: NotRequired[WriteMode]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
     """
     embed: str
     """A text in place of the vector, into which the embedding endpoint of the collection turns it.
     """
-    mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
-    idempotency_key: NotRequired[str]
-    """Makes retries safe: requests with the same key and payload take effect once and get the same
-    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
-    sent.
-    """
 
 
 class RecordSingleWrite(TypedDict):
-    """One record to write to a collection without the unnamed vector."""
+    """A record of a collection without the unnamed vector."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -806,7 +806,7 @@ class ValuesPutAnywhere(TypedDict):
 
 
 class TextPutAnywhere(TypedDict):
-    """A vector given by a text."""
+    """A vector given by a text that an embedding endpoint turns into its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -883,7 +883,7 @@ class ValuesPut(TypedDict):
 
 
 class TextPut(TypedDict):
-    """A vector given by a text."""
+    """A vector given by a text that an embedding endpoint turns into its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
