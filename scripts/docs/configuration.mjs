@@ -12,7 +12,7 @@ const settings = describeSettings();
 
 const text = `# Configuration
 
-Generated from \`src/platform/config.ts\` by \`npm run openapi\`; do not edit.
+Generated from \`src/platform/settings.ts\` and \`src/common/limits.ts\` by \`npm run openapi\`; do not edit.
 
 A setting is read from the command line (\`sagitta serve --port 9000\`), otherwise from the environment
 (\`SAGITTA_PORT=9000\`), otherwise the default applies. Settings are validated at startup: invalid values,
