@@ -20,11 +20,11 @@ Examples:
 
 ${EXIT_CODES_TEXT}`;
 
-/** A command of which the program knows only this until it is used. */
+/** A command as the program lists it; the rest is loaded when the command is used. */
 interface CommandEntry {
   readonly name: string;
   readonly description: string;
-  /** Loads what gives the command its arguments, options and action. */
+  /** Loads the function that adds arguments, options and the action. */
   load(): Promise<(command: Command) => void>;
 }
 
@@ -86,7 +86,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'audit',
-    description: 'list who changed collections, aliases, keys and backups, newest first',
+    description: 'list changes to collections, aliases, keys and backups, newest first',
     load: async () => (await import('./commands/audit.js')).defineAudit,
   },
   {
@@ -101,7 +101,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'cluster',
-    description: 'look at the nodes of a cluster, drain them, and move collections',
+    description: 'show the nodes of a cluster, drain them, and move collections',
     load: async () => (await import('./commands/cluster.js')).defineCluster,
   },
   {
@@ -116,7 +116,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'doctor',
-    description: 'examine what the server finds on this machine',
+    description: 'examine the GPUs of this machine',
     load: async () => (await import('./commands/doctor.js')).defineDoctor,
   },
   {
@@ -131,7 +131,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
 ];
 
-/** The program with all commands, of which only those that the words name are loaded. */
+/** The program with all commands. Only commands among `words` are loaded. */
 async function createProgram(words: readonly string[]): Promise<Command> {
   const program = new Command('sagitta')
     .description('An exact vector database: nearest-neighbour search over REST.')
@@ -141,10 +141,10 @@ async function createProgram(words: readonly string[]): Promise<Command> {
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'sagitta: ')),
     })
-    // Wraps descriptions next to the long option names of `serve` on an 80-column terminal, too.
+    // Also wraps descriptions beside the long option names of `serve` on an 80-column terminal.
     .configureHelp({ minWidthToWrap: 24 })
     .exitOverride();
-  // Scripts for completion have the options of all commands.
+  // A completion script lists the options of all commands.
   const isLoaded = (name: string) => words.includes(name) || words.includes('completion');
   for (const { name, description, load } of COMMANDS) {
     const command = program.command(name).description(description);
@@ -153,15 +153,15 @@ async function createProgram(words: readonly string[]): Promise<Command> {
   return program;
 }
 
-/** Runs the command that the arguments of the process name, and sets the exit code. */
+/** Runs the command named by the arguments of the process and sets the exit code. */
 export async function runCommand(): Promise<void> {
   completeWrites(process.stdout);
-  // `sagitta query … | head` closes stdout early; that is not a failure.
+  // `sagitta query … | head` closes stdout early, which is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT_CODES.success);
     process.exit(reportFailure(new CliError(`cannot write to stdout: ${error.message}`), false));
   });
-  // The command is the first word, or the second after `help` or an option of the program.
+  // The command is the first word, or the second one after `help` or an option of the program.
   const program = await createProgram(process.argv.slice(2, 4));
   try {
     await program.parseAsync();

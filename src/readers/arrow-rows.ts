@@ -1,5 +1,5 @@
-// Rows from an Arrow IPC stream or file: a column of ids, a column of lists of numbers, and further
-// columns, which become metadata. Reads one record batch at a time, never the whole file.
+// Reads rows from an Arrow IPC stream or file: a column of ids, a column of lists of numbers, and other columns, which
+// become metadata. Reads one record batch at a time, never the whole file.
 
 import { SagittaError } from '../common/errors.js';
 import { parseExactJson } from '../common/exact-json.js';
@@ -33,9 +33,9 @@ import {
   withoutBadRows,
 } from './row-batch.js';
 
-/** Limit of a record batch: what a typed array can hold on every platform. */
+/** Limit for a record batch: the size of a typed array that every platform supports. */
 const BATCH_BYTES_MAX = 2_000_000_000;
-/** Far beyond the server's limits, which the server checks and reports itself. */
+/** Both are far beyond the limits of the server, which checks and reports them itself. */
 const ID_BYTES_MAX = 100_000;
 const METADATA_BYTES_MAX = 64_000_000;
 
@@ -65,13 +65,13 @@ export async function openArrowFile(
   };
 }
 
-/** Where the rows of a stream are in a file, and what the file knows about its columns. */
+/** The part of a file that a stream was decoded from, and facts about columns that the stream does not state. */
 interface StreamPlace {
-  /** The format of the file, for errors. */
+  /** The format of the file, for messages. */
   readonly format: string;
-  /** The number of the stream's first row in the file, from 0. */
+  /** The position of the stream's first row in the file, from 0. */
   readonly firstRow: number;
-  /** The columns whose 16 bytes are UUIDs, although the schema of the stream does not say so. */
+  /** Columns whose 16-byte values are UUIDs, which the schema of the stream does not say. */
   readonly uuidColumns: readonly string[];
 }
 
@@ -102,7 +102,7 @@ export async function sampleOfArrow(
 /** A stream or a file, after its schema has been read. */
 interface BatchSource {
   readonly format: string;
-  /** The number of its first row in the file, from 0. */
+  /** The position of the first row in the file, from 0. */
   readonly firstRow: number;
   readonly fields: readonly ArrowField[];
   batches(): AsyncGenerator<EncodedBatch>;
@@ -136,7 +136,7 @@ async function openFile({ name, file }: InputSource): Promise<BatchSource> {
   return { format: ARROW, firstRow: 0, fields, batches: () => reader.batches() };
 }
 
-/** The first rows as JSON of all columns that have a JSON form, whatever becomes of them. */
+/** The first rows, with every column that has a JSON form. */
 async function sampleOf(
   name: string,
   { format, fields, batches }: BatchSource,
@@ -213,13 +213,13 @@ async function* rowsOfBatches(
   }
 }
 
-/** Which columns hold id, vector and metadata, as indexes into the schema. */
+/** The columns of id, vectors and metadata, as indexes into the schema. */
 interface ColumnPlan {
   readonly id: number | null;
-  /** The column of the unnamed vector, or one per value; none for rows without it. */
+  /** The column of the unnamed vector, or one column per value; empty for rows without it. */
   readonly values: readonly number[];
   readonly hasNumberColumns: boolean;
-  /** Those of the named vectors of the collection that have one. */
+  /** The columns of named vectors, with the dimensions that the collection gives them. */
   readonly named: readonly {
     readonly name: string;
     readonly dimension: number;
@@ -301,7 +301,7 @@ function planColumns(
   };
 }
 
-/** The column of the unnamed vector: lists of numbers, or text of them. Throws ReadError. */
+/** The column of the unnamed vector, which holds lists of numbers or text. Throws ReadError. */
 function vectorColumn(
   name: string,
   fields: readonly ArrowField[],
@@ -323,7 +323,7 @@ function vectorColumn(
   );
 }
 
-/** The list size of the column's type, or the length of the first vector where it varies. */
+/** The list size of the column's type or, for lists of variable length, the length of the first vector. */
 function dimensionOf(
   columns: readonly ArrowColumn[],
   { values, hasNumberColumns, names }: ColumnPlan,
@@ -347,12 +347,12 @@ function dimensionOf(
 
 interface RowsToRead extends ColumnPlan {
   readonly dimension: number;
-  /** The number of rows of the file before the batch. */
+  /** Number of rows before the batch in the file. */
   readonly before: number;
   location(row: number): string;
 }
 
-/** All rows of a record batch, and what is wrong with some of them. */
+/** All rows of a record batch, and the problems of bad rows by row. */
 function readRows(
   columns: readonly ArrowColumn[],
   plan: RowsToRead,
@@ -420,7 +420,7 @@ function problemOf(issue: RowIssue, { names }: ColumnPlan): string {
 interface RowProblems {
   readonly issues: RowIssues;
   readonly keepsGoodRows: boolean;
-  /** Gets what is wrong with rows whose vectors are no lists. */
+  /** Receives the problems of rows whose vectors are not lists. */
   readonly problems: Map<number, string>;
 }
 
@@ -463,7 +463,7 @@ function textReader(column: ArrowColumn, location: (row: number) => string) {
   };
 }
 
-/** Reads a vector of which each value is in a column of its own. */
+/** Reads a vector whose values are in separate columns. */
 function numbersOf(columns: readonly ArrowColumn[]): (row: number) => Float32Array {
   const readers = columns.map((column) => {
     const { type, name } = column.field;
@@ -481,7 +481,7 @@ function numbersOf(columns: readonly ArrowColumn[]): (row: number) => Float32Arr
 
 const NAN_HINT = 'Store null instead with --nan null.';
 
-/** Splits a record batch, which may have any number of rows, into batches of at most `rowsMax`. */
+/** Splits the rows of a record batch, of which there may be any number, into batches of at most `rowsMax`. */
 function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<RowBatch> {
   const { rowCount, dimension, named = [] } = rows;
   const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension);
@@ -510,7 +510,7 @@ function textsOf(column: Utf8Column, count: number): string[] {
   return Array.from({ length: count }, (_, row) => stringAt(column, row));
 }
 
-/** Adds the file's name to errors of the Arrow reader. */
+/** Adds the file name to errors of the Arrow reader. */
 async function readable<Value>(
   name: string,
   read: () => Promise<Value>,

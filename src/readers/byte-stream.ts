@@ -1,10 +1,10 @@
-// Cuts a stream of byte chunks into lines, elements of a JSON array or byte counts, independent of where chunks end.
+// Cuts a stream of byte chunks into lines, elements of a JSON array, or pieces of a given size, wherever chunks end.
 
 import { joinBytes } from '../common/bytes.js';
 import { cutLines, linesIn } from '../formats/text/line-cutter.js';
 import { ReadError } from './read-error.js';
 
-/** A row of text is kept in memory: 16 MB hold 16 384 numbers of a thousand characters each. */
+/** A row of text is held in memory; 16 MB are enough for 16 384 numbers of a thousand characters each. */
 export const ROW_BYTES_MAX = 16_000_000;
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
@@ -15,7 +15,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** A row of text, and the number of its first line. */
+/** A row of text and the number of its first line. */
 export interface TextRow {
   readonly bytes: Uint8Array;
   readonly line: number;
@@ -36,8 +36,8 @@ export function isBlankLine(bytes: Uint8Array): boolean {
 }
 
 /**
- * The elements of a JSON array as bytes, found by strings, brackets and commas alone; they may be invalid.
- * Throws ReadError when the array does not end, or is followed by something else.
+ * The elements of a JSON array as bytes. Only strings, brackets and commas are parsed, so an element may be invalid
+ * JSON. Throws ReadError when the array does not end or is followed by something else.
  */
 export async function* elementsOf(
   name: string,
@@ -51,16 +51,16 @@ export async function* elementsOf(
 class ElementCutter {
   readonly #name: string;
   #line = 1;
-  /** 0 outside of the array, 1 between its elements and at their top. */
+  /** Nesting depth: 0 outside the array, 1 at the level of its elements. */
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
   #state: 'before' | 'within' | 'after' = 'before';
-  /** The current element: its parts in earlier chunks, and the line of its first character. */
+  /** The parts of the current element in earlier chunks, their size, and the line of its first character. */
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #elementLine: number | null = null;
-  /** Whether a comma came before the current element, which therefore must not be missing. */
+  /** Whether a comma precedes the current element, which must then not be missing. */
   #hasComma = false;
 
   constructor(name: string) {
@@ -89,7 +89,7 @@ class ElementCutter {
       if (isEnd) {
         const isLast = byte === CLOSE_BRACKET;
         const isMissing = this.#elementLine === null;
-        // An empty array has no element; elsewhere a missing one is reported like an invalid one.
+        // An empty array has no element; elsewhere a missing element is reported as an invalid one.
         if (!isMissing || !isLast || this.#hasComma) yield this.#take(chunk.subarray(start, at));
         this.#parts = [];
         this.#hasComma = true;

@@ -1,11 +1,11 @@
-// What the values of cells mean: numbers, vectors as text, and texts of CSV as JSON.
+// Interprets the values of cells: numbers, vectors written as text, and the JSON form of CSV cells.
 
 import { bytesOfBase64 } from '../common/bytes.js';
 import { splitNumbers } from '../common/number-list.js';
 import { RowError, show } from './read-error.js';
 import type { ReaderOptions } from './reader-options.js';
 
-/** How the numbers of a file are written. */
+/** The notation of numbers in a file. */
 export interface NumberStyle {
   readonly hasDecimalCommas: boolean;
   readonly isNanNull: boolean;
@@ -29,7 +29,7 @@ export function numberStyle(
 
 const DECIMAL_HINT = '; if commas are decimal, use --decimal ,';
 
-/** Throws RowError for a text that is no float32. */
+/** Throws RowError for text that is not a float32 number. */
 export function floatsOfTexts(
   location: string,
   texts: readonly string[],
@@ -44,7 +44,7 @@ export function floatsOfTexts(
   return values;
 }
 
-/** NaN for other text. */
+/** NaN for text that is not a number. */
 function numberOfText(text: string, { hasDecimalCommas }: Pick<NumberStyle, 'hasDecimalCommas'>) {
   if (text === '') return Number.NaN;
   if (!hasDecimalCommas) return Number(text);
@@ -61,7 +61,7 @@ function notNumber(location: string, at: number, text: string, style: NumberStyl
   return new RowError(location, problem, isOther ? DECIMAL_HINT : '');
 }
 
-/** The vector in a text such as `[0.1, 0.2]`, `0.1 0.2` and `0.1;0.2`. Throws RowError. */
+/** Parses a vector such as `[0.1, 0.2]`, `0.1 0.2` or `0.1;0.2`. Throws RowError. */
 export function vectorOfText(location: string, text: string, style: NumberStyle): Float32Array {
   const { hasDecimalCommas } = style;
   const { texts, separators } = splitNumbers(text, hasDecimalCommas);
@@ -75,19 +75,19 @@ export function vectorOfText(location: string, text: string, style: NumberStyle)
   );
 }
 
-/** The vector that base64 of little-endian float32 stands for; undefined for any other text. */
+/** Decodes a vector from base64 of little-endian float32; undefined for any other text. */
 export function vectorOfBase64(text: string): Float32Array | undefined {
   const bytes = bytesOfBase64(text);
   if (bytes === undefined || bytes.length % 4 !== 0) return undefined;
-  // Copied, since the bytes need not be aligned.
+  // The copy is aligned; the decoded bytes need not be.
   return new Float32Array(new Uint8Array(bytes).buffer);
 }
 
 const NUMBERS = /^\s*[[({]?\s*[-+.\d][-+.\deE,;\s]*[\])}]?\s*$/;
-/** Shorter text may be a word. */
+/** Shorter text may be an ordinary word. */
 const BASE64_CHARACTERS_MIN = 8;
 
-/** The vector in a value of any format, to tell which columns hold vectors; undefined for anything else. */
+/** The vector that a value of any format holds; undefined if it holds none. Used to detect vector columns. */
 export function vectorOf(value: unknown): ArrayLike<number> | undefined {
   if (value instanceof Float32Array) return value;
   if (typeof value === 'string') {
@@ -105,7 +105,7 @@ const JSON_SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false)$/;
 const COMMA_DECIMAL = /^-?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$/;
 const NAN = /^nan$/i;
 
-/** The JSON of a cell of CSV: of numbers, true and false as they are, of an empty one null, else of the text. */
+/** The JSON form of a CSV cell: numbers, true and false as written, null if empty, otherwise a string. */
 export function jsonOfText(text: string, isQuoted: boolean, style: NumberStyle): string {
   const { hasDecimalCommas, isNanNull, mayBeQuoted } = style;
   if (hasDecimalCommas && (!isQuoted || mayBeQuoted) && COMMA_DECIMAL.test(text)) {
@@ -116,7 +116,7 @@ export function jsonOfText(text: string, isQuoted: boolean, style: NumberStyle):
   // Where commas are decimal, a point may separate thousands.
   if (hasDecimalCommas && text.includes('.')) return JSON.stringify(text);
   const isScalar = JSON_SCALAR.test(text);
-  // Such as 1e400, for which metadata has no number.
+  // Metadata has no number for 1e400.
   const isInfinite = isScalar && Math.abs(Number(text)) === Infinity;
   return isScalar && !isInfinite ? text : JSON.stringify(text);
 }

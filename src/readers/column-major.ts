@@ -1,5 +1,5 @@
-// Arrays in Fortran order: all values of the first dimension, then those of the second, and so on. Rows are gathered by
-// reading a piece of each column, so that memory does not depend on the size of the file.
+// Reads arrays in Fortran order: all values of the first dimension, then those of the second, and so on. Rows are
+// assembled from a piece of each column, so memory use does not depend on the size of the file.
 
 import type { RandomFile } from './input-source.js';
 import type { ReaderOptions } from './reader-options.js';
@@ -12,16 +12,16 @@ import {
   sampleOfVectors,
 } from './row-batch.js';
 
-/** Bytes that can be read in any order, in a file. */
+/** Where in a file an array is stored, in bytes that can be read in any order. */
 export interface FilePart {
   readonly file: RandomFile;
   readonly start: number;
-  /** Throws ReadError for bytes that are damaged. */
+  /** Throws ReadError when the bytes are damaged. */
   check?(): Promise<void>;
 }
 
 export interface ColumnMajorArray extends Pick<FilePart, 'file' | 'start'> {
-  /** For messages. */
+  /** The name of the array in messages. */
   readonly name: string;
   readonly type: NumberType;
   readonly isBigEndian: boolean;

@@ -1,8 +1,7 @@
-// Rows from CSV with a header line. The vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or one column per
-// value. Other columns become metadata: unquoted cells that are JSON numbers, true or false keep their type, empty
-// ones become null, quoted ones are text. Numbers have decimal points, or decimal commas if the options say so: a cell
-// that fits both is refused instead of guessed. Columns `vectors.<name>` are those of named vectors, whose cells may be
-// empty.
+// Reads rows from CSV with a header line. The vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or one column per
+// value. Other columns become metadata: unquoted JSON numbers, true and false keep their type, empty cells become null,
+// quoted cells are text. Numbers have decimal points or, as an option, decimal commas; an ambiguous cell is refused
+// rather than guessed. Columns `vectors.<name>` hold named vectors, and their cells may be empty.
 
 import { CsvError, parse } from 'csv-parse/sync';
 import { decodeUtf8, joinBytes } from '../common/bytes.js';
@@ -76,7 +75,7 @@ async function sampleOf(source: InputSource, delimiter: string, rowCount: number
   return { columns, rows };
 }
 
-/** The delimiters that files have, with how the options spell them. */
+/** Common delimiters and their spelling on the command line. */
 const DELIMITERS: readonly (readonly [delimiter: string, spelling: string])[] = [
   [';', "';'"],
   ['\t', "'\\t'"],
@@ -96,11 +95,11 @@ function delimiterOf(source: InputSource, { delimiter }: ReaderOptions): string 
 interface CsvRecord {
   readonly cells: readonly string[];
   readonly line: number;
-  /** Whether each cell is quoted; undefined where it is not. */
+  /** True for quoted cells, undefined for others. */
   quotedCells(): readonly (boolean | undefined)[];
 }
 
-/** Records that are not blank. Throws ReadError. */
+/** The records that are not blank. Throws ReadError. */
 export async function* recordsOf(
   source: InputSource,
   delimiter: string,
@@ -126,7 +125,7 @@ export async function* recordsOf(
 
 interface CsvItem {
   readonly record: readonly string[];
-  /** Where the record ends in the block, and how many lines that are. */
+  /** Where the record ends in the block, in bytes and in lines. */
   readonly info: { readonly bytes: number; readonly lines: number };
 }
 
@@ -146,7 +145,7 @@ function parseBlock(
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const { lines } = error as CsvError & { readonly lines?: number };
-    // The message has the line within the block.
+    // The message names a line within the block, not within the file.
     const reason = error.message.replace(/ (at|on) line \d+/, '');
     const line = linesBefore + (lines ?? 1);
     throw new ReadError(`${name}:${line}: invalid CSV: ${reason}`, { cause: error });
@@ -156,7 +155,7 @@ function parseBlock(
 const QUOTE = 0x22;
 const NEWLINE = 0x0a;
 
-/** Bytes that end with a record: with a line feed outside of quotes, or with the file. */
+/** Yields blocks that end at the end of a record: at a line feed outside quotes, or at the end of the file. */
 async function* blocksOf(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
@@ -171,7 +170,7 @@ async function* blocksOf(
       const stop = quote === -1 ? chunk.length : quote;
       const newline = isQuoted ? -1 : chunk.subarray(at, stop).lastIndexOf(NEWLINE);
       if (newline !== -1) end = at + newline + 1;
-      // A doubled quote ends one quoted part and begins the next.
+      // A doubled quote counts as the end of one quoted part and the beginning of the next.
       if (quote !== -1) isQuoted = !isQuoted;
       at = stop + 1;
     }
@@ -212,7 +211,7 @@ function findQuotes(raw: string, delimiter: string): (boolean | undefined)[] {
   return quoted;
 }
 
-/** Throws ReadError for a header of one column that another delimiter makes several. */
+/** Throws ReadError for a header of one column that a different delimiter would split. */
 function checkDelimiter(name: string, names: readonly string[], delimiter: string): void {
   const [only] = names;
   if (names.length > 1 || only === undefined) return;
@@ -374,7 +373,7 @@ function metadataOf(
   style: NumberStyle,
 ): string {
   const { cells } = record;
-  // A callback of the parser for each cell would take as long as all of the parsing.
+  // Asking the parser about each cell through its callback would double the time of parsing.
   const quoted = fields.length === 0 ? [] : record.quotedCells();
   const members = fields.map(({ name, index }) => ({
     name,

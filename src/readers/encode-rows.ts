@@ -1,4 +1,4 @@
-// Row batches as Arrow, as they are sent to the server.
+// Encodes row batches as Arrow, the format in which they are sent to the server.
 
 import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
 import { allocateBytes, utf8ByteCount, writeUtf8 } from '../common/bytes.js';
@@ -6,7 +6,7 @@ import type { Utf8Column } from '../common/types.js';
 import { encodeRecordBatch, encodeSchema, type FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import type { RowBatch } from './row-batch.js';
 
-/** The schema of batches; without ids the server generates them. */
+/** Encodes the schema of the batches. Without a column of ids, the server generates them. */
 export function encodeRowsSchema(
   { dimension, named = [] }: Pick<RowBatch, 'dimension' | 'named'>,
   hasIds: boolean,
@@ -24,7 +24,7 @@ export function encodeRowsSchema(
   ]);
 }
 
-/** The record batch of a row batch. The values are not copied. */
+/** Encodes a row batch as a record batch. The values are not copied. */
 export function encodeRows(batch: RowBatch, ids: readonly string[] | undefined): Uint8Array[] {
   const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
   return encodeRecordBatch(batch.rowCount, [
@@ -37,19 +37,19 @@ export function encodeRows(batch: RowBatch, ids: readonly string[] | undefined):
   ]);
 }
 
-/** A column of texts, which may have lone surrogates. */
+/** Encodes strings as a UTF-8 column. The strings may contain lone surrogates. */
 export function textColumn(texts: readonly string[]): Utf8Column {
   const offsets = new Int32Array(texts.length + 1);
   for (let at = 0; at < texts.length; at++) {
     offsets[at + 1] = offsets[at]! + utf8ByteCount(texts[at]!);
   }
   const bytes = allocateBytes(offsets[texts.length]!);
-  // Encoded one by one: joined texts could merge lone surrogates at their borders into a character.
+  // One string at a time: in joined text, lone surrogates at the borders could merge into one character.
   for (let at = 0; at < texts.length; at++) writeUtf8(bytes, texts[at]!, offsets[at]!);
   return { offsets, bytes };
 }
 
-/** One bit for each flag that is not 0. */
+/** Sets a bit for each flag that is not 0. */
 function bitmapOf(flags: Uint8Array): Bitmap {
   const bitmap = createBitmap(flags.length);
   for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);

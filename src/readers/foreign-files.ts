@@ -1,5 +1,5 @@
-// Recognizes files that no reader reads, by their first bytes: compressed files, other formats, text in other
-// encodings, and what a failed download leaves. Their content would otherwise be reported as invalid rows.
+// Recognizes files that no reader supports by their first bytes: compressed files, other formats, text in other
+// encodings, and the result of a failed download. Otherwise their content would be reported as invalid rows.
 
 import { latin1Bytes as latin1, startsWith } from '../common/bytes.js';
 import type { InputSource } from './input-source.js';
@@ -18,7 +18,7 @@ const RESAVE = 'write the rows as Parquet, Arrow, CSV or NDJSON';
 
 const pickle = (start: string): ForeignFile => ({
   magic: latin1(start),
-  found: 'a pickle of Python',
+  found: 'a Python pickle',
   advice: `${RESAVE}, or an array with numpy.save`,
 });
 
@@ -41,35 +41,38 @@ const FOREIGN_FILES: readonly ForeignFile[] = [
   ...['\x80\x04\x95', '\x80\x05\x95'].map((start) => pickle(start)),
   {
     magic: latin1('\xba\x16\x4f\x2f'),
-    found: 'a model of fastText',
-    advice: 'use the file .vec beside it',
+    found: 'a fastText model',
+    advice: 'use the .vec file beside it',
   },
   {
     magic: latin1('version https://git-lfs.github.com/spec/'),
-    found: 'a pointer of Git LFS instead of the file',
+    found: 'a Git LFS pointer instead of the file',
     advice: 'fetch it with git lfs pull',
   },
   ...['<!DOCTYPE html', '<!doctype html', '<html'].map((text) => ({
     magic: latin1(text),
-    found: 'a page of HTML',
+    found: 'an HTML page',
     advice: 'check how the file was downloaded',
   })),
 ];
 
-/** Throws ReadError for a file that is known to have a format which no reader reads. */
+/** Throws ReadError for a file in a known format that no reader supports. */
 export function refuseForeign({ name, head }: NamedHead): void {
   const foreign = FOREIGN_FILES.find(({ magic }) => startsWith(head, magic));
   if (foreign === undefined) return;
   const { found, advice } = foreign;
   throw new ReadError(
-    `${name}: found ${found}, judging by its first bytes, which is not read; ${advice}`,
+    `${name}: found ${found}, judging by its first bytes, which is not supported; ${advice}`,
   );
 }
 
-/** Characters of the head that tell its encoding. */
+/** Characters of the head that are examined to detect UTF-16. */
 const CHARACTERS_CHECKED = 16;
 
-/** Throws ReadError for text of UTF-16, with or without a byte order mark: without, its bytes may be valid UTF-8. */
+/**
+ * Throws ReadError for text in UTF-16, with or without a byte order mark. Without one, its bytes may also be valid
+ * UTF-8.
+ */
 export function refuseUtf16({ name, head }: NamedHead): void {
   const encoding = utf16Of(head);
   if (encoding === undefined) return;
@@ -83,7 +86,7 @@ function utf16Of(head: Uint8Array): string | undefined {
   if (head[0] === 0xfe && head[1] === 0xff) return 'UTF-16';
   const bytes = head.subarray(0, 2 * CHARACTERS_CHECKED);
   if (bytes.length < 4 || bytes.length % 2 === 1) return undefined;
-  // Of characters such as braces, letters and digits, one of the two bytes is 0.
+  // Characters such as braces, letters and digits have one zero byte of two.
   const isZero = (parity: number) => bytes.every((byte, at) => at % 2 !== parity || byte === 0);
   const hasZero = (parity: number) => bytes.some((byte, at) => at % 2 === parity && byte === 0);
   if (isZero(1) && !hasZero(0)) return 'UTF-16LE';

@@ -1,5 +1,5 @@
-// The table of input formats: how they are detected (first bytes, file extension), whether they can be read from a
-// pipe or gzip, and their readers. Readers and packages are loaded on demand.
+// The table of input formats: how each is detected (first bytes, file extension), whether it can be read from a pipe or
+// from gzip, and its reader. Readers and their packages are loaded on demand.
 
 import { latin1Bytes, startsWith } from '../common/bytes.js';
 import { refuseForeign } from './foreign-files.js';
@@ -15,7 +15,7 @@ interface Format {
   readonly title: string;
   readonly extensions: readonly string[];
   readonly magic?: Uint8Array;
-  /** Whether the reader reads bytes in any order, and so needs a plain file. */
+  /** Whether the reader reads bytes in any order and therefore needs an uncompressed file. */
   readonly needsFile?: true;
   /** Whether rows can have ids and metadata. */
   readonly hasMetadata: boolean;
@@ -140,7 +140,7 @@ export const INPUT_FORMATS = {
 export type InputFormat = keyof typeof INPUT_FORMATS;
 export const INPUT_FORMAT_NAMES = Object.keys(INPUT_FORMATS) as InputFormat[];
 
-/** Options that apply to some formats only: their spelling and the test for a format. */
+/** Options that apply only to some formats: the spelling of each and the test for a format. */
 const FORMAT_OPTIONS = {
   idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
   valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
@@ -175,8 +175,8 @@ const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 
 /**
- * The format by the first bytes, then by the file extension; undefined for text that may be anything. Throws ReadError
- * for files that no reader reads.
+ * Detects the format from the first bytes, then from the file extension. Undefined for text of no recognizable format.
+ * Throws ReadError for files that no reader supports.
  */
 export function detectFormat(source: InputSource): InputFormat | undefined {
   const byMagic = INPUT_FORMAT_NAMES.find((name) => {
@@ -213,7 +213,7 @@ export function formatOf(source: InputSource): InputFormat {
   });
 }
 
-/** Throws ReadError when the file has another format, or is a pipe or gzip where random access is needed. */
+/** Throws ReadError when the file has a different format, or is a pipe or gzip where random access is needed. */
 export async function openRows(
   source: InputSource,
   name: InputFormat,
@@ -234,7 +234,7 @@ export async function openRows(
   return await format.open(source, options);
 }
 
-/** A reader of the vectors of a file alone, with the default options of its format. */
+/** Opens a file for its vectors only, with the default options of its format. */
 export function openVectors(
   source: InputSource,
   { dataset, rowsPerBatch }: Pick<ReaderOptions, 'dataset' | 'rowsPerBatch'>,

@@ -1,5 +1,5 @@
-// HDF5 files in the layout of ann-benchmarks: a dataset of vectors, read in slices by the HDF5 library,
-// which opens the file in location, so that only one slice is in memory.
+// Reads HDF5 files in the layout of ann-benchmarks. The HDF5 library opens the file where it is and reads the dataset of
+// vectors in slices, so only one slice is in memory.
 
 import type { Dataset, Module } from 'h5wasm/node';
 import type { InputSource } from './input-source.js';
@@ -55,10 +55,10 @@ function isGroup<Item>(item: unknown): item is { keys(): string[]; get(name: str
   return typeof item === 'object' && item !== null && 'keys' in item && 'get' in item;
 }
 
-/** The filters of the library itself; others are plugins, which it does not have. */
+/** The filters built into the library; higher ids belong to plugins, which it lacks. */
 const FILTER_ID_MAX = 6;
 
-/** The bytes of rows, little-endian, for numbers that the library reads but does not convert to JavaScript's. */
+/** The little-endian bytes of rows, for number types that the library does not convert to JavaScript numbers. */
 function bytesOf(library: typeof Module, dataset: Dataset, from: number, to: number): Uint8Array {
   const { shape, size } = dataset.metadata;
   const count = [BigInt(to - from), BigInt(shape![1]!)];
@@ -82,12 +82,12 @@ interface NumberTable {
   slice(from: number, to: number): ArrayLike<number>;
 }
 
-/** Opens a two-dimensional dataset. Throws ReadError when none has that name. */
+/** Opens a two-dimensional dataset. Throws ReadError when no dataset has that name. */
 async function openTable(source: InputSource, name: string): Promise<NumberTable> {
   const { library: hdf5, path: filePath } = await source.file!.packages.hdf5();
   const path = source.name;
   const library = await hdf5.ready;
-  // Otherwise the library prints errors on stderr and continues.
+  // By default the library prints errors on stderr and continues.
   library.activate_throwing_error_handler();
   const readable = <Value>(read: () => Value): Value => {
     try {
@@ -110,7 +110,7 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
     throw new ReadError(`${path}: ${name} is a group, expected a dataset`);
   }
   const dataset: Dataset = found;
-  // The library reads the head of the dataset on each access.
+  // Each access to these properties reads the header of the dataset.
   const { shape, dtype: type } = readable(() => ({ shape: dataset.shape, dtype: dataset.dtype }));
   if (shape === null || shape.length !== 2 || shape[1]! < 1) {
     throw new ReadError(
@@ -129,7 +129,7 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
       .map(({ name: filter, id }) => `${filter || 'filter'} (${id})`)
       .join(', ');
     throw new ReadError(
-      `${path}: dataset ${name} has the filter ${filters}, which is not read; convert the file with ` +
+      `${path}: dataset ${name} has the filter ${filters}, which is not supported; convert the file with ` +
         'h5repack -f GZIP=1, or write it with compression="gzip"',
     );
   }

@@ -1,34 +1,34 @@
-// The bytes that readers read: a file, a file of a browser, a pipe, or the content of a gzip file.
+// Where readers get their bytes: a file on disk or in a browser, a pipe, or the content of a gzip file.
 
 export interface InputSource {
   /** Path, file name or `stdin`, for messages. */
   readonly name: string;
-  /** Bytes as stored, compressed if they are; undefined for a pipe. */
+  /** Size as stored, before decompression; undefined for a pipe. */
   readonly byteCount: number | undefined;
-  /** Bytes of the content, where that is known. */
+  /** Size of the content, after decompression; undefined where it is not known. */
   readonly contentBytes: number | undefined;
   readonly isCompressed: boolean;
   /** The first bytes of the content, at most HEAD_BYTES. */
   readonly head: Uint8Array;
-  /** How many of the stored bytes have been read, for progress. */
+  /** Stored bytes read so far, for progress. */
   bytesRead(): number;
-  /** The content from this offset on; of a pipe only once. */
+  /** The content from this offset on. A pipe can be read only once. */
   chunks(start?: number): AsyncIterable<Uint8Array>;
-  /** Undefined for pipes and compressed files, which can only be read in order. */
+  /** Undefined for pipes and compressed files, which can be read only in order. */
   readonly file: RandomFile | undefined;
 }
 
 /** A file whose bytes can be read in any order. */
 export interface RandomFile {
   readonly byteCount: number;
-  /** The bytes start..end. Throws ReadError when the file ends before. */
+  /** The bytes from `start` to before `end`. Throws ReadError when the file ends earlier. */
   read(start: number, end: number): Promise<Uint8Array>;
-  /** The file for libraries that read one themselves. */
+  /** The file as a Blob, for libraries that read it themselves. */
   blob(): Promise<Blob>;
   readonly packages: ReaderPackages;
 }
 
-/** Large packages, which Node and browsers load in different ways. */
+/** Loads large packages, which Node and browsers do in different ways. */
 export interface ReaderPackages {
   parquet(): Promise<typeof import('parquet-wasm')>;
   /** The library, and the path under which it opens the file. */
@@ -37,7 +37,7 @@ export interface ReaderPackages {
 
 type Hdf5Package = Pick<typeof import('h5wasm/node'), 'ready' | 'File' | 'Dataset'>;
 
-/** Enough for the header of any format; a slow pipe is waited for until it has sent as many. */
+/** Enough for the header of any format. Opening a slow pipe waits until it has sent this many bytes. */
 export const HEAD_BYTES = 512;
 
 /** The first bytes of the content. */

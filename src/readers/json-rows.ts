@@ -1,5 +1,5 @@
-// Rows from newline-delimited JSON, one vector per line as in the API, or from a JSON array of such objects. Metadata
-// keeps its spelling. An invalid row is an error with the number of its line.
+// Reads rows from newline-delimited JSON, one object per line as in the API, or from a JSON array of such objects.
+// Metadata keeps its spelling. An invalid row is an error with its line number.
 
 import { parseExactJson } from '../common/exact-json.js';
 import { VECTOR_NAMES } from '../formats/arrow/column-choice.js';
@@ -21,7 +21,7 @@ import {
 } from './row-batch.js';
 import { createLineDecoder, textChunks, textHead } from './utf8.js';
 
-/** Names that are remembered for an error. */
+/** Names that are remembered for an error message. */
 const SEEN_MAX = 100;
 const OPEN_BRACKET = 0x5b;
 
@@ -66,11 +66,11 @@ async function* rowsOf(
     };
     yield { number: line, parse };
   }
-  // Not after a resumed part, whose rows may have had the members.
+  // After a resume, the skipped rows may have had the members.
   if (startRow === 0 && hasRows) unseen.check(source.name);
 }
 
-/** Throws RowError where the first row is not a JSON object. */
+/** Skips invalid rows. Throws RowError when no row is valid. */
 async function sampleOf(source: InputSource, rowCount: number): Promise<Sample> {
   const decode = createLineDecoder();
   const rows: Record<string, unknown>[] = [];
@@ -90,11 +90,11 @@ async function sampleOf(source: InputSource, rowCount: number): Promise<Sample> 
   return { columns: [...new Set(rows.flatMap((row) => Object.keys(row)))], rows };
 }
 
-/** The names of --fields and --exclude that no row has had so far: any row may lack a member, but not all. */
+/** The names of --fields and --exclude that no row has had so far: a row may lack a member, but not every row. */
 class UnseenNames {
   readonly #option: string;
   readonly #unseen: Set<string>;
-  /** Other names, of which one may be meant. */
+  /** Names found in rows, one of which may be the one that was meant. */
   readonly #seen = new Set<string>();
 
   constructor({ fields, exclude = [] }: ReaderOptions) {
@@ -165,7 +165,7 @@ function readUnnamed(
   throw missing(location, field, 'vector', members);
 }
 
-/** The vector of which each value is a member of its own. */
+/** The vector whose values are separate members. */
 function readNumbers(
   location: string,
   fields: readonly string[],
@@ -202,7 +202,7 @@ function readNamed(
     if (vector === null && isPatch) {
       throw new RowError(
         location,
-        `${field} is null, with which an import does not remove a vector; leave it out, or send the file to the API, as POST /v1/collections/{id}/vectors?mode=patch`,
+        `${field} is null, but an import does not remove vectors; leave it out, or send the file to the API with POST /v1/collections/{id}/vectors?mode=patch`,
       );
     }
     if (vector === null) continue;
@@ -237,7 +237,7 @@ function missing(
   return new RowError(location, `the member ${show(field)} (the ${what}) is missing${hint}`);
 }
 
-/** The id that the JSON text of a member stands for. Throws RowError. */
+/** Parses an id from the JSON text of a member. Throws RowError. */
 export function idOfText(location: string, field: string, text: string): string {
   // Digits are kept as text: as a number, a long id would be rounded.
   if (/^-?\d+$/.test(text)) return text;

@@ -1,9 +1,9 @@
-// Metadata as JSON text, whose values keep their spelling: members of columns, and the members of a column `metadata`.
+// Builds metadata as JSON text from columns and from a column `metadata`. Values keep the spelling of the file.
 
 import { readUniqueMembers } from '../formats/json/json-scanner.js';
 import { RowError, show } from './read-error.js';
 
-/** A member of a JSON object with the text of its value. */
+/** A member of a JSON object; `text` is the JSON of its value. */
 export interface MemberText {
   readonly name: string;
   readonly text: string;
@@ -14,8 +14,8 @@ export function objectText(members: readonly MemberText[]): string {
 }
 
 /**
- * The object of the column `metadata`, which may be empty, with other columns as further members. Throws RowError
- * for text that is no JSON object, and for a name in both.
+ * The object of the column `metadata`, which may be empty, with other columns as additional members. Throws RowError
+ * for text that is not a JSON object and for a name that occurs in both.
  */
 export function mergedMetadata(
   location: string,
@@ -49,13 +49,13 @@ export function mergedMetadata(
 
 const TEXT_OR_NAN = /"(?:[^"\\]|\\.)*"|\bNaN\b/g;
 
-/** The text with null for NaN, which Python writes, but JSON does not have. In a vector, null is refused as well. */
+/** Replaces NaN, which Python writes although JSON does not have it, by null. A null in a vector is still refused. */
 export function withoutNan(text: string): string {
   if (!text.includes('NaN')) return text;
   return text.replace(TEXT_OR_NAN, (token) => (token === 'NaN' ? 'null' : token));
 }
 
-/** Advice for text that is JSON but for NaN. */
+/** Advice for text that would be JSON without NaN. */
 export function nanHint(text: string): string {
   return withoutNan(text) === text
     ? ''

@@ -1,10 +1,10 @@
-// Names that do not exist: an error that lists those that do, and the one that was probably meant.
+// Errors about names that do not exist: they list the existing names and suggest the one that was probably meant.
 
 import { printable } from '../common/printable.js';
 import { nearestName } from '../common/unknown-name.js';
 import { ReadError } from './read-error.js';
 
-/** Names listed in an error. */
+/** Names that an error lists at most. */
 const LISTED_MAX = 12;
 
 /** `; did you mean "id"?`, or nothing when no name is near. */
@@ -13,7 +13,7 @@ export function nearestHint(name: string, names: Iterable<string>): string {
   return nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`;
 }
 
-/** `kind` is what is named, such as column, and `option` the option that names it. */
+/** `kind` says what the name stands for, such as `column`; `option` is the option that contains it. */
 export function noSuchName(
   location: string,
   kind: string,
@@ -26,7 +26,7 @@ export function noSuchName(
   );
 }
 
-/** `a, b, c`; of many only the first. */
+/** `a, b, c`; a long list ends in an ellipsis. */
 export function listNames(names: readonly string[]): string {
   const more = names.length > LISTED_MAX ? ', …' : '';
   return `${names.slice(0, LISTED_MAX).map(printable).join(', ')}${more}`;

@@ -1,6 +1,5 @@
-// NumPy's .npy files: a header with a Python dictionary, then the numbers. Supports two-dimensional
-// arrays of any integer or floating-point type up to 64 bits, in C order, and in Fortran order where the
-// file can be read at any place.
+// Reads NumPy's .npy files: a header with a Python dictionary, then the numbers. Supports two-dimensional arrays of any
+// integer or floating-point type of up to 64 bits, in C order and, with random access, in Fortran order.
 
 import { decodeUtf8 } from '../common/bytes.js';
 import { type FilePart, readColumnMajor } from './column-major.js';
@@ -21,7 +20,7 @@ const VERSION_AT = 6;
 const LENGTH_AT = 8;
 
 const TYPES: Readonly<Record<string, NumberType>> = {
-  // A byte of 0 or 1.
+  // NumPy stores a boolean as a byte of 0 or 1.
   b1: 'uint8',
   f2: 'float16',
   f4: 'float32',
@@ -36,7 +35,7 @@ const TYPES: Readonly<Record<string, NumberType>> = {
   u8: 'uint64',
 };
 
-/** `part` is absent for bytes that are piped or compressed. Throws ReadError. */
+/** `part` is undefined for piped or compressed bytes. Throws ReadError. */
 export async function openNpy(
   source: InputSource,
   options: ReaderOptions,
@@ -91,11 +90,11 @@ export async function openNpy(
 /** The shape of a two-dimensional array. Throws ReadError for any other. */
 function readShape(name: string, header: string): { rowCount: number; dimension: number } {
   const text = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1] ?? '';
-  // Python 2 marked some integers by an L.
+  // Python 2 wrote some integers with a trailing L.
   const numbers = /^\s*(\d+)L?\s*,\s*(\d+)L?\s*,?\s*$/.exec(text);
   const [rowCount, dimension] = [Number(numbers?.[1]), Number(numbers?.[2])];
   if (numbers !== null && dimension >= 1 && dimension <= DIMENSION_MAX) {
-    // More bytes than any file has; offsets beyond would not be exact.
+    // Beyond the size of any file, and byte offsets would not be exact.
     if (rowCount * dimension * 8 <= Number.MAX_SAFE_INTEGER) return { rowCount, dimension };
   }
   const found = text.trim().replace(/\s*,$/, '');

@@ -1,5 +1,5 @@
-// NumPy's .npz archives: a zip file with a .npy file for each array, stored or deflated. One array is read, as a file
-// of its own would be.
+// Reads NumPy's .npz archives: zip files with a .npy file for each array, stored or deflated. One array is read, like a
+// file of its own.
 
 import { configure, ERR_EOCDR_NOT_FOUND, type FileEntry, Reader, ZipReader } from '@zip.js/zip.js';
 import { printable } from '../common/printable.js';
@@ -13,11 +13,14 @@ import type { RowReader } from './row-batch.js';
 
 const ARRAY_SUFFIX = '.npy';
 
-/** Throws ReadError when the archive is damaged, or has no such array, or several and none is named. */
+/**
+ * Throws ReadError when the archive is damaged, lacks the requested array, or holds several arrays and none was
+ * requested.
+ */
 export async function openNpz(source: InputSource, options: ReaderOptions): Promise<RowReader> {
   const { name } = source;
   const file = source.file!;
-  // A worker of its own for each array would need another file of the program.
+  // The workers of the library would need another file of the program.
   configure({ useWebWorkers: false });
   const entries = await readable(name, () =>
     new ZipReader(new FileReader(file), { checkOverlappingEntry: true }).getEntries(),
@@ -52,10 +55,10 @@ export async function openNpz(source: InputSource, options: ReaderOptions): Prom
 
 const STORED = 0;
 const DEFLATED = 8;
-/** The header before the bytes of a member, up to its name. */
+/** Bytes of a member's local header before its name. */
 const LOCAL_BYTES = 30;
 
-/** Where a stored member is, for arrays whose rows are spread over it. */
+/** Where in the archive a stored member begins, for arrays whose rows are spread over it. */
 async function partOf(
   file: RandomFile,
   { offset }: FileEntry,
@@ -64,14 +67,14 @@ async function partOf(
   const { buffer, byteOffset } = await file.read(offset, offset + LOCAL_BYTES);
   const local = new DataView(buffer, byteOffset, LOCAL_BYTES);
   const start = offset + LOCAL_BYTES + local.getUint16(26, true) + local.getUint16(28, true);
-  // Its checksum is that of all bytes.
+  // The checksum covers all bytes, so only a complete read verifies it.
   const check = async () => {
     for await (const _ of chunks());
   };
   return { file, start, check };
 }
 
-/** The bytes of the archive for the library. */
+/** Gives the library access to the bytes of the archive. */
 class FileReader extends Reader<RandomFile> {
   readonly #file: RandomFile;
 
@@ -88,8 +91,8 @@ class FileReader extends Reader<RandomFile> {
 }
 
 /**
- * The content of a member. Throws ReadError when it is damaged, at the end where only the checksum shows it; a caller
- * that stops earlier has unchecked bytes.
+ * The content of a member. Throws ReadError when it is damaged; damage that only the checksum shows is found at the
+ * end, so a caller that stops earlier holds unverified bytes.
  */
 async function* contentOf(member: string, entry: FileEntry): AsyncGenerator<Uint8Array> {
   const { readable: content, writable } = new TransformStream<Uint8Array, Uint8Array>();
@@ -98,7 +101,7 @@ async function* contentOf(member: string, entry: FileEntry): AsyncGenerator<Uint
   let byteCount = 0;
   const writing = entry.getData(writable, options);
   const failed = new Promise<never>((_, reject) => writing.catch(reject));
-  // It may fail after the caller has stopped.
+  // Handles a failure after the caller has stopped.
   failed.catch(() => {});
   const reader = content.getReader();
   try {
@@ -116,7 +119,7 @@ async function* contentOf(member: string, entry: FileEntry): AsyncGenerator<Uint
   if (byteCount === entry.uncompressedSize) return;
   throw damaged(
     member,
-    `found ${byteCount} bytes, expected the ${entry.uncompressedSize} that are stated`,
+    `found ${byteCount} bytes, expected ${entry.uncompressedSize} as the archive states`,
   );
 }
 

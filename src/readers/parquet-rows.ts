@@ -1,5 +1,5 @@
-// Rows from Parquet. Row groups are decoded one by one into Arrow, which arrow-rows.ts reads, so that
-// columns mean the same in both formats. Only the current row group is in memory.
+// Reads rows from Parquet. Row groups are decoded one by one into Arrow, which arrow-rows.ts reads, so columns mean the
+// same in both formats. Only the current row group is in memory.
 
 import type { ParquetFile, RecordBatch } from 'parquet-wasm';
 import { FOOTER_END_BYTES, uuidColumnsOf } from '../formats/parquet/footer-schema.js';
@@ -9,7 +9,7 @@ import { ReadError } from './read-error.js';
 import type { ReaderOptions } from './reader-options.js';
 import type { RowBatch, RowReader, Sample } from './row-batch.js';
 
-/** The decoder has 4 GB of WebAssembly memory for a compressed row group and its decoded batches. */
+/** A compressed row group and its decoded batches have to fit into the decoder's 4 GB of WebAssembly memory. */
 const GROUP_BYTES_MAX = 1_500_000_000;
 
 export async function openParquet(source: InputSource, options: ReaderOptions): Promise<RowReader> {
@@ -31,7 +31,7 @@ export async function openParquet(source: InputSource, options: ReaderOptions): 
     const watched = { ...options, onBadRow: onBadRow && onBad };
     for (const [group, { rowCount: groupRows, byteCount }] of groups.entries()) {
       const endRow = firstRow + groupRows;
-      // Of a row group without rows the decoder gives nothing, not even a schema.
+      // For a row group without rows the decoder returns nothing, not even a schema.
       if (groupRows > 0 && endRow > startRow) {
         if (byteCount > GROUP_BYTES_MAX) {
           throw new ReadError(
@@ -88,7 +88,7 @@ async function readFooter({ file }: InputSource): Promise<Uint8Array> {
   return await file!.read(start - footerBytes, start);
 }
 
-/** Each row group that has rows, as an Arrow stream. */
+/** Yields an Arrow stream for each row group that has rows. */
 export async function* arrowStreamsOf(
   source: InputSource,
   batchSize: number,
@@ -99,7 +99,7 @@ export async function* arrowStreamsOf(
   }
 }
 
-/** A row group as one Arrow stream. The decoder returns each batch as a stream with its own schema. */
+/** A row group as one Arrow stream, joined from the decoder's batches, each of which is a stream with a schema. */
 async function* arrowOf(
   name: string,
   file: ParquetFile,
@@ -126,7 +126,7 @@ function endOfFirstMessage(bytes: Uint8Array): number {
   return 8 + view.getInt32(4, true);
 }
 
-/** Adds the file's name to errors of the decoder, which throws strings or WebAssembly traps. */
+/** Adds the file name to errors of the decoder, which throws strings and WebAssembly traps. */
 async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
     return await orTrap(read);
@@ -137,8 +137,8 @@ async function readable<Value>(name: string, read: () => Promise<Value>): Promis
 }
 
 /**
- * Rejects also when the decoder traps in a callback of its own, as it does for some damaged files: its promise would
- * never be settled, and the uncaught exception would end the process without a message.
+ * Also rejects when the decoder traps in one of its own callbacks, as it does for some damaged files: its promise would
+ * never settle, and the uncaught exception would end the process without a message.
  */
 async function orTrap<Value>(read: () => Promise<Value>): Promise<Value> {
   let onTrap: (error: unknown) => void = () => {};
@@ -153,7 +153,7 @@ async function orTrap<Value>(read: () => Promise<Value>): Promise<Value> {
   }
 }
 
-/** Calls `onTrap` for exceptions of WebAssembly that nobody catches, in Node and in browsers. */
+/** Calls `onTrap` for uncaught exceptions of WebAssembly, in Node and in browsers. */
 function watchTraps(onTrap: (error: unknown) => void): () => void {
   const { process } = globalThis as { readonly process?: ExceptionSource };
   if (process?.on === undefined) {

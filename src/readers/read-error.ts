@@ -1,9 +1,9 @@
-// What is wrong with a file, for the person who chose it.
+// The errors of readers, which tell the user what is wrong with a file or a row.
 
 export class ReadError extends Error {
-  /** What is wrong, without advice on options of the command line. */
+  /** The message without advice on options of the command line. */
   readonly problem: string;
-  /** Whether another option, and not another file, is needed. */
+  /** Whether the options are at fault rather than the file. */
   readonly isUsage: boolean;
 
   constructor(problem: string, { advice = '', isUsage = false, cause }: ReadErrorOptions = {}) {
@@ -15,15 +15,15 @@ export class ReadError extends Error {
 }
 
 interface ReadErrorOptions {
-  /** Continues the message: which option of the command line helps. */
+  /** Continues the message with the option of the command line that helps. */
   readonly advice?: string;
   readonly isUsage?: boolean;
   readonly cause?: unknown;
 }
 
-/** An invalid row: the rows after it can be read all the same. */
+/** An invalid row. The rows after it can still be read. */
 export class RowError extends ReadError {
-  /** What is wrong, without the place. */
+  /** The message without the location. */
   readonly rowProblem: string;
 
   constructor(location: string, rowProblem: string, advice = '') {
@@ -32,7 +32,7 @@ export class RowError extends ReadError {
   }
 }
 
-/** A value for an error message: as JSON, truncated. */
+/** Formats a value for an error message as truncated JSON. */
 export function show(value: unknown): string {
   const isNumber = typeof value === 'number' || typeof value === 'bigint';
   const text = isNumber ? String(value) : (JSON.stringify(value) ?? String(value));

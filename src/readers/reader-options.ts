@@ -1,69 +1,69 @@
-// How the rows of a file are to be read: which columns are ids, vectors and metadata, and what happens to bad rows.
+// How to read the rows of a file: which columns hold ids, vectors and metadata, and what happens to bad rows.
 
-/** What separates the fraction of a number. */
+/** The character before the fraction of a number. */
 export type DecimalPoint = '.' | ',';
 
-/** What the person chose about the rows of a file. */
+/** The user's choices for the columns of a file. */
 export interface ReaderChoices {
-  /** Column of the id; absent: `id`, if it exists. Null: rows have no ids. */
+  /** Column of the id. Absent: `id`, if it exists. Null: rows have no ids. */
   readonly idField?: string | null | undefined;
-  /** Column of the vector; absent: the first of VECTOR_NAMES that exists. */
+  /** Column of the vector. Absent: the first of VECTOR_NAMES that exists. */
   readonly valuesField?: string | undefined;
-  /** Columns that become metadata, of which `metadata` gives its members; absent: the default of the format. */
+  /** Columns that become metadata; a column `metadata` contributes its members. Absent: the default of the format. */
   readonly fields?: readonly string[] | undefined;
-  /** Columns that do not become metadata; absent for none. */
+  /** Columns that do not become metadata. */
   readonly exclude?: readonly string[] | undefined;
-  /** One column per value. */
+  /** The columns of the vector, one per value. */
   readonly vectorColumns?: readonly string[] | undefined;
-  /** CSV only; absent: tab for .tsv, else comma. `detect`: what the header has most of. */
+  /** CSV only. Absent: tab for .tsv, otherwise comma. `detect`: the most frequent delimiter of the header. */
   readonly delimiter?: string | undefined;
-  /** CSV only; absent: `.`. */
+  /** CSV only. Absent: `.`. */
   readonly decimal?: DecimalPoint | undefined;
-  /** The dataset of an HDF5 file or the array of an npz archive; absent: the default of the format. */
+  /** The dataset of an HDF5 file or the array of an npz archive. Absent: the default of the format. */
   readonly dataset?: string | undefined;
 }
 
 export interface ReaderOptions extends ReaderChoices {
-  /** Whether NaN in metadata becomes null; absent: an error, since JSON does not have it. */
+  /** Whether NaN in metadata becomes null. Otherwise it is an error, since JSON has no NaN. */
   readonly isNanNull?: boolean | undefined;
-  /** Leaves out columns of indexes (INDEX_COLUMN) that no option names. */
+  /** Whether to leave out index columns (INDEX_COLUMN) that no option names. */
   readonly withoutIndex?: boolean | undefined;
-  /** Gets the names of columns of indexes that become metadata. */
+  /** Receives the names of index columns that become metadata. */
   readonly onIndex?: ((names: readonly string[]) => void) | undefined;
   readonly rowsPerBatch: number;
-  /** The vectors of the collection; absent: rows have the unnamed vector only. */
+  /** The vectors of the collection. Absent: only the unnamed vector. */
   readonly vectors?: TargetVectors | undefined;
-  /** The dimension of the unnamed vector; absent: that of the first row. */
+  /** The dimension of the unnamed vector. Absent: that of the first row. */
   readonly dimension?: number | undefined;
   /** Decides what happens after a bad row. Absent: reading fails with its error. */
   readonly onBadRow?: ((bad: BadRow) => 'skip' | 'stop') | undefined;
 }
 
-/** A row that cannot be read, while those after it can. */
+/** A row that cannot be read, although the rows after it can. */
 export interface BadRow {
   /** Row of the file, from 0. */
   readonly row: number;
   readonly problem: string;
 }
 
-/** The vectors that a collection takes. */
+/** The dense vectors of the collection that receives the rows. */
 export interface TargetVectors {
   readonly hasUnnamed: boolean;
   /** The dimensions of the named vectors, by name. */
   readonly named: ReadonlyMap<string, number>;
-  /** Whether rows change existing vectors, and may lack the unnamed vector. */
+  /** Whether rows change existing vectors, so that they may lack the unnamed vector. */
   readonly isPatch?: boolean;
 }
 
 export const UNNAMED_ONLY: TargetVectors = { hasUnnamed: true, named: new Map() };
 
 /**
- * The names that pandas gives the index of a table that has no name of its own: in Parquet and Arrow, and when a
- * CSV file with a column without a name is read. The latter is the first column, as R and pandas write it.
+ * The names that pandas gives to an unnamed index: in Parquet and Arrow, and when it reads a CSV file whose first
+ * column has no name, as R and pandas write it.
  */
 const INDEX_COLUMN = /^(__index_level_\d+__|Unnamed: 0(\.\d+)*)$/;
 
-/** The positions of columns that are probably an index. */
+/** The positions of the columns that are probably an index. */
 export function indexColumns(names: readonly string[]): ReadonlySet<number> {
   const found = names.flatMap((name, at) => {
     const isUnnamed = at === 0 && name === '' && names.length > 1;

@@ -16,7 +16,7 @@ import {
   sampleOfVectors,
 } from './row-batch.js';
 
-/** A larger dimension means that the file has another format. */
+/** A larger dimension means that the file has a different format. */
 export const DIMENSION_MAX = 1_000_000;
 const INT32_BYTES = 4;
 
@@ -28,7 +28,7 @@ interface RecordLayout {
   readonly start: number;
   /** Whether each record begins with its dimension. */
   readonly hasPrefix: boolean;
-  /** Undefined: until the end of the file. */
+  /** Undefined: records continue to the end of the file. */
   readonly rowCount: number | undefined;
 }
 
@@ -131,7 +131,7 @@ class RecordReader implements RowReader {
     }
   }
 
-  /** The values from row `firstRow` on, of `wanted` rows, or fewer if the file does not state its row count. */
+  /** The values of `wanted` rows from `firstRow` on, or of fewer if the file does not state its row count. */
   #decode(bytes: Uint8Array, firstRow: number, wanted: number): Float32Array {
     const { rowCount, type, hasPrefix, isBigEndian } = this.#layout;
     const count = Math.floor(bytes.length / this.#recordBytes);
@@ -139,7 +139,7 @@ class RecordReader implements RowReader {
     const isTruncated = rowCount === undefined ? restBytes > 0 : count < wanted;
     const elements = hasPrefix ? this.#withoutPrefixes(bytes, count, firstRow) : bytes;
     if (isTruncated) {
-      // A record of another dimension shifts the records after it, so report the dimension first.
+      // A record of a different dimension shifts the records after it, so its dimension is reported first.
       if (hasPrefix && restBytes >= INT32_BYTES) this.#checkPrefix(bytes, count, firstRow);
       throw new ReadError(
         `${this.#location(firstRow + count)}: the file ends within this vector, after ${restBytes} of ${this.#recordBytes} bytes`,
@@ -173,7 +173,7 @@ class RecordReader implements RowReader {
   }
 }
 
-/** Throws ReadError when the content is known to have another size than `expected`. */
+/** Throws ReadError when the content is known to have a size other than `expected`. */
 export function checkContentBytes(
   { name, contentBytes }: InputSource,
   expected: number,
@@ -190,7 +190,7 @@ function checkDimension({ name }: InputSource, found: number): number {
   if (found >= 1 && found <= DIMENSION_MAX) return found;
   throw new ReadError(
     `${name}: the first vector has dimension ${found}, expected 1 to ${DIMENSION_MAX}; ` +
-      'the file probably has another format',
+      'the file probably has a different format',
   );
 }
 
@@ -219,7 +219,7 @@ type NumberArray =
   | BigInt64Array
   | BigUint64Array;
 
-/** The number types of these files and the arrays of their bytes; little-endian, as all platforms are. */
+/** The typed array for each number type of these files. Both are little-endian, like every supported platform. */
 const NUMBER_ARRAYS = {
   float16: Uint16Array,
   float32: Float32Array,
@@ -240,7 +240,7 @@ export function bytesPerNumber(type: NumberType): number {
   return NUMBER_ARRAYS[type].BYTES_PER_ELEMENT;
 }
 
-/** Numbers as float32. `bytes` holds whole numbers; big-endian ones are swapped in place. */
+/** Converts numbers to float32. `bytes` ends at a number boundary; big-endian numbers are swapped in place. */
 export function toFloats(type: NumberType, bytes: Uint8Array, isBigEndian = false): Float32Array {
   const NumberArray: NumberArrayType = NUMBER_ARRAYS[type];
   const size = NumberArray.BYTES_PER_ELEMENT;

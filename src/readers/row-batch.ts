@@ -1,10 +1,10 @@
-// What all readers give: batches of some thousands of rows as columns, whatever the format of the file.
+// The output of every reader: batches of a few thousand rows in columns, whatever the format of the file.
 
 import { findNotFinite } from '../formats/arrow/vectors.js';
 import { ReadError, RowError, show } from './read-error.js';
 import { type ReaderOptions, type TargetVectors, UNNAMED_ONLY } from './reader-options.js';
 
-/** A dense vector of rows, with a flag per row: 1 for those that have it, while the others have zeros. */
+/** A named vector of all rows. `presence` is 1 for rows that have it and 0 for the others, whose values are zeros. */
 export interface NamedVectors {
   readonly name: string;
   readonly dimension: number;
@@ -15,43 +15,46 @@ export interface NamedVectors {
 
 export interface RowBatch {
   readonly rowCount: number;
-  /** Undefined for rows without an id; undefined as a whole when no row has one. */
+  /** An entry is undefined for a row without an id; the list is undefined when no row has one. */
   readonly ids: readonly (string | undefined)[] | undefined;
   /** Row-major [rowCount, dimension] float32, all finite. */
   readonly values: Float32Array;
-  /** 0 for rows without the unnamed vector. */
+  /** 0 when the rows lack the unnamed vector. */
   readonly dimension: number;
-  /** All named vectors of the collection, of which rows may lack any; absent for none. */
+  /** All named vectors of the collection; each row may lack any of them. */
   readonly named?: readonly NamedVectors[] | undefined;
   /** JSON objects as text; undefined when no row has metadata. */
   readonly metadata: readonly string[] | undefined;
   /** `file:line` or `file, row n` (from 1), for error messages. */
   location(row: number): string;
-  /** The number of a row in the file, from 0. */
+  /** The position of a row in the file, from 0. */
   fileRow(row: number): number;
-  /** The row of the file that follows the batch, from 0. */
+  /** The position in the file of the first row after the batch. */
   readonly endRow: number;
 }
 
 export interface RowReader {
-  /** Rows of the whole file, where the format states them. */
+  /** Number of rows in the file; undefined where the format does not state it. */
   readonly rowCount: number | undefined;
   /** The rows from `startRow` (from 0) on. Throws ReadError with the location of an invalid row. */
   batches(startRow: number): AsyncIterable<RowBatch>;
-  /** The first rows, to choose columns from. Throws ReadError. */
+  /** The first rows, for choosing columns. Throws ReadError. */
   sample(rowCount: number): Promise<Sample>;
 }
 
-/** The first rows as the file has them. */
+/** The first rows of a file, before any choice of columns. */
 export interface Sample {
   readonly columns: readonly string[];
-  /** Values by column: texts of CSV, else what JSON has, vectors also as typed arrays. */
+  /** Values by column: strings for CSV, otherwise JSON values or, for vectors, typed arrays. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Bytes of values and metadata per batch. A batch is one write and in memory several times; larger is not faster. */
+/**
+ * Bytes of values and metadata per batch. A batch is one write, and several copies of it are in memory; larger batches
+ * are not faster.
+ */
 const BATCH_BYTES_MAX = 8_000_000;
-/** Bad rows also end a batch, so that a file of nothing else does not collect them all. */
+/** A batch also ends after this many bad rows, so that those of a wholly invalid file do not accumulate. */
 const BAD_ROWS_MAX = 1_000;
 
 export function rowsPerBatch(dimension: number, rowsMax: number): number {
@@ -79,10 +82,10 @@ export function toFloat32(
   return values;
 }
 
-/** The error for a column of a named vector that cannot be one. */
+/** The error for a column that is named like a vector but cannot be imported as one. */
 export function otherVector(location: string, column: string): ReadError {
   return new ReadError(
-    `${location}: the column ${JSON.stringify(column)} is of a sparse vector, a multi-vector or one that the collection does not have, which import does not send; ` +
+    `${location}: the column ${JSON.stringify(column)} holds a sparse vector, a multi-vector or a vector that the collection does not have, which import does not send; ` +
       'write the file to the API as it is, or select the metadata with --fields',
   );
 }
@@ -99,22 +102,19 @@ export function checkBatchDimension(batch: RowBatch, dimension: number, collecti
   );
 }
 
-/** Rows that have nothing but a vector. */
+/** Rows that consist of a vector only. */
 export interface PlainRows {
   /** Row-major [rowCount, dimension]. */
   readonly values: Float32Array;
   readonly dimension: number;
-  /** The first row, as a row of the file. */
+  /** The position of the first row in the file. */
   readonly firstRow: number;
-  /** The name of the vectors in messages; absent: `values`. */
+  /** The name of the vectors in messages. Absent: `values`. */
   readonly field?: string;
   location(fileRow: number): string;
 }
 
-/**
- * The batch of these rows, without those that have a value that is not finite. Returns whether reading is to
- * stop. Throws RowError.
- */
+/** Yields the rows whose values are all finite as a batch. Returns whether reading should stop. Throws RowError. */
 export function* plainBatch(
   { values, dimension, firstRow, field = 'values', location }: PlainRows,
   options: Pick<ReaderOptions, 'onBadRow' | 'dimension'>,
@@ -143,7 +143,10 @@ export function* plainBatch(
   return yield* withoutBadRows(batch, problems, options);
 }
 
-/** The batch without its bad rows. Returns whether reading is to stop. Throws RowError where nothing skips them. */
+/**
+ * Yields the batch without its bad rows. Returns whether reading should stop. Throws RowError for a bad row when the
+ * options have no `onBadRow`.
+ */
 export function* withoutBadRows(
   batch: RowBatch,
   problems: ReadonlyMap<number, string>,
@@ -154,18 +157,18 @@ export function* withoutBadRows(
     if (onBadRow === undefined) throw new RowError(batch.location(row), problem);
     if (onBadRow({ row: batch.fileRow(row), problem }) === 'skip') continue;
     const before = Array.from({ length: row }, (_, at) => at).filter((at) => !problems.has(at));
-    yield { ...selectRows(batch, before), endRow: batch.fileRow(row) };
+    yield { ...pickRows(batch, before), endRow: batch.fileRow(row) };
     return true;
   }
   const isGood = (row: number) => !problems.has(row);
   yield problems.size === 0
     ? batch
-    : selectRows(batch, Array.from({ length: batch.rowCount }, (_, row) => row).filter(isGood));
+    : pickRows(batch, Array.from({ length: batch.rowCount }, (_, row) => row).filter(isGood));
   return false;
 }
 
-/** Some rows of a batch, in ascending order. */
-export function selectRows(batch: RowBatch, rows: readonly number[]): RowBatch {
+/** A batch of the given rows of `batch`; `rows` is ascending. */
+export function pickRows(batch: RowBatch, rows: readonly number[]): RowBatch {
   const { dimension, ids, metadata, named } = batch;
   return {
     rowCount: rows.length,
@@ -196,13 +199,13 @@ function takeVectors(
   return taken;
 }
 
-/** The first vectors of a file that has no other columns, and its ids if it has them. */
+/** The first vectors of a file, and their ids if it has them. */
 export async function sampleOfVectors(
   reader: Pick<RowReader, 'batches'>,
   rowCount: number,
 ): Promise<Sample> {
   for await (const { ids, values, dimension, ...batch } of reader.batches(0)) {
-    // All its rows may be bad.
+    // All rows of the batch may be bad.
     if (batch.rowCount === 0) continue;
     const rows = Array.from({ length: Math.min(rowCount, batch.rowCount) }, (_, row) => ({
       ...(ids !== undefined && { id: ids[row] }),
@@ -215,14 +218,14 @@ export async function sampleOfVectors(
 
 export interface ParsedRow {
   readonly id: string | undefined;
-  /** Without elements where the row has no unnamed vector. */
+  /** Empty when the row has no unnamed vector. */
   readonly values: Float32Array;
-  /** The named vectors that it has. */
+  /** The named vectors of the row. */
   readonly vectors?: ReadonlyMap<string, Float32Array>;
   readonly metadata: string;
 }
 
-/** A row that was found in a file and is not parsed yet. */
+/** A row that was found in a file but not yet parsed. */
 export interface FoundRow {
   /** The line of the row, or its row number from 1. */
   readonly number: number;
@@ -231,13 +234,13 @@ export interface FoundRow {
 }
 
 export interface RowsToBatch {
-  /** Those from the beginning of the file on. */
+  /** All rows of the file, from the first one. */
   readonly rows: AsyncIterable<FoundRow>;
   readonly startRow: number;
   location(number: number): string;
 }
 
-/** Gathers single rows into batches; skipped rows are not parsed. Throws RowError. */
+/** Collects single rows into batches. Rows before `startRow` are not parsed. Throws RowError. */
 export async function* collectBatches(
   { rows, startRow, location }: RowsToBatch,
   options: ReaderOptions,
@@ -276,7 +279,7 @@ class BatchBuilder {
   readonly #rowsMax: number;
   readonly #named: TargetVectors['named'];
   #dimension: number | undefined;
-  /** What the dimension comes from, in words. */
+  /** Where the dimension comes from, for messages. */
   #dimensionOf = '';
   #rows: NumberedRow[] = [];
   #metadataCharacters = 0;
@@ -304,7 +307,7 @@ class BatchBuilder {
     );
   }
 
-  /** Throws RowError for a row of another dimension. */
+  /** Throws RowError for a row of a different dimension. */
   add(number: number, fileRow: number, row: ParsedRow): void {
     const { length } = row.values;
     if (this.#dimension === undefined) {
@@ -319,7 +322,7 @@ class BatchBuilder {
     this.#metadataCharacters += row.metadata.length;
   }
 
-  /** The rows so far, of which there may be none. */
+  /** Returns the rows added so far, possibly none, and starts the next batch. */
   take(endRow: number): RowBatch {
     const rows = this.#rows;
     this.#rows = [];

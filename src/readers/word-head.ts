@@ -1,5 +1,5 @@
-// The beginning of files of words with their vectors: whether a file is one, and the line that word2vec and
-// fastText begin with. A module of its own, since the format of every file is detected by it.
+// The beginning of word-vector files: detects them and parses the header line of word2vec and fastText. A separate
+// module, because format detection loads it for every file.
 
 import { decodeLatin1, isUtf8 } from '../common/bytes.js';
 
@@ -8,21 +8,21 @@ const TAB = 0x09;
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
-/** Fewer numbers after a word may be other text. */
+/** With fewer numbers after the word, the line may be other text. */
 const NUMBERS_DETECTED = 3;
 
 const HEADER = /^(\d{1,15}) (\d{1,7})[ \t]*\r?\n/;
-/** As these programs write numbers. */
+/** A number as GloVe, word2vec and fastText write it. */
 export const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/;
 
 export interface Header {
   readonly rowCount: number;
   readonly dimension: number;
-  /** Where the first word begins. */
+  /** Length of the header line; the first word begins after it. */
   readonly byteCount: number;
 }
 
-/** Whether the first bytes are of words with vectors; a table of numbers alone has no words. */
+/** The word-vector format that the first bytes belong to; undefined for other files, such as a table of numbers. */
 export function wordFormatOf(head: Uint8Array): 'glove' | 'word2vec' | undefined {
   if (headerOf(head) !== undefined) return 'word2vec';
   const text = decodeLatin1(head);
@@ -43,8 +43,8 @@ export function headerOf(head: Uint8Array): Header | undefined {
 }
 
 /**
- * Whether the vectors after a header are text, judging by the first one. Its word may have any character, also one that
- * is no UTF-8; numbers of four bytes are no digits with a decimal point or a sign.
+ * Whether the vectors after the header are text, judging by the first one. Its word may contain any bytes, even invalid
+ * UTF-8; binary numbers do not look like digits with a decimal point or a sign.
  */
 export function isText(head: Uint8Array, { byteCount, dimension }: Header): boolean {
   const rest = decodeLatin1(head, byteCount);
@@ -57,7 +57,7 @@ export function isText(head: Uint8Array, { byteCount, dimension }: Header): bool
   return hasOnlyText(head);
 }
 
-/** Numbers of four bytes have control characters, or bytes that are no text. */
+/** Binary numbers contain control characters or bytes that are not UTF-8. */
 function hasOnlyText(head: Uint8Array): boolean {
   const isControl = (byte: number) =>
     byte < SPACE && byte !== TAB && byte !== NEWLINE && byte !== RETURN;

@@ -1,6 +1,6 @@
-// Words with their vectors: the text of GloVe, word2vec and fastText, and the binary form of word2vec. The word
-// is the id; of words that repeat the last one wins, like every id that repeats. Text is read from the end of
-// the line, since words may contain spaces.
+// Reads words with their vectors: the text formats of GloVe, word2vec and fastText, and the binary format of word2vec.
+// The word is the id; when a word repeats, the last vector wins, as for every repeated id. Lines are parsed from their
+// end, since words may contain spaces.
 
 import { decodeUtf8, joinBytes } from '../common/bytes.js';
 import { ByteReader, isBlankLine, linesOf } from './byte-stream.js';
@@ -20,12 +20,12 @@ import { type Header, headerOf, isText, NUMBER } from './word-head.js';
 
 const SPACE = 0x20;
 const NEWLINE = 0x0a;
-/** Far more than a word has: a file without a space for so long has another format. */
+/** Far longer than any word: a file without a space in this many bytes has a different format. */
 const WORD_BYTES_MAX = 10_000;
-/** Bytes of the binary form that are read at a time. */
+/** Bytes of the binary format that are read at a time. */
 const PART_BYTES = 1 << 20;
 
-/** `isHeaderRequired`: the file is of word2vec or fastText. Throws ReadError when it has no header. */
+/** Files of word2vec and fastText require a header. Throws ReadError when a required header is missing. */
 export async function openWords(
   source: InputSource,
   options: ReaderOptions,
@@ -82,7 +82,7 @@ async function* textRows(
   }
 }
 
-/** The number of numbers at the end of the first line, before which there is a word. */
+/** Counts the numbers after the word on the first line. Throws RowError when there is none. */
 function dimensionOf(location: string, tokens: readonly string[]): number {
   let dimension = 0;
   while (dimension < tokens.length - 1 && NUMBER.test(tokens.at(-1 - dimension)!)) dimension++;
@@ -93,7 +93,7 @@ function dimensionOf(location: string, tokens: readonly string[]): number {
 function rowOf(location: string, tokens: readonly string[], dimension: number): ParsedRow {
   const first = tokens.length - dimension;
   const words = tokens.slice(0, Math.max(0, first));
-  // A word may have spaces, but no fractions: another number is one too many.
+  // A word may contain spaces, but it does not end in a fraction: that is one value too many.
   const isLonger = words.length > 1 && /[.]\d/.test(words.at(-1)!) && NUMBER.test(words.at(-1)!);
   if (first < 1 || isLonger) {
     const found = tokens.length - 1;
@@ -132,7 +132,7 @@ async function* binaryRows(
 
 interface BinaryWord {
   readonly word: Uint8Array;
-  /** The float32 of its vector. */
+  /** The vector as float32. */
   readonly bytes: Uint8Array;
 }
 
@@ -153,7 +153,7 @@ function wordOf(location: string, bytes: Uint8Array): string {
   }
 }
 
-/** Words of the binary form: each ends with a space, its vector follows, and perhaps a line feed. */
+/** Reads the binary format: each word ends with a space, followed by its vector and perhaps a line feed. */
 class WordReader {
   readonly #reader: ByteReader;
   readonly #vectorBytes: number;

@@ -98,16 +98,13 @@ it('adds named vectors to a collection and drops them', async () => {
   const left = JSON.parse(await stdoutOf(...update, ...drop, '--yes', '--json'));
   assert.deepEqual([Object.keys(left.vectors), left.sparse_vectors], [['tokens'], undefined]);
   for (const [args, message] of [
-    [[], /expected an option that says what to change/],
+    [[], /expected an option with a change/],
     [['--add-vector', 'x'], /expected name:dimension\[:metric\[:multi\]\] such as .*; found "x"/],
     [
       ['--add-vector', 'x:2:l2'],
       /with a metric of cosine, dot, euclidean, jaccard, hamming; found "x:2:l2"/,
     ],
-    [
-      ['--add-vector', 'tokens:3', '--drop-vector', 'tokens'],
-      /tokens: found in an option that adds/,
-    ],
+    [['--add-vector', 'tokens:3', '--drop-vector', 'tokens'], /tokens: found in options that add/],
     [['--drop-vector', 'other', '--yes'], /no such vector to drop; expected tokens/],
   ] as const) {
     const { code, stderr } = await sagitta(...update, ...args);

@@ -41,7 +41,7 @@ describe('the demo on a new data directory, and on it again', () => {
   it('the demo says that it loads, and others are told so meanwhile', async () => {
     const other = await makeFolder();
     const demo = start(['demo'], { env: serverVariables(join(other.path, 'data')) });
-    const [, url] = await demo.waitFor(/^Sagitta starts on (\S+), and answers 503 until/m);
+    const [, url] = await demo.waitFor(/^Sagitta is starting on (\S+) and answers 503 until/m);
     const reply = await fetch(`${url}/v1/collections/wordnet`);
     const { code } = (await reply.json()) as { code?: string };
     // A fast machine may have loaded all of it by now.
@@ -103,7 +103,7 @@ describe('the demo on a new data directory, and on it again', () => {
     await second.waitFor(/Using the existing collection wordnet \(4,200 vectors\)\./);
     await second.waitFor(/Using the existing collection digits \(1,797 vectors\)\./);
     const [printed] = await second.waitFor(
-      /[\s\S]*not opened: SAGITTA_CONSOLE has switched it off\./,
+      /[\s\S]*open the console: SAGITTA_CONSOLE turns it off\./,
     );
     assert.doesNotMatch(printed, /^Console:/m);
     second.signal('SIGTERM');
@@ -118,7 +118,7 @@ describe('the demo on a new data directory, and on it again', () => {
     });
     const path = `${bin.path}:${process.env.PATH}`;
     for (const [display, expected] of [
-      ['', /not opened: there is no desktop/],
+      ['', /open the console: this machine has no desktop/],
       [':0', /is kept\./],
     ] as const) {
       const env = settings({ PATH: path, DISPLAY: display, WAYLAND_DISPLAY: '' });

@@ -501,9 +501,7 @@ it('says which ids it made for rows without one', async () => {
   const path = await file('no-ids.ndjson', rows);
   const { stdout } = await importFiles(path, '-c', 'no-ids');
   const [, first, last] =
-    /^2 have no id in the file and got new ones, from (\S+) to (\S+); if .* --id-field\.$/m.exec(
-      stdout,
-    )!;
+    /^2 rows without an id got new ids, from (\S+) to (\S+); if .* --id-field\.$/m.exec(stdout)!;
   assert.deepEqual((await read('no-ids', first!)).values, [1, 2]);
   assert.deepEqual((await read('no-ids', last!)).values, [5, 6]);
   const { generated_ids } = await imported(path, '-c', 'no-ids');
@@ -535,7 +533,7 @@ it('reads a file with tabs, decimal commas and any name', async () => {
 it('says which column is probably an index', async () => {
   const path = await file('index.csv', ',id,values\n0,a,1 2\n');
   const { stdout } = await importFiles(path, '-c', 'index');
-  assert.match(stdout, /^The column "" is probably an index .*, which --no-index leaves out\.$/m);
+  assert.match(stdout, /^The column "" is probably an index .*; --no-index leaves it out\.$/m);
   assert.deepEqual((await imported(path, '-c', 'index')).index_columns, ['']);
   assert.deepEqual(await metadataOf('index', 'a'), { '': 0 });
   assert.equal('index_columns' in (await imported(path, '-c', 'index', '--no-index')), false);
@@ -741,15 +739,12 @@ it('an import that changes vectors says which row it cannot apply', async () => 
     ],
     [[unknown, ...patch], /unknown.ndjson:2: id: .*"z" does not exist/],
     [[bare, ...patch], /bare.ndjson:1: found no id, which --mode patch needs/],
-    [
-      [removing, ...patch],
-      /null.ndjson:1: vectors.summary is null, with which an import does not remove/,
-    ],
+    [[removing, ...patch], /null.ndjson:1: vectors.summary is null, but an import does not remove/],
     [
       [mixed, whole, ...patch],
       /rows.ndjson:1: found 2 values, expected none as in the rows before/,
     ],
-    [[other, ...patch], /other.csv:1: the column "vectors.sound" is of/],
+    [[other, ...patch], /other.csv:1: the column "vectors.sound" holds/],
     [[long, ...patch], /long.csv:2: vectors.summary has 3 values, expected 2/],
     [[unknown, '-c', 'nowhere', '--mode', 'patch'], /no collection with the id "nowhere"/],
   ] as const) {

@@ -98,7 +98,7 @@ it('output on stdout that is cut is said to be incomplete', async () => {
 
 it('a device or a directory is not replaced by an output file', async () => {
   for (const [path, message] of [
-    ['/dev/null', /\/dev\/null is no file; write to stdout/],
+    ['/dev/null', /\/dev\/null is not a regular file; write to stdout/],
     [folder.path, /is a directory, expected a file/],
   ] as const) {
     const args = ['export', 'c', '-o', path, '--force', '--format', 'csv', '--url', url];

@@ -194,7 +194,7 @@ describe('a data directory without a server', () => {
     await assert.rejects(stat(directory), { code: 'ENOENT' });
     await mkdir(directory);
     const empty =
-      /^sagitta: no data directory at .*missing: it has no folder journal; name one with/;
+      /^sagitta: no data directory at .*missing: it contains no folder "journal"; name one with/;
     await assertFailure(directory, 1, ['list', empty]);
   });
 

@@ -33,7 +33,7 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
     2,
     /--text, .* and examples .*, found 2/,
   ],
-  ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
+  ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON; /],
   [
     'a broken number of a vector',
     ['query', 'points', '--vector', '1,x'],

@@ -105,13 +105,13 @@ describe('query --file --recall', () => {
         /found query_index 0 after 1, expected rows in the order/,
       ],
       ['x.ndjson', '["a"]\n', /found 1 results, but .* has more queries/],
-      ['x.ndjson', '[]\n[]\n[]\n["a"]\n', /found results of more than the 3 queries of .*asked/],
+      ['x.ndjson', '[]\n[]\n[]\n["a"]\n', /found more results than the 3 queries of .*asked/],
       [
         'x.ndjson',
         '["a"]\n["b"]\n["a"]\n',
-        /no result is right, and .* none of the first ids \(a\)/,
+        /no result is correct, and .* none of the first ids \(a\)/,
       ],
-      ['x.ndjson', '[null]\n', /x\.ndjson:1: found the id null, expected a text or an integer/],
+      ['x.ndjson', '[null]\n', /x\.ndjson:1: found the id null, expected a string or an integer/],
       ['x.ndjson', '{"query_index":1,"ids":[]}\n', /:1: found query_index 1, expected 0/],
       ['x.ndjson', '[\n', /x\.ndjson:1: invalid JSON/],
       [
@@ -119,9 +119,9 @@ describe('query --file --recall', () => {
         'query_index,id\nx,a\n',
         /x\.csv:2: found the query_index "x", expected an integer/,
       ],
-      ['x.csv', 'query_index,id\n0,\n', /x\.csv:2: found the id "", expected a text/],
+      ['x.csv', 'query_index,id\n0,\n', /x\.csv:2: found the id "", expected a string/],
       ['x.csv', 'query_index,id\n0,a,b\n', /x\.csv:2: found 3 cells/],
-      ['x.csv', 'query_index,id\n7,p0\n', /found results of more than the 3 queries/],
+      ['x.csv', 'query_index,id\n7,p0\n', /found more results than the 3 queries/],
       [
         'x.csv',
         'query_index,rank,id\n0,1,a\n0,3,b\n0,2,c\n',

@@ -372,7 +372,7 @@ describe('files of other programs', { skip }, () => {
     [
       'a filter that is a plugin',
       () => 'a.hdf5',
-      /dataset lzf has the filter lzf \(32000\), which is not read; convert .* h5repack -f GZIP=1/,
+      /dataset lzf has the filter lzf \(32000\), which is not supported; convert .* h5repack -f GZIP=1/,
       { dataset: 'lzf' },
     ],
     ['a group', () => 'a.hdf5', /group is a group, expected a dataset/, { dataset: 'group' }],

@@ -85,12 +85,12 @@ describe('a file that no reader reads', () => {
       [hex('fd377a585a000004e6d6b446'), /: found xz, .* with xz -d$/],
       [hex('425a68393141592653597e'), /: found bzip2, .* with bzip2 -d$/],
       [hex('04224d1864a7'), /: found lz4, .* with lz4 -d$/],
-      [hex('800495b300000000'), /: found a pickle of Python, .* numpy\.save$/],
-      [Buffer.from('\x80\x03cpandas.core.frame\n', 'latin1'), /: found a pickle of Python/],
-      [hex('ba164f2f0c000000'), /: found a model of fastText, .*; use the file \.vec/],
+      [hex('800495b300000000'), /: found a Python pickle, .* numpy\.save$/],
+      [Buffer.from('\x80\x03cpandas.core.frame\n', 'latin1'), /: found a Python pickle/],
+      [hex('ba164f2f0c000000'), /: found a fastText model, .*; use the \.vec file/],
       ['SQLite format 3\0\x10\0', /: found a SQLite database/],
-      ['version https://git-lfs.github.com/spec/v1\noid', /: found a pointer of Git LFS/],
-      ['<!DOCTYPE html><html>', /: found a page of HTML/],
+      ['version https://git-lfs.github.com/spec/v1\noid', /: found a Git LFS pointer/],
+      ['<!DOCTYPE html><html>', /: found an HTML page/],
     ] as const) {
       for (const name of ['rows.ndjson', 'rows.csv', 'rows.parquet', 'rows.fvecs', 'rows.zst']) {
         await assert.rejects(batchesOf(write(name, bytes)), message);

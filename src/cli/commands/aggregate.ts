@@ -1,5 +1,4 @@
-// `sagitta aggregate`: counts the values of metadata fields and summarizes their numbers, as tables or
-// JSON.
+// `sagitta aggregate`: counts the values of metadata fields and summarizes their numbers, as tables or JSON.
 
 import type { Facet, Stats } from '@sagitta/client';
 import type { Command } from 'commander';
@@ -33,7 +32,7 @@ export function defineAggregate(command: Command): void {
     .option('--facets <names>', 'fields whose values are counted, comma-separated', splitNames)
     .option('--stats <names>', 'fields whose numbers are summarized, comma-separated', splitNames)
     .option('--limit <n>', 'values per facet (default: 10)', wholeNumber(1, 1e6))
-    .option('--buckets <n>', 'add a histogram with so many buckets', wholeNumber(1, 1e6))
+    .option('--buckets <n>', 'add a histogram with n buckets', wholeNumber(1, 1e6))
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .addHelpText('after', EXAMPLES);
   addReplyOptions(command).action(runAggregate);

@@ -1,4 +1,4 @@
-// `sagitta aliases`: list, set, delete.
+// `sagitta aliases`: lists, sets and deletes aliases.
 
 import type { AliasRecord } from '@sagitta/client';
 import type { Command } from 'commander';
@@ -11,7 +11,7 @@ const EXAMPLES = `
 Examples:
   $ sagitta aliases list
   $ sagitta aliases set articles=articles-2025
-  $ sagitta aliases set live=build-8 previous=build-7    at the same moment
+  $ sagitta aliases set live=build-8 previous=build-7    atomically
   $ sagitta aliases delete articles`;
 
 export function defineAliases(command: Command): void {
@@ -26,7 +26,7 @@ export function defineAliases(command: Command): void {
 
   const set = command
     .command('set')
-    .description('make aliases, or point them to other collections, all at the same moment')
+    .description('create aliases, or point them to other collections, atomically')
     .argument('<name=collection...>', 'alias and the id of its collection');
   addReplyOptions(set).action(async (pairs: readonly string[], options: ReplyOptions) => {
     const targets = Object.fromEntries(pairs.map(parsePair));

@@ -1,4 +1,4 @@
-// `sagitta audit`: the newest audit events of a server.
+// `sagitta audit`: lists the newest audit events of a server.
 
 import type { AuditEvent, AuditRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
@@ -29,13 +29,13 @@ interface AuditOptions
 export function defineAudit(command: Command): void {
   command
     .option('--principal <id>', 'only events of this principal, such as key:3kTMd9xQ7bZr2LfW')
-    .option('--operation <name>', 'only this operation, or all on this kind: collection, key, …')
+    .option('--operation <name>', 'only this operation, or all on one kind: collection, key, …')
     .addOption(
       new Option('--outcome <outcome>', 'only events with this outcome').choices(AUDIT_OUTCOMES),
     )
     .option('--target <id>', 'only events about this collection, alias or key')
-    .option('--since <when>', 'only events since a time, or for a duration such as 7d')
-    .option('--until <when>', 'only events before a time, or a duration such as 1h ago')
+    .option('--since <when>', 'only events since a time, or of the last 7d or another duration')
+    .option('--until <when>', 'only events before a time, or before a duration ago such as 1h')
     .option(
       '--count <number>',
       'the number of events to list',
@@ -87,7 +87,7 @@ function printEvents(events: readonly AuditEvent[], options: AuditOptions): void
   ];
   const rows = events.map(
     ({ time, operation, target, outcome, status, principal, client, via }) => [
-      // Without the milliseconds, which --json has.
+      // Without milliseconds, which only --json prints.
       time.replace(/\.\d+Z$/, 'Z'),
       operation,
       target ?? '',

@@ -20,8 +20,8 @@ Examples:
 
 A running server keeps serving: the backup contains every write that was
 acknowledged before the command started. The directory appears under its name
-when it is complete. It is a data directory itself, API keys included: protect
-it like the original.`;
+when it is complete. It is itself a data directory, including the API keys:
+protect it like the original.`;
 
 interface BackupOptions extends DataDirectoryOptions {
   readonly to: string;
@@ -59,7 +59,7 @@ async function makeBackup(dataDir: string, directory: string): Promise<BackupRep
       .finally(() => socket.close());
   }
   requireDataDirectory(dataDir);
-  // Loaded only here, since a running server makes the code of the database unnecessary.
+  // Loaded only here, since the code of the database is not needed when a server runs.
   const { backupDirectory } = await import('../../offline.js');
   const made = await backupDirectory(dataDir, directory);
   return {

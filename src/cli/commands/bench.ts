@@ -1,5 +1,5 @@
-// `sagitta bench`: measures a running server with single queries from several clients at once, or runs
-// the compiled benches, where the installation has them, and passes their options on.
+// `sagitta bench`: measures a running server with single queries from several concurrent clients, or runs the compiled
+// benches, if the installation includes them, and passes their options on.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,8 +17,8 @@ import { wholeNumber } from '../terminal/option-values.js';
 import { pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
-Without --full a bench takes seconds: it checks that the bench works, and its
-figures mean nothing.
+Without --full a bench takes seconds: it only checks that the bench works, and
+its figures mean nothing.
 
 Examples:
   $ sagitta bench
@@ -112,7 +112,7 @@ interface ServerBenchOptions extends BenchOptions {
 
 /** Number of distinct queries: enough to defeat caches, few enough to keep in memory. */
 const QUERIES_MAX = 1_000;
-/** Queries per client before the clock starts, which open the connections. */
+/** Queries per client before the measurement, to open the connections. */
 const WARM_UP_QUERIES = 2;
 
 interface ServerBenchResult {

@@ -1,4 +1,4 @@
-// `sagitta cluster`: status, drain, move, verify.
+// `sagitta cluster`: shows the nodes of a cluster, drains them, moves collections, and compares replicas.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -32,22 +32,22 @@ Examples:
   $ sagitta cluster drain sagitta-1 --undo
   $ sagitta cluster verify`;
 
-/** Between looks at whether a node is drained. */
-const WATCH_MS = 200;
-/** How long a command waits until the node hands over something more; the node goes on draining. */
-const DRAIN_MS_MAX = 60_000;
+/** Interval between polls of the state of a drain or a move. */
+const POLL_INTERVAL_MS = 200;
+/** Longest wait without progress of a drain. The node continues to drain after the command gives up. */
+const DRAIN_STALL_MS_MAX = 60_000;
 
 const VERIFY_HELP = `
-Reads everything and changes nothing: all rows on every node, compared at the
-same sequence, the logs, and the shared files. It takes as long as that takes.
-Writes may go on meanwhile. Of each log, the replica that answers is read.
+Reads everything and changes nothing: all rows of every node, compared at the
+same sequence, the logs, and the shared files. This can take long on a large
+cluster. Writes may continue. Only one replica of each log is read.
 
-Exit codes: ${EXIT_CODES.success} everything is as it should be, ${EXIT_CODES.failure} something differs or is damaged,
+Exit codes: ${EXIT_CODES.success} no difference and no damage, ${EXIT_CODES.failure} something differs or is damaged,
 ${EXIT_CODES.unreachable} the node could not be reached.`;
 
 interface ComparedCollection extends CollectionDigest {
   readonly collection: string;
-  /** What differs or could not be compared; empty when nothing does. */
+  /** Differences between nodes and failed comparisons. */
   readonly problems: readonly string[];
 }
 
@@ -104,7 +104,7 @@ function describeNodes({ node, nodes, leader, durability }: Cluster): string {
   return [
     tableForStdout(columns, rows),
     leader === null
-      ? `No node leads, as far as ${node} knows: changes of collections wait for one.`
+      ? `${node} knows of no leader; changes to collections wait for one.`
       : `${leader} leads: it creates, changes and deletes collections, aliases and API keys.`,
     ...(durability === null ? [] : [`Durability ${durability.state}: ${durability.detail}`]),
   ].join('\n');
@@ -113,15 +113,12 @@ function describeNodes({ node, nodes, leader, durability }: Cluster): string {
 function describeHolders(record: CollectionRecord, { nodes: all }: Cluster): string {
   const { id, replication_factor: factor, nodes, move } = record;
   if (nodes === undefined) return `All nodes hold "${id}".`;
-  const stateOf = (name: string) => all.find((node) => node.name === name)?.state ?? 'not there';
-  const rows = nodes.map((name) => [name, stateOf(name), name === move?.from ? 'leaves' : 'holds']);
-  if (move !== undefined) rows.push([move.to, stateOf(move.to), 'is bringing it in']);
+  const stateOf = (name: string) => all.find((node) => node.name === name)?.state ?? 'absent';
+  const rows = nodes.map((name) => [name, stateOf(name), name === move?.from ? 'leaving' : 'held']);
+  if (move !== undefined) rows.push([move.to, stateOf(move.to), 'loading']);
   const columns = [{ title: 'node' }, { title: 'state' }, { title: 'collection' }];
-  const wanted =
-    factor === undefined
-      ? 'All nodes are to hold it.'
-      : `${pluralize(factor, 'node')} ${factor === 1 ? 'is' : 'are'} to hold it.`;
-  return `${tableForStdout(columns, rows)}\n${wanted}`;
+  const factorText = `Replication factor: ${factor === undefined ? 'all nodes' : factor}.`;
+  return `${tableForStdout(columns, rows)}\n${factorText}`;
 }
 
 interface MoveOptions extends ConnectionOptions {
@@ -132,24 +129,24 @@ interface MoveOptions extends ConnectionOptions {
 function addMoveCommand(command: Command): void {
   const move = command
     .command('move')
-    .description('move a collection from one node to another one, and wait until it is there')
+    .description('move a collection from one node to another, and wait until it has arrived')
     .argument('<collection>', 'the id or an alias of a collection with a replication factor')
     .requiredOption('--from <node>', 'a node that holds the collection')
-    .requiredOption('--to <node>', 'a node that does not');
+    .requiredOption('--to <node>', 'a node that does not hold it');
   addConnectionOptions(move).action(async (collection: string, options: MoveOptions) => {
     const { collections } = connect(options);
     const { from, to } = options;
     let record = await collections.move(collection, { from, to });
     while (record.move?.to === to) {
-      await sleep(WATCH_MS);
+      await sleep(POLL_INTERVAL_MS);
       record = await collections.get(record.id);
     }
     if (record.nodes === undefined || record.nodes.includes(to)) {
-      write(`${to} holds "${record.id}" now, in the place of ${from}.`);
+      write(`${to} now holds "${record.id}" instead of ${from}.`);
       return;
     }
     throw new CliError(
-      `"${record.id}" was not moved: ${to} stopped, or was drained, before it had brought it in; it is on ${record.nodes.join(', ')}.`,
+      `"${record.id}" was not moved: ${to} stopped or was drained before it had loaded the collection, which is on ${record.nodes.join(', ')}.`,
     );
   });
 }
@@ -174,7 +171,7 @@ async function verifyCluster(options: ReplyOptions): Promise<void> {
   );
   if (problems.length === 0) return;
   throw new CliError(
-    `the cluster is not as it should be: ${pluralize(problems.length, 'problem')} found`,
+    `the cluster is inconsistent or damaged: found ${pluralize(problems.length, 'problem')}`,
   );
 }
 
@@ -221,7 +218,7 @@ function describe(
       formatCount(compared.vector_count),
       String(compared.nodes?.length ?? 0),
       compared.digest.slice(0, DIGITS_SHOWN),
-      compared.problems.length === 0 ? 'the same' : 'see below',
+      compared.problems.length === 0 ? 'identical' : 'see below',
     ]);
     tables.push(tableForStdout(columns, rows));
   }
@@ -244,7 +241,7 @@ function describe(
   return [...tables, end.join('\n')].join('\n\n');
 }
 
-/** Of a digest: enough to compare two by eye. */
+/** Digits of a digest in the table, enough to compare digests by eye. */
 const DIGITS_SHOWN = 16;
 
 interface DrainOptions extends ConnectionOptions {
@@ -256,23 +253,23 @@ function addDrainCommand(command: Command): void {
     .command('drain')
     .description('let other nodes take over from a node, and wait until it can be stopped')
     .argument('<node>', 'the name of the node')
-    .option('--undo', 'let the node take part in everything again');
+    .option('--undo', 'let the node take over writes and collections again');
   addConnectionOptions(drain).action(async (name: string, options: DrainOptions) => {
     const client = connect(options);
     if (options.undo) {
       await client.service.undrain(name);
-      write(`${name} takes part in everything again.`);
+      write(`${name} can take over writes and collections again.`);
       return;
     }
     await client.service.drain(name);
     if (await waitUntilDrained(client, name)) {
       write(
-        `${name} is drained: it can be stopped. sagitta cluster drain ${name} --undo ends that.`,
+        `${name} is drained and can be stopped. To undo this, run sagitta cluster drain ${name} --undo.`,
       );
       return;
     }
     throw new CliError(
-      `${name} is not drained yet, since no other node has taken over all writes and collections from it; sagitta cluster status shows when it is.`,
+      `${name} is not drained yet, because other nodes have not taken over all of its writes and collections; sagitta cluster status shows when they have.`,
     );
   });
 }
@@ -282,15 +279,15 @@ async function waitUntilDrained(client: Client, name: string): Promise<boolean> 
   let deadlineMs = 0;
   for (;;) {
     const { nodes } = await client.service.cluster();
-    // One that is gone has nothing to hand over.
+    // A node that is gone has nothing to hand over.
     const found = nodes.find((node) => node.name === name);
     if (found === undefined || found.drain === 'drained') return true;
     const held = found.collection_count + found.held_count;
     if (held < remaining) {
       remaining = held;
-      deadlineMs = performance.now() + DRAIN_MS_MAX;
+      deadlineMs = performance.now() + DRAIN_STALL_MS_MAX;
     }
     if (performance.now() > deadlineMs) return false;
-    await sleep(WATCH_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }

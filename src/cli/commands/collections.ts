@@ -1,4 +1,4 @@
-// `sagitta collections`: list, create, update, show, schema, clone, rename, delete.
+// `sagitta collections`: lists, creates, changes, shows, clones, renames and deletes collections.
 
 import type {
   CollectionInput,
@@ -95,16 +95,16 @@ export function defineCollections(command: Command): void {
     .option('--vectors <json|@file>', 'named vectors: {"title": {"dimension": 384}}')
     .option('--sparse-vectors <json|@file>', 'sparse vectors: {"words": {}}')
     .option('--description <text>', 'free text')
-    .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
+    .option('--ttl <duration>', 'time after a write until the vector expires, such as 30d')
     .option(
       '--replication-factor <n>',
-      'how many nodes of a cluster hold it (default: all)',
+      'number of nodes of a cluster that hold it (default: all)',
       wholeNumber(1, 1_000),
     )
     .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
-    .option('--text-fields <names>', 'metadata fields to search by words', splitNames)
+    .option('--text-fields <names>', 'metadata fields for search by words', splitNames)
     .addOption(
-      new Option('--text-language <name>', 'language whose word stems are compared').choices(
+      new Option('--text-language <name>', 'language of the text, for word stems').choices(
         TEXT_LANGUAGES,
       ),
     )
@@ -129,7 +129,7 @@ export function defineCollections(command: Command): void {
 
   const clone = command
     .command('clone')
-    .description('make another collection with the same vectors')
+    .description('create a collection with the same vectors')
     .argument('<id>', 'collection id or alias')
     .argument('<new-id>', 'id of the clone');
   addReplyOptions(clone).action(async (id: string, newId: string, options: ReplyOptions) => {
@@ -140,7 +140,7 @@ export function defineCollections(command: Command): void {
     .command('rename')
     .description('give a collection another id')
     .argument('<id>', 'collection id or alias')
-    .argument('<new-id>', 'its id from now on');
+    .argument('<new-id>', 'new id of the collection');
   addReplyOptions(rename).action(async (id: string, newId: string, options: ReplyOptions) => {
     printRecord(await connect(options).collections.rename(id, newId), options);
   });
@@ -283,7 +283,7 @@ async function updateCollection(id: string, options: UpdateOptions): Promise<voi
   ];
   if (both.length > 0) {
     throw usageError(
-      `${both.join(', ')}: found in an option that adds and in one that drops; drop it first, and add it with a second command`,
+      `${both.join(', ')}: found in options that add and that drop; drop it first, and add it with a second command`,
     );
   }
   const vectors = { ...added, ...valuesByName(dropped, null) };
@@ -294,7 +294,7 @@ async function updateCollection(id: string, options: UpdateOptions): Promise<voi
     ...(Object.keys(sparse).length > 0 && { sparse_vectors: sparse }),
   };
   if (Object.keys(change).length === 0) {
-    throw usageError('expected an option that says what to change; found none');
+    throw usageError('expected an option with a change; found none');
   }
   const { collections } = connect(options);
   const lost = [...dropped, ...droppedSparse];

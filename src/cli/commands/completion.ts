@@ -1,4 +1,4 @@
-// `sagitta completion`: completion scripts for bash, zsh and fish, generated from the registered
+// `sagitta completion`: prints completion scripts for bash, zsh and fish. They are generated from the registered
 // commands and options, so they cannot go stale. A script is static: completing starts no process.
 
 import { Argument, type Command, type Option } from 'commander';

@@ -1,6 +1,5 @@
-// `sagitta demo`: runs the server with sample collections, which are loaded on the first start, and prints
-// the address of the console and queries to paste. Most settings come from the environment, as for
-// `serve`.
+// `sagitta demo`: runs the server with sample collections, which are loaded on the first start, and prints the address
+// of the console and queries to paste. Most settings come from the environment, as for `serve`.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -25,7 +24,7 @@ import { optionOf, readConfig, serve } from './serve.js';
 
 interface Sample extends CollectionInput {
   readonly id: string;
-  /** In examples/data. */
+  /** Name of the file in examples/data. */
   readonly file: string;
 }
 
@@ -49,7 +48,7 @@ const DOLPHIN = 'n02069974';
 /** Label that marks an unfinished load, so that the next start repeats it. */
 const LABEL = 'sample';
 
-/** The options of `serve` that the demo has as well. */
+/** The options of `serve` that the demo also has. */
 const SETTINGS: readonly string[] = ['host', 'port', 'dataDir'];
 
 type DemoOptions = { readonly open?: boolean } & {
@@ -71,11 +70,11 @@ export function defineDemo(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async ({ open, ...overrides }: DemoOptions) => {
     const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
     const config = readConfig({ logLevel, ...overrides });
-    // Until the samples are there, others would find collections missing, or a part of them.
+    // Until the samples are loaded, other clients would find collections missing or incomplete.
     const preparation = { isDone: false, token: randomUUID() };
     const prepare = async (server: RunningServer) => {
       process.stdout.write(
-        `Sagitta starts on ${server.url}, and answers 503 until the samples are loaded.\n`,
+        `Sagitta is starting on ${server.url} and answers 503 until the samples are loaded.\n`,
       );
       await server.loaded;
       const client = createClient({
@@ -104,9 +103,8 @@ export function defineDemo(command: Command): void {
 }
 
 async function openConsole(consoleUrl: string | null): Promise<void> {
-  const reason =
-    consoleUrl === null ? 'SAGITTA_CONSOLE has switched it off' : await openPage(consoleUrl);
-  if (reason !== null) process.stdout.write(`The console is not opened: ${reason}.\n`);
+  const reason = consoleUrl === null ? 'SAGITTA_CONSOLE turns it off' : await openPage(consoleUrl);
+  if (reason !== null) process.stdout.write(`Cannot open the console: ${reason}.\n`);
 }
 
 async function loadSamples(client: Client): Promise<void> {

@@ -1,5 +1,5 @@
-// `sagitta doctor gpu`: what the cuda engine finds on this machine, what it chooses and why, or what is
-// missing. Needs no server; the table or JSON goes to stdout.
+// `sagitta doctor gpu`: reports what the cuda engine finds on this machine, what it chooses and why, or what is missing.
+// It needs no server; the table or JSON goes to stdout.
 
 import { Command } from 'commander';
 import { printable } from '../../common/printable.js';
@@ -8,9 +8,9 @@ import { EXIT_CODES } from '../terminal/failure.js';
 import { formatSeconds } from '../terminal/units.js';
 
 const EXAMPLES = `
-Checks each kind of kernels of each GPU in a process of its own, as the server
-does when it starts, and prints which are used and why. Without a usable GPU it
-prints what is missing and what to do.
+Checks each kind of kernel on each GPU in a separate process, as the server does
+when it starts, and prints which kernels are used and why. Without a usable GPU
+it prints what is missing and what to do.
 
 Examples:
   $ sagitta doctor gpu

@@ -1,5 +1,5 @@
-// `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Most formats come
-// from the server as they are; the file of Arrow and the files of vectors alone are made from its stream.
+// `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Most formats come from the
+// server as they are; Arrow files and files of plain vectors are made from its Arrow stream.
 
 import { type Command, Option } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
@@ -70,8 +70,8 @@ export function defineExport(command: Command): void {
   command
     .argument('<collection>', 'collection to export')
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
-    .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
-    .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
+    .option('--sample <n>', 'export a sample of n vectors, chosen by id', wholeNumber(1, 1e12))
+    .option('--seed <n>', 'seed that selects the sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--no-values', 'omit the vectors')
     .option('--no-metadata', 'omit the metadata')
     .addOption(
@@ -96,7 +96,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const { dimension, vector_count } = await client.collections.get(id);
   if (isVectorFile && dimension === undefined) {
     throw usageError(
-      `--format ${format} has unnamed vectors, which collection ${id} does not have`,
+      `--format ${format} holds unnamed vectors, which collection ${id} does not have`,
     );
   }
   const filter =

@@ -53,9 +53,9 @@ column "metadata" plus all other columns (--fields selects some, --exclude
 leaves some out); dates and timestamps become ISO 8601 text. Named vectors are
 in the columns vectors.<name>, in NDJSON in the member "vectors".
 
-With --mode patch, rows have an id and what is new: named vectors, values or
-metadata, which is merged. Vectors that a row lacks stay; members of metadata
-that are null, such as empty cells of CSV, are removed.
+With --mode patch, rows have an id and the parts that change: named vectors,
+values or metadata, which is merged. Vectors that a row lacks are kept; members
+of metadata that are null, such as empty cells of CSV, are removed.
 
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an
@@ -86,10 +86,10 @@ export function defineImport(command: Command): void {
     .addOption(
       new Option(
         '--mode <name>',
-        'update for ids that exist, patch to change parts of their vectors (default: upsert)',
+        'update only existing ids, or patch parts of existing vectors (default: upsert)',
       ).choices(MODES),
     )
-    .option('--vector-name <name>', 'the vectors of the file are this named vector')
+    .option('--vector-name <name>', 'named vector that receives the vectors of the file')
     .option('--id-field <name>', 'field of the id; every row must have one (default: id, optional)')
     .option('--values-field <name>', 'field of the vector (default: values, vector or embedding)')
     .option('--fields <names>', 'fields to store as metadata, comma-separated', splitNames)
@@ -123,7 +123,7 @@ export function defineImport(command: Command): void {
 
 async function runImport(paths: string[], options: ImportOptions): Promise<void> {
   checkOptions(paths, options);
-  // Loaded only here: Arrow takes a moment, which the other commands should not wait for.
+  // Loaded only here, since loading Arrow would slow down the other commands.
   const { importAgain, importFiles } = await import('../import/import-files.js');
   // Enough attempts to survive a restart of the server.
   const client = connect(options, { retry: { attemptsMax: 9 } });
@@ -199,7 +199,7 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
   }
 }
 
-/** The options that decide how rows are read; with different ones an import cannot be resumed. */
+/** The options that determine how rows are read; an import cannot be resumed with different ones. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
   const { ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName } = options;
@@ -238,14 +238,14 @@ function print(
   );
   for (const name of indexes) {
     process.stdout.write(
-      `The column ${JSON.stringify(name)} is probably an index of the program that wrote the file; it was stored as metadata, which --no-index leaves out.\n`,
+      `The column ${JSON.stringify(name)} is probably an index added by the program that wrote the file. It was stored as metadata; --no-index leaves it out.\n`,
     );
   }
   if (generated === null) return;
   const { count, first, last } = generated;
   process.stdout.write(
     count === 1
-      ? `1 has no id in the file and got the new id ${first}; if it has one, name its field with --id-field.\n`
-      : `${formatCount(count)} have no id in the file and got new ones, from ${first} to ${last}; if they have some, name their field with --id-field.\n`,
+      ? `1 row without an id got the new id ${first}; if the file has ids, name their field with --id-field.\n`
+      : `${formatCount(count)} rows without an id got new ids, from ${first} to ${last}; if the file has ids, name their field with --id-field.\n`,
   );
 }

@@ -26,13 +26,13 @@ import {
 import { requireWhole } from '../writers/whole-reply.js';
 
 const EXAMPLES = `
-Searches for every vector of the collection, in the collection of --with or, by
-default, in the same one, where a vector does not match itself. NDJSON has one
-line per vector with its matches; CSV, Arrow and Parquet have one row per match.
-With --unordered-pairs, each pair of near vectors comes once, instead of from
-both sides. --sample joins some of the vectors, with the matches that they have
-in all of them; with --with-sample, matches are searched in a sample, too: the
-same one, where a collection is joined with itself and both numbers are equal.
+Uses every vector of the collection as a query, and searches the collection of
+--with or, by default, the same collection, where a vector does not match
+itself. NDJSON has one line per vector with its matches; CSV, Arrow and Parquet
+have one row per match. With --unordered-pairs, each pair of near vectors is
+reported once instead of from both sides. --sample uses only some of the vectors
+as queries; --with-sample also limits the matches to a sample, which is the same
+one if a collection is joined with itself and both numbers are equal.
 
 Examples:
   $ sagitta join articles --score-threshold 0.95 --unordered-pairs \\
@@ -64,13 +64,13 @@ export function defineJoin(command: Command): void {
     .option('--with <collection>', 'collection to search (default: the same one)')
     .option('-k, --top-k <n>', 'number of matches per vector', wholeNumber(1, 1e9))
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
-    .option('--filter <json|@file>', 'only these vectors as queries')
-    .option('--with-filter <json|@file>', 'only these vectors as matches')
-    .option('--sample <n>', 'only so many queries, chosen by their ids', wholeNumber(1, 1e12))
-    .option('--with-sample <n>', 'search only so many vectors', wholeNumber(1, 1e12))
-    .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
+    .option('--filter <json|@file>', 'use only vectors that match as queries')
+    .option('--with-filter <json|@file>', 'search only vectors that match')
+    .option('--sample <n>', 'use a sample of n queries, chosen by id', wholeNumber(1, 1e12))
+    .option('--with-sample <n>', 'search a sample of n vectors', wholeNumber(1, 1e12))
+    .option('--seed <n>', 'seed that selects the samples', wholeNumber(0, 2 ** 32 - 1))
     .option('--include-self', 'let a vector match itself')
-    .option('--unordered-pairs', 'each pair once; with --score-threshold alone')
+    .option('--unordered-pairs', 'report each pair once; only with --score-threshold')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--metadata', 'include the metadata of each match');
   addOutputFileOptions(command, MATCH_FORMATS).addHelpText('after', EXAMPLES);
@@ -132,18 +132,18 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   printResult(`the join of ${id} with ${other}`, summary, options, start);
 }
 
-interface Watch {
-  /** Receives how many rows are joined so far. */
+interface JoinProgress {
+  /** Receives the number of rows joined so far. */
   readonly onRows: (rowsDone: number) => void;
-  /** Receives how many bytes came so far, in formats that do not tell rows. */
+  /** Receives the number of bytes so far, in formats whose rows cannot be counted. */
   readonly onBytes: (byteCount: number) => void;
 }
 
-/** The same bytes. */
+/** Passes the bytes on unchanged. */
 async function watchRows(
   body: AsyncIterable<Uint8Array>,
   wire: StreamFormat,
-  { onRows, onBytes }: Watch,
+  { onRows, onBytes }: JoinProgress,
 ): Promise<AsyncIterable<Uint8Array>> {
   if (wire === 'ndjson') return countLines(body, onRows);
   if (wire !== 'arrow') return countBytes(body, onBytes);

@@ -1,6 +1,6 @@
-// `sagitta keys`: creates, lists, shows, rotates and revokes API keys, in a data directory (through the
-// server that runs on it, or offline) or, with --url, over the network. A new key is the only text on
-// stdout, so that a shell can capture it; everything else goes to stderr.
+// `sagitta keys`: creates, lists, shows, rotates and revokes API keys, in a data directory (through the server that runs
+// on it, or offline) or, with --url, over the network. A new key is the only text on stdout, so that a shell can capture
+// it; everything else goes to stderr.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -40,9 +40,10 @@ Without --url the command works on the data directory: through the server that
 runs on it, which requires no key from a user who may write to the directory, or
 offline. This also works when every key is lost.
 
-Once the first key exists, every request to the service needs a credential; on
-a terminal the command asks before it creates that one, unless --yes is given.
-Give it the scope admin: only with it can keys be managed over the network.`;
+Once the first key exists, every request to the service needs a credential. On a
+terminal the command asks before it creates the first key, unless --yes is
+given. Give that key the scope admin, which managing keys over the network
+requires.`;
 
 const ID_HELP = 'key id: the part of the key between the underscores';
 
@@ -81,12 +82,12 @@ export function defineKeys(command: Command): void {
     )
     .option(
       '--rate <per second>',
-      'reads, and writes, per second, of all who use the key (default: the limits of the service)',
+      'reads per second and writes per second of all clients with the key (default: the limits of the service)',
       parseRate('--rate'),
     )
     .option(
       '--burst <count>',
-      'reads, and writes, at once (default: those of one second)',
+      'reads and writes at once (default: those of one second)',
       parseRate('--burst'),
     )
     .option('--yes', 'create the first key without confirmation');
@@ -153,8 +154,8 @@ async function createKey(options: CreateOptions): Promise<void> {
 /** Throws CliError unless the user agrees. */
 async function confirmFirst(): Promise<void> {
   const answer = await ask(
-    'This is the first key: with it, requests without a credential are refused, those of running\n' +
-      'programs and of the console as well. Create it? [y/N] ',
+    'This is the first key: once it exists, requests without a credential are refused, including\n' +
+      'those of running programs and of the console. Create it? [y/N] ',
   );
   if (/^y(es)?$/i.test(answer)) return;
   throw new CliError('no key was created; --yes creates the first one without this question');
@@ -164,7 +165,7 @@ function collect(value: string, values: readonly string[] = []): readonly string
   return [...values, value];
 }
 
-/** The service says what is wrong with a number; here it must be one. */
+/** A parser for numbers, whose range the service checks. */
 function parseRate(option: string): (text: string) => number {
   return (text) => {
     if (/^\d{1,10}(\.\d{1,6})?$/.test(text)) return Number(text);
@@ -184,7 +185,7 @@ function keyInputOf({ owner, scope, expires, origin, rate, burst }: CreateOption
   };
 }
 
-/** Accepts a whole key in place of its id; the secret is not sent anywhere. */
+/** The id of a key, which may be given as the whole key; the secret is not sent anywhere. */
 function idOf(given: string): string {
   return /^sk_([0-9A-Za-z]+)_/.exec(given)?.[1] ?? given;
 }
@@ -198,7 +199,7 @@ function addCommonOptions(command: Command): Command {
   ).addHelpText('after', '\n--url works on a server over the network; it requires --api-key.');
 }
 
-/** `mayCreate`: whether a data directory that does not exist is created. */
+/** Runs `work` on the keys that the options name. `mayCreate` permits creating a missing data directory. */
 async function withKeys<Result>(
   options: CommonOptions,
   mayCreate: boolean,
@@ -215,7 +216,7 @@ async function withKeys<Result>(
   return keysOfDirectory(dataDirectoryOf(options), { mayCreate }, work);
 }
 
-/** Says that nobody can manage the service over the network by a key, or from when on. */
+/** Warns if no key can manage the service over the network, now or from some time on. */
 function warnOfLockOut(records: readonly ApiKeyRecord[]): void {
   const endsAtMs = administrationEndsAtMs(records, Date.now());
   if (endsAtMs === Number.POSITIVE_INFINITY) return;
@@ -224,7 +225,7 @@ function warnOfLockOut(records: readonly ApiKeyRecord[]): void {
       ? 'No valid key has the scope admin, so no key can manage the service over the network.'
       : `The last key with the scope admin expires ${new Date(endsAtMs).toISOString()}; from then on no key can manage the service over the network.`;
   warn(
-    `${since} A user who may write to the data directory can always make one: sagitta keys create --owner me --scope admin`,
+    `${since} A user who may write to the data directory can always create one: sagitta keys create --owner me --scope admin`,
   );
 }
 
@@ -249,7 +250,7 @@ function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {
   write(key.key);
 }
 
-/** Of the secret that a rotation has replaced. */
+/** The validity of the secret that a rotation has replaced, as a predicate. */
 function validityOf({ rotated_at, expires_at }: ApiKeyRecord, graceSeconds: number): string {
   if (graceSeconds === 0) return 'is no longer valid; --grace 1h would have kept it for an hour';
   const untilMs = Date.parse(rotated_at!) + graceSeconds * 1000;
@@ -301,13 +302,13 @@ function stateOf({ revoked_at, expires_at }: ApiKeyRecord): string {
 }
 
 /**
- * How long to wait for a locked directory: another command holds it briefly, and a starting server
- * soon listens on its control socket.
+ * Longest wait for a locked directory: another command holds it only briefly, and a starting server soon listens on its
+ * control socket.
  */
 const LOCKED_MS_MAX = 10_000;
 const RETRY_INTERVAL_MS = 100;
 
-/** Runs `work` on the keys of a data directory, through its server if one runs, else offline. */
+/** Runs `work` on the keys of a data directory, through its server if one runs, otherwise offline. */
 async function keysOfDirectory<Result>(
   directory: string,
   options: { mayCreate: boolean },
@@ -348,7 +349,7 @@ async function workOffline<Result>(
   directory: string,
   work: (keys: Keys) => Promise<Result>,
 ): Promise<Result> {
-  // Loaded only here, since a running server makes the code of the database unnecessary.
+  // Loaded only here, since the code of the database is not needed when a server runs.
   const { apiKeyInput, apiKeyMembers, withApiKeys } = await import('../../offline.js');
   type NewKey = { record: Parameters<typeof apiKeyMembers>[0]; key: string };
   const withSecret = ({ record, key }: NewKey) => ({ ...apiKeyMembers(record), key });

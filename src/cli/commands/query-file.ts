@@ -1,5 +1,5 @@
-// `sagitta query --file`: sends the queries of a file as one stream. Results are written while later
-// queries are still being read, so memory use does not depend on the size of the file.
+// `sagitta query --file`: sends the queries of a file as one stream. Results are written while later queries are still
+// being read, so memory use does not depend on the size of the file.
 
 import type { Client, CollectionRecord } from '@sagitta/client';
 import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../formats/arrow/ipc-writer.js';
@@ -101,7 +101,7 @@ async function streamQueries(
       for await (const batch of reader.batches(0)) {
         checkBatchDimension(batch, dimension, collection);
         if (hasIds === undefined) {
-          // Integer ids of the matches alone are all that ivecs holds.
+          // ivecs holds only the integer ids of the matches.
           hasIds = format !== 'ivecs' && batch.ids?.[0] !== undefined;
           yield encodeSchema([
             ...(hasIds ? [{ name: 'query_id', type: 'utf8' } as const] : []),
@@ -142,7 +142,7 @@ async function streamQueries(
   return { body: results(), queryCount: () => queryCount };
 }
 
-/** Throws CliError for a query without one: the first query has one. */
+/** Throws RowError for a query without an id, since the first query has one. */
 function queryIdsOf({ ids = [], rowCount, location }: RowBatch): string[] {
   return Array.from({ length: rowCount }, (_, row) => {
     const id = ids[row];
@@ -154,7 +154,7 @@ function queryIdsOf({ ids = [], rowCount, location }: RowBatch): string[] {
   });
 }
 
-/** Of the vectors that are searched. Throws CliError when the collection has none. */
+/** The dimension of the vectors that are searched. Throws CliError when the collection has none. */
 function dimensionOf(
   { id, dimension, vectors = {} }: CollectionRecord,
   { using }: QueryFileOptions,
@@ -168,7 +168,7 @@ function dimensionOf(
   if (found !== undefined) return found;
   const names = Object.keys(vectors);
   const expected =
-    names.length === 0 ? 'it has no named ones' : `expected --using ${names.join(' or ')}`;
+    names.length === 0 ? 'it has no named vectors' : `expected --using ${names.join(' or ')}`;
   const what = using === undefined ? 'unnamed vectors' : `vectors named ${using}`;
   throw usageError(`collection ${id} has no ${what}; ${expected}`);
 }

@@ -1,5 +1,5 @@
-// `sagitta query --file --recall`: which share of the exact nearest neighbours of the queries a file of
-// results contains. The server grades the ids; a query that found fewer than k ids has missed the others.
+// `sagitta query --file --recall`: measures the share of the exact nearest neighbours of the queries that a file of
+// results contains. The server grades the ids; for a query with fewer than k ids, the missing ones count as missed.
 
 import type { Client } from '@sagitta/client';
 import { listNames } from '../../readers/names.js';
@@ -15,14 +15,14 @@ import {
   withoutQueries,
 } from './query-rows.js';
 
-/** Ids that are looked up when no result is right. */
-const IDS_ASKED_MAX = 100;
+/** Number of ids that are looked up when no result is correct. */
+const IDS_CHECKED_MAX = 100;
 
 interface RecallOptions extends QueryFileOptions {
   readonly k: number;
 }
 
-/** The mean of the queries. Throws CliError when the results are not those of these queries. */
+/** The mean recall of the queries. Throws CliError when the results do not belong to these queries. */
 export async function measureRecall(
   client: Client,
   collection: string,
@@ -34,10 +34,10 @@ export async function measureRecall(
   const path = options.recall!;
   const results = await readResultIds(path, k);
   const handle = client.collection(collection);
-  // Once, not per batch: stdin can be read only once.
+  // Read before the loop, since stdin can be read only once.
   const search = searchOf(options);
   let kFound: number | undefined;
-  let rightCount = 0;
+  let correctCount = 0;
   let queryCount = 0;
   let lengthMax = 0;
   let firstIds: readonly string[] = [];
@@ -53,8 +53,8 @@ export async function measureRecall(
         vectors: graded.map(([row]) => vectorOf(batch, row)),
         ids: graded.map(([, list]) => padded(list, k)),
       });
-      // The server divides by k; sums of whole numbers are exact.
-      for (const recall of recalls) rightCount += Math.round(recall * k);
+      // The server divides by k; sums of integers are exact.
+      for (const recall of recalls) correctCount += Math.round(recall * k);
     }
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(queries, queryCount));
@@ -62,7 +62,7 @@ export async function measureRecall(
   if (kFound === undefined) throw withoutQueries(queries.source);
   if ((await results.lists.next()).done !== true) {
     throw new CliError(
-      `${path}: found results of more than the ${queryCount} queries of ${queries.source.name}`,
+      `${path}: found more results than the ${queryCount} queries of ${queries.source.name}`,
     );
   }
   if (kFound === 0) throw new CliError(`no vector of ${collection} can be found by these queries`);
@@ -71,30 +71,30 @@ export async function measureRecall(
       `${path}: no query has more than ${lengthMax} ids; the others of ${kFound} (--top-k) count as missed\n`,
     );
   }
-  if (rightCount === 0) await requireKnown(firstIds);
-  return { recall: rightCount / (queryCount * kFound), queryCount };
+  if (correctCount === 0) await requireKnown(firstIds);
+  return { recall: correctCount / (queryCount * kFound), queryCount };
 
-  /** How many vectors the queries are compared with. */
+  /** Number of vectors that the queries are compared with. */
   async function countRows(batch: RowBatch): Promise<number> {
     const vector = [...vectorOf(batch, 0)];
     const { total } = await handle.query({ ...search, vector, top_k: 1 });
     return total!;
   }
 
-  /** Results without a single right id are probably of another collection. */
+  /** Throws CliError when results without a correct id come from a different collection. */
   async function requireKnown(ids: readonly string[]): Promise<void> {
-    const asked = [...new Set(ids)].slice(0, IDS_ASKED_MAX);
+    const checked = [...new Set(ids)].slice(0, IDS_CHECKED_MAX);
     const include = { include_values: false, include_metadata: false };
-    const { not_found } = await handle.fetch(asked, include);
-    if (not_found.length < asked.length) return;
+    const { not_found } = await handle.fetch(checked, include);
+    if (not_found.length < checked.length) return;
     throw new CliError(
-      `${path}: no result is right, and collection ${collection} has none of the first ids ` +
-        `(${listNames(asked)})`,
+      `${path}: no result is correct, and collection ${collection} has none of the first ids ` +
+        `(${listNames(checked)})`,
     );
   }
 }
 
-/** The lists of the next queries. */
+/** The ids of the next `count` queries. */
 async function take(
   { lists, mayEndEarly }: ResultIds,
   count: number,
@@ -118,7 +118,7 @@ function vectorOf({ values, dimension }: RowBatch, row: number): Float32Array {
   return values.subarray(row * dimension, (row + 1) * dimension);
 }
 
-/** Made k ids by a repeated one, which counts once: the server compares with as many as there are ids. */
+/** Pads the list to k ids with its first id, which counts once: the server compares as many neighbours as ids. */
 function padded(ids: readonly string[], k: number): readonly string[] {
   return [...ids, ...new Array<string>(k - ids.length).fill(ids[0]!)];
 }

@@ -1,5 +1,5 @@
-// The queries of `sagitta query --file`: the options that apply to them, the rows of the file, and the
-// members of requests that are the same for all.
+// The queries of `sagitta query --file`: the options that apply to them, the rows of the file, and the request members
+// that all queries share.
 
 import type { JsonObject, Metric } from '../../common/types.js';
 import { checkOptions, formatOf, type InputFormat, openRows } from '../../readers/formats.js';
@@ -27,7 +27,7 @@ export interface QueryFileOptions
   readonly metadata: boolean;
 }
 
-/** The dataset of queries in the HDF5 files of ann-benchmarks. */
+/** The dataset with the queries in the HDF5 files of ann-benchmarks. */
 const HDF5_DATASET_DEFAULT = 'test';
 /** The queries of --file. */
 export interface QueryRows {
@@ -55,7 +55,7 @@ export function withoutQueries({ name }: InputSource): CliError {
   return usageError(`${name}: the file contains no vectors`);
 }
 
-/** The members of a request that select what is searched, and how. */
+/** The request members that select the vectors to search and the metric. */
 export function searchOf(options: QueryFileOptions) {
   const { using, metric } = options;
   const filter = filterOf(options);

@@ -1,5 +1,5 @@
-// `sagitta query`: finds the nearest neighbours of a vector or of a stored id and prints a table or
-// JSON; with --file, of every vector of a file (query-file.ts).
+// `sagitta query`: finds the nearest neighbours of a vector or of a stored id and prints a table or JSON. With --file,
+// it searches for every vector of a file (query-file.ts).
 
 import { randomUUID } from 'node:crypto';
 import type { Match, QueryMembers, QueryReply, QueryRequest } from '@sagitta/client';
@@ -52,7 +52,7 @@ repeated as query_id:
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o results.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
       --recall sift-128-euclidean.hdf5
---recall reports which share of the exact nearest neighbours a result file
+--recall reports the share of the exact nearest neighbours that a result file
 contains: .ndjson, .csv, .arrow or .parquet as written with -o or with a list of
 ids per query (column "ids" or "neighbors"), .ivecs, or the HDF5 dataset
 "neighbors".
@@ -111,36 +111,36 @@ export function defineQuery(command: Command): void {
   command
     .argument('<collection>', 'collection to search')
     .option('--vector <numbers|@file|->', 'query vector')
-    .option('--id <id>', 'use a stored vector as the query; it is not a match itself')
-    .option('--positive <ids>', 'stored vectors to be near to, comma-separated', splitNames)
-    .option('--negative <ids>', 'stored vectors not to be near to, comma-separated', splitNames)
+    .option('--id <id>', 'use a stored vector as the query; it does not match itself')
+    .option('--positive <ids>', 'stored vectors to move towards, comma-separated', splitNames)
+    .option('--negative <ids>', 'stored vectors to move away from, comma-separated', splitNames)
     .addOption(
       new Option('--strategy <name>', 'how examples are used (default: average_vector)').choices(
         STRATEGIES,
       ),
     )
-    .option('--mmr <lambda>', 'diversify: 0 for variety, 1 for none', anyNumber('--mmr'))
+    .option('--mmr <lambda>', 'diversify: from 0 (most) to 1 (not at all)', anyNumber('--mmr'))
     .option('--mmr-candidates <n>', 'nearest vectors to choose from', wholeNumber(1, 1e6))
     .option('--text <words>', 'words to find in the text of the collection')
     .option('--sparse <json|@file>', 'sparse vector for --using: {"indices": [7], "values": [0.5]}')
     .addOption(
-      new Option('--match <words>', 'which of the words must occur (default: any)').choices(
+      new Option('--match <words>', 'how many of the words must occur (default: any)').choices(
         TEXT_MATCHES,
       ),
     )
     .option('--embed <text>', 'text that the embedding endpoint turns into the query vector')
     .option('--discover <json|@file>', 'target and pairs of examples')
-    .option('--fusion <json|@file>', 'several rankings in one: kind and parts')
-    .option('--prefetch <json|@file>', 'another ranking, of which only the best are searched')
+    .option('--fusion <json|@file>', 'combine several rankings: kind and parts')
+    .option('--prefetch <json|@file>', 'search only the best matches of another ranking')
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .option('-k, --top-k <n>', 'number of matches (default: 10)', wholeNumber(1, 1e9))
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
-    .option('--cursor <token>', 'fetch the page after an earlier one')
+    .option('--cursor <token>', 'fetch the next page of an earlier query')
     .option('--all', 'fetch all pages')
     .option('--using <name>', 'named or sparse vector to search, instead of the unnamed one')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
-    .option('--group-by <name>', 'metadata field: the best matches of each of its values')
+    .option('--group-by <name>', 'metadata field; show the best matches of each value')
     .option('--group-size <n>', 'matches per group (default: 1)', wholeNumber(1, 1e6))
     .option('--values', 'include the values of each match (with --json)')
     .option('--fields <names>', 'metadata fields shown in the table, comma-separated', splitNames)
@@ -209,7 +209,7 @@ const FILE_ONLY = [
   'decimal',
   'dataset',
 ] as const;
-/** What --recall has no use for: it writes no results, and compares with all of them. */
+/** Options that --recall rules out: it writes no results, and compares all of them. */
 const NOT_WITH_RECALL = ['output', 'format', 'scoreThreshold'] as const;
 const SINGLE_ONLY = [
   'vector',
@@ -295,7 +295,7 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(options.metadata && { include_metadata: true }),
     ...(options.values && { include_values: true }),
   };
-  // It has exactly one target.
+  // The check above ensures exactly one target.
   return members as QueryRequest;
 }
 
@@ -327,7 +327,7 @@ function readVector(option: string): readonly number[] | string {
   return vector as number[] | string;
 }
 
-/** Whether it is numbers alone. Base64 has no separators; digits can be base64. */
+/** Whether the text is a list of numbers. Base64 has no separators, but digits alone can be base64. */
 function isNumberList(text: string): boolean {
   if (/^[[{"]/.test(text)) return false;
   if (/[,;\s]/.test(text)) return true;
@@ -352,7 +352,7 @@ function readNumberList(text: string): readonly number[] {
   });
 }
 
-/** `text` is the reply as sent by the server, with numbers as it spelled them. */
+/** `text` is the reply as the server sent it, with its spelling of numbers. */
 function printPage(
   reply: QueryReply,
   text: string,

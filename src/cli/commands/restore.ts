@@ -1,4 +1,5 @@
-// `sagitta restore`: creates a data directory from a backup, or from those of the nodes of a cluster, after verifying them.
+// `sagitta restore`: creates a data directory from a backup, or from backups of the nodes of a cluster, after verifying
+// them.
 
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -21,8 +22,8 @@ Examples:
 
 The data directory must be new or empty. It appears under its name when it is
 complete. The backup is not changed. Backups of several nodes of a cluster
-become one data directory with all collections, each as of the newest backup
-that has its rows.`;
+become one data directory with all collections, each from the newest backup that
+holds its rows.`;
 
 interface RestoreOptions extends DataDirectoryOptions {
   readonly verify: boolean;
@@ -32,7 +33,7 @@ interface RestoreOptions extends DataDirectoryOptions {
 export function defineRestore(command: Command): void {
   command.argument(
     '<backups...>',
-    'directory created by sagitta backup or POST /v1/backups; several are of nodes of one cluster',
+    'directory created by sagitta backup or POST /v1/backups; several must be from nodes of one cluster',
   );
   addDataDirectoryOption(command)
     .option('--no-verify', 'skip the verification of the backup')
@@ -59,7 +60,7 @@ async function requireIntact(backup: string): Promise<void> {
   if (report.errorCount === 0) return;
   process.stderr.write(`${describeReport(report)}\n`);
   throw new CliError(
-    `${backup} is damaged and was not restored; use another backup, or --no-verify to restore what is left of it`,
+    `${backup} is damaged and was not restored; use another backup, or --no-verify to restore what is readable`,
   );
 }
 
@@ -73,7 +74,7 @@ function toText({ byteLength, added, missing }: RestoredBackups, directory: stri
     ...added.map(({ id, backup }) => `The collection "${id}" is from ${backup}.`),
     ...missing.map(
       (id) =>
-        `The rows of the collection "${id}" are in none of the backups; restore those of all nodes together.`,
+        `None of the backups holds the rows of the collection "${id}"; restore the backups of all nodes together.`,
     ),
   ];
   return `${lines.join('\n')}\n`;

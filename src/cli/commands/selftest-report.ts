@@ -1,5 +1,5 @@
-// The report of `sagitta selftest`: the machine, a table of engines, what each runs on, and each
-// failure with the command that reproduces it; or the same as JSON.
+// The report of `sagitta selftest`, as text or JSON: the machine, a table of engines, the hardware of each, and each
+// failure with the command that reproduces it.
 
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { printable } from '../../common/printable.js';

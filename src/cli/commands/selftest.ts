@@ -1,5 +1,5 @@
-// `sagitta selftest`: runs the engine contract on this machine, without a server and without the
-// sources. Progress goes to stderr, one line per case; the table or JSON goes to stdout.
+// `sagitta selftest`: runs the engine contract on this machine, without a server and without the sources. Progress goes
+// to stderr, one line per case; the table or JSON goes to stdout.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { packageVersion } from '../../common/package-files.js';

@@ -1,5 +1,5 @@
-// `sagitta serve`: runs the server until a signal stops it. The options are generated from the table of
-// settings in platform/config.ts.
+// `sagitta serve`: runs the server until a signal stops it. The options are generated from the table of settings in
+// platform/config.ts.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -27,9 +27,8 @@ Examples:
   $ SAGITTA_LOG_LEVEL=debug sagitta serve
 
 On SIGTERM or SIGINT the server finishes open requests, for at most
---shutdown-ms, and stops; a second signal ends it at once. SIGHUP, as from a
-terminal that is closed, does the same; without a terminal, as under nohup, it
-has no effect.`;
+--shutdown-ms, and stops; a second signal ends it at once. SIGHUP does the same
+when a terminal is closed; without a terminal, as under nohup, it has no effect.`;
 
 export function defineServe(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -69,7 +68,7 @@ export function readConfig(overrides: Record<string, string>): Config {
 
 /**
  * Resolves when a signal has stopped the server, even if `onReady` has not finished. Throws when the disk fails, so
- * that whatever supervises the process starts it again.
+ * that the supervisor of the process starts it again.
  */
 export async function serve(
   config: Config,
@@ -92,7 +91,7 @@ export async function serve(
   }
 }
 
-/** Before modules are loaded, which fails in ways that do not tell the cause. */
+/** Called before modules are loaded: with too few files, loading fails without naming the cause. */
 function requireFiles(): void {
   const countMax = openFilesMax();
   if (countMax >= OPEN_FILES_MIN) return;
@@ -117,8 +116,8 @@ function waitForSignal(): Promise<void> {
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
-    // Node forgets that nohup has the signal ignored, but a process under nohup has no terminal. Each of several
-    // that a closed terminal sends is the same one.
+    // Node does not keep the signal ignored as nohup asks, but a process under nohup has no terminal. A closed terminal
+    // may send the signal several times, so a second SIGHUP does not end the process.
     process.on('SIGHUP', () => {
       if (!hasTerminal) return;
       isStopping = true;
@@ -127,10 +126,10 @@ function waitForSignal(): Promise<void> {
   });
 }
 
-/** As if nobody listened to the signal: process.exit would make Node abort while a thread loads modules. */
+/** Ends the process by the signal itself: process.exit makes Node abort while a thread loads modules. */
 function endBy(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
-  // The first process of a container is not ended by a signal that it does not listen to.
+  // A signal without a listener does not end the first process of a container.
   if (process.pid === 1) process.exit(EXIT_CODES.failure);
 }

@@ -1,4 +1,4 @@
-// `sagitta update`: changes the metadata of vectors by filter, in steps that are atomic each.
+// `sagitta update`: changes the metadata of vectors by filter, in atomic steps.
 
 import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../service/connection.js';
@@ -7,8 +7,8 @@ import { readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import { pluralize } from '../terminal/units.js';
 
 const EXAMPLES = `
-Vectors that already are as the change leaves them are not written, so the
-command can be repeated after an interruption.
+Vectors that the change would leave as they are are not written, so the command
+can be repeated after an interruption.
 
 Examples:
   $ sagitta update articles --filter '{"draft": true}' --patch '{"draft": null}'
@@ -29,11 +29,11 @@ interface UpdateOptions extends ConnectionOptions {
 export function defineUpdate(command: Command): void {
   command
     .argument('<collection>', 'collection id or alias')
-    .option('--filter <json|@file>', 'vectors whose metadata matches')
-    .option('--all', 'every vector')
+    .option('--filter <json|@file>', 'change the vectors whose metadata matches')
+    .option('--all', 'change every vector')
     .option('--patch <json|@file>', 'JSON merge patch of the metadata: null removes a member')
-    .option('--replace <json|@file>', 'in place of the metadata')
-    .option('--batch <n>', 'vectors that change at the same moment', wholeNumber(1, 10_000), 5_000);
+    .option('--replace <json|@file>', 'new metadata, which replaces the old')
+    .option('--batch <n>', 'vectors per atomic step', wholeNumber(1, 10_000), 5_000);
   addConnectionOptions(command.addHelpText('after', EXAMPLES)).action(runUpdate);
 }
 

@@ -20,7 +20,7 @@ Examples:
 Reads everything and changes nothing. A directory in use by a running server
 cannot be verified: create a backup and verify the backup.
 
-Exit codes: ${EXIT_CODES.success} no damage, ${EXIT_CODES.failure} damage found, ${EXIT_CODES.usage} could not be verified.`;
+Exit codes: ${EXIT_CODES.success} no damage, ${EXIT_CODES.failure} damage found, ${EXIT_CODES.usage} verification impossible.`;
 
 export function defineVerify(command: Command): void {
   addJsonOption(command)
@@ -34,7 +34,7 @@ export function defineVerify(command: Command): void {
     });
 }
 
-/** Verifies with progress on stderr. Throws a usage error when the directory cannot be verified. */
+/** Verifies a directory, with progress on stderr. Throws a usage error when it cannot be verified. */
 export async function verifyDataDirectory(directory: string): Promise<VerifyReport> {
   const reason = whyNoDirectory(directory);
   if (reason !== null) throw usageError(`cannot verify ${resolve(directory)}: ${reason}`);

@@ -1,4 +1,4 @@
-// The bytes of a file, a gzip file, a pipe or stdin, for the readers.
+// Opens files, gzip files, pipes and stdin for the readers.
 
 import {
   closeSync,
@@ -33,8 +33,8 @@ export interface Input {
   /** Size on disk; undefined for a pipe. */
   readonly byteCount: number | undefined;
   /**
-   * To be called once, for a pipe when its turn has come: what writes it may wait until the pipes before it
-   * have been read.
+   * Called once. A pipe is opened only when its turn comes: its writer may wait until the pipes before it have been
+   * read.
    */
   open(): Promise<InputSource>;
 }
@@ -69,7 +69,7 @@ export function findInput(path: string): Promise<Input> {
   });
 }
 
-/** Whether it is stdin, a pipe, or anything else that can be read only once. False for what does not exist. */
+/** Whether the path is stdin, a pipe, or anything else that can be read only once. False if it does not exist. */
 export async function isPipe(path: string): Promise<boolean> {
   if (path === STDIN) return true;
   const found = await stat(path).catch(() => undefined);
@@ -86,11 +86,11 @@ async function withPath<Value>(path: string, read: () => Promise<Value>): Promis
 }
 
 async function streamOf(path: string, found: Stats | undefined): Promise<AsyncIterable<unknown>> {
-  // If stdin is a socket, the system does not open it a second time.
+  // The system cannot open stdin by its path if it is a socket.
   if (path === STDIN || path === STDIN_DEVICE) return process.stdin;
   if (found?.isFIFO() !== true) return createReadStream(path);
-  // Unlike the stream of a file, it can be closed while it waits for data; and opened without waiting for a writer,
-  // since the process could not end meanwhile.
+  // Unlike a file stream, a socket can be closed while it waits for data. Opening does not wait for a writer, since the
+  // process could not end while it waits.
   const fd = await promisify(openDescriptor)(path, constants.O_RDONLY | constants.O_NONBLOCK);
   return new Socket({ fd, readable: true, writable: false });
 }
@@ -130,7 +130,7 @@ function randomFile(path: string, byteCount: number, onRead: (end: number) => vo
     byteCount,
     async read(start, end) {
       const bytes = new Uint8Array(end - start);
-      // Opened for each read: an import may have more files than a process may have open.
+      // The file is opened for each read: an import may have more files than a process may keep open.
       const fd = openSync(path, 'r');
       try {
         for (let done = 0; done < bytes.length; ) {
@@ -213,7 +213,7 @@ async function peek(
   return { head: Buffer.concat(parts).subarray(0, HEAD_BYTES), all };
 }
 
-/** Throws ReadError for bytes that are no gzip. */
+/** Throws ReadError for bytes that are not gzip. */
 async function* gunzip(
   name: string,
   chunks: AsyncIterable<Uint8Array>,

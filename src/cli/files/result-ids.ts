@@ -1,6 +1,6 @@
-// The ids that a search found for each query, to be graded: text ids from NDJSON, CSV, Arrow and Parquet,
-// numbers from the formats of vectors. A table has a row per match, with query_index and id, or a row per
-// query, with a list of ids.
+// Reads the ids that a search found for each query, to measure their recall: string ids from NDJSON, CSV, Arrow and
+// Parquet, integers from vector files. A table has a row per match, with query_index and id, or a row per query, with a
+// list of ids.
 
 import { RecordBatchReader } from 'apache-arrow';
 import { linesOf } from '../../readers/byte-stream.js';
@@ -12,18 +12,18 @@ import { createLineDecoder, textChunks } from '../../readers/utf8.js';
 import { openInput } from './file-source.js';
 
 export interface ResultIds {
-  /** A list of at most k ids per query, best first, in the order of the queries. */
+  /** At most k ids per query, best first, in the order of the queries. */
   readonly lists: AsyncGenerator<readonly string[]>;
-  /** Whether queries at the end may be missing, because they have no match and so no row. */
+  /** Whether the last queries may be missing, because a query without a match has no row. */
   readonly mayEndEarly: boolean;
 }
 
-/** Names of a column or member with the list of ids of a query. */
+/** Names of the column or member that holds the ids of a query. */
 const LIST_NAMES = ['ids', 'neighbors'];
 /** Rows read at a time. */
 const ROWS_PER_BATCH = 500;
 
-/** Throws ReadError for a file that has no ids of results. */
+/** Throws ReadError for a file that holds no result ids. */
 export async function readResultIds(path: string, k: number): Promise<ResultIds> {
   const source = await openInput(path);
   const format = formatOf(source);
@@ -42,7 +42,7 @@ interface ResultMatch {
   /** Undefined where the table has no ranks. */
   readonly rank: number | undefined;
 }
-/** A list of a query, or a match. */
+/** All ids of a query, or one match. */
 type ResultItem = readonly string[] | ResultMatch;
 
 async function* cut(
@@ -52,10 +52,10 @@ async function* cut(
   for await (const ids of lists) yield ids.slice(0, k);
 }
 
-/** Before the first rank, which may be 0. */
+/** Lower than any rank; the first rank may be 0. */
 const RANK_BEFORE = -1;
 
-/** Gathers matches by query. A query without a match has an empty list. */
+/** Groups matches by query. A query without a match has an empty list. */
 async function* listsOf(items: AsyncIterable<ResultItem>): AsyncGenerator<readonly string[]> {
   let query = 0;
   let rank = RANK_BEFORE;
@@ -126,14 +126,14 @@ function idsOfLine(location: string, text: string, query: number): readonly stri
   return list.map((id) => idOf(location, id));
 }
 
-/** Text, or an integer of JSON or Arrow. */
+/** Reads an id: a string, or an integer of JSON or Arrow. Throws RowError. */
 function idOf(location: string, value: unknown): string {
   const isInteger = typeof value === 'bigint' || Number.isSafeInteger(value);
   if ((typeof value === 'string' && value !== '') || isInteger) return String(value);
-  throw new RowError(location, `found the id ${show(value)}, expected a text or an integer`);
+  throw new RowError(location, `found the id ${show(value)}, expected a string or an integer`);
 }
 
-/** A query_index or a rank. */
+/** Reads a query_index or a rank. Throws RowError. */
 function countOf(location: string, name: string, value: unknown): number {
   const count = value === null || value === '' ? Number.NaN : Number(value);
   if (Number.isSafeInteger(count) && count >= 0) return count;
@@ -201,7 +201,7 @@ async function* arrowItems(source: InputSource, format: string): AsyncGenerator<
   }
 }
 
-/** Of Parquet one stream per row group. */
+/** The file as Arrow streams; for Parquet, one per row group. */
 async function* arrowStreams(
   source: InputSource,
   format: string,
@@ -226,7 +226,7 @@ function noColumns(
 /** Ids are read as float32, which represents integers below this exactly. */
 const EXACT_ID_MAX = 2 ** 24;
 
-/** The numbers of an ivecs file, or of the dataset `neighbors` of HDF5. */
+/** The ids in an ivecs file or in the dataset `neighbors` of an HDF5 file. */
 async function* numberLists(source: InputSource, k: number): AsyncGenerator<readonly string[]> {
   const path = source.name;
   const reader = await openVectors(source, {

@@ -1,5 +1,5 @@
-// Ids (one per line) and metadata (one JSON object per line) in separate files, for formats that hold
-// only vectors. Checks that each has as many lines as there are rows.
+// Reads ids (one per line) and metadata (one JSON object per line) from separate files, for formats that hold only
+// vectors. Checks that each file has as many lines as there are rows.
 
 import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { linesOf } from '../../readers/byte-stream.js';
@@ -17,7 +17,7 @@ interface SidePaths {
   readonly isNanNull?: boolean;
 }
 
-/** A reader that adds the ids and metadata of these files to the rows. Throws ReadError. */
+/** Adds the ids and metadata of the side files to the rows of a reader. Throws ReadError. */
 export async function withSideFiles(
   reader: RowReader,
   name: string,
@@ -98,7 +98,7 @@ async function openLines(path: string): Promise<Lines> {
   };
 }
 
-/** The metadata of a line; its member `id` becomes the row's id when there is no file of ids. */
+/** Parses a line of metadata. Its member `id` becomes the id of the row if `hasId`, when no file of ids is given. */
 function objectOf(
   location: string,
   line: string,

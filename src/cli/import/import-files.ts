@@ -1,6 +1,5 @@
-// The import itself: reads files and writes their rows. Creates the collection if it does not exist,
-// resumes where an earlier run stopped, and fails at the first invalid row with its place and the
-// number of rows already written.
+// The import itself: reads files and writes their rows. Creates the collection if it does not exist, resumes where an
+// earlier run stopped, and fails at the first invalid row with its location and the number of rows already written.
 
 import {
   type Client,
@@ -36,49 +35,49 @@ import { formatCount, pluralize } from '../terminal/units.js';
 import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
-/** The options of the command that decide how files are read and where their rows go. */
+/** The options of the command that determine how files are read and where their rows go. */
 export interface ImportChoices extends ReaderChoices {
   readonly collection: string;
   readonly format?: InputFormat;
-  /** `upsert` when absent. */
+  /** Absent: `upsert`. */
   readonly mode?: ImportMode;
-  /** The named vector that the vectors of the files are; the unnamed one when absent. */
+  /** The named vector that receives the vectors of the files. Absent: the unnamed vector. */
   readonly vectorName?: string;
   readonly metric?: Metric;
   readonly ids?: string;
   readonly metadata?: string;
   readonly rowIds?: boolean;
   readonly nan?: 'null';
-  /** False leaves out columns that are an index. */
+  /** False leaves out index columns. */
   readonly index?: boolean;
   readonly batch: number;
 }
 
 export interface ImportFilesOptions extends ImportChoices {
-  /** Client for the first request, with fewer retries; the main client when absent. */
+  /** Client for the first request, with fewer retries. Absent: the main client. */
   readonly firstContact?: Client;
-  /** `incarnation` distinguishes the collection from an earlier one of the same id. */
+  /** `incarnation` distinguishes the collection from an earlier one with the same id. */
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
   readonly interruption: AbortSignal;
-  /** Gets the names of columns of metadata that are probably an index. */
+  /** Receives the names of metadata columns that are probably an index. */
   readonly onIndex?: (names: readonly string[]) => void;
-  /** Whether a pipe is among the files, so that they cannot be read again. */
+  /** Whether one of the files is a pipe, so that the import cannot be repeated from the same files. */
   readonly isPiped?: boolean;
 }
 
 export interface ImportResult {
   readonly collection: string;
   readonly created: boolean;
-  /** Rows written by this run; so are the two counts below. */
+  /** Rows written by this run, like the next two counts. */
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
-  /** Sequence of the last write; null when there was no row. */
+  /** Sequence of the last write; null when no row was written. */
   readonly sequence: number | null;
-  /** Rows written by an earlier run, which this one skipped. */
+  /** Rows written by an earlier run, which this run skipped. */
   readonly resumedRows: number;
-  /** The ids that this run made for rows without one; null for none. */
+  /** The ids that this run generated for rows without one; null if it generated none. */
   readonly generated: GeneratedIds | null;
   readonly isInterrupted: boolean;
 }
@@ -90,17 +89,20 @@ interface GeneratedIds {
 }
 
 interface Target {
-  /** Of the unnamed vector; 0 without it. */
+  /** Dimension of the unnamed vector; 0 if the collection has none. */
   readonly dimension: number;
   readonly vectors: TargetVectors;
-  /** The collection as this import has made it; null for one that existed. */
-  readonly made: CollectionRecord | null;
+  /** The collection as this import created it; null if it existed before. */
+  readonly created: CollectionRecord | null;
   readonly journal: ImportJournal;
-  /** The dimension of the unnamed vectors of the rows so far, 0 for none: all rows of an upload have one schema. */
+  /**
+   * The dimension of the unnamed vectors of the rows so far, 0 for rows without them: all rows of an upload have the
+   * same schema.
+   */
   readonly uniform: { dimension?: number };
 }
 
-/** Throws CliError with the place of the first invalid row. */
+/** Throws CliError with the location of the first invalid row. */
 export async function importFiles(
   client: Client,
   paths: readonly string[],
@@ -157,7 +159,7 @@ export async function importFiles(
   const done = uploader?.result;
   return {
     collection: options.collection,
-    created: target?.made != null,
+    created: target?.created != null,
     rows: done?.rowCount ?? 0,
     inserted: done?.insertedCount ?? 0,
     updated: done?.updatedCount ?? 0,
@@ -168,13 +170,13 @@ export async function importFiles(
   };
 }
 
-/** Most likely a mistake in what made the files, which a script should notice. */
+/** Files without rows most likely come from a failed export, which a script should notice. */
 function withoutRows(inputs: readonly Input[]): CliError {
   const names = inputs.map(({ name }) => name).join(', ');
   return new CliError(`${names}: found no rows, expected at least one; nothing was imported`);
 }
 
-/** The rows with their vectors under the name that the options give them, if any. */
+/** Turns the unnamed vectors of the rows into the named vector of the options, if they name one. */
 function named(batch: RowBatch, { vectorName: name }: ImportChoices): RowBatch {
   if (name === undefined) return batch;
   const { rowCount, values, dimension, named: others = [] } = batch;
@@ -187,7 +189,7 @@ function named(batch: RowBatch, { vectorName: name }: ImportChoices): RowBatch {
   };
 }
 
-/** Throws CliError for rows that the collection or the mode does not take. */
+/** Throws RowError for rows that the collection or the mode does not accept. */
 function checkBatch(
   batch: RowBatch,
   { dimension, vectors, uniform }: Target,
@@ -200,7 +202,7 @@ function checkBatch(
     const expected = uniform.dimension === 0 ? 'none' : 'some';
     throw new RowError(
       batch.location(0),
-      `found ${batch.dimension} values, expected ${expected} as in the rows before; import rows with and without them apart`,
+      `found ${batch.dimension} values, expected ${expected} as in the rows before; import rows with and without values separately`,
     );
   }
   if (name !== undefined) {
@@ -236,7 +238,7 @@ async function openReader(
     );
   }
   const isNanNull = options.nan === 'null';
-  // A file of metadata beside a file of vectors has it, too.
+  // --nan also applies to a file of metadata beside a file of vectors.
   checkOptions(
     source.name,
     format,
@@ -254,7 +256,7 @@ async function openReader(
     : reader;
 }
 
-/** The vectors to read from the files. With `--vector-name`, each row needs its own vector, which gets that name. */
+/** The vectors to read from the files. With `--vector-name`, every row must have the unnamed vector, which is renamed. */
 function vectorsToRead(
   vectors: TargetVectors | undefined,
   { vectorName, mode }: ImportChoices,
@@ -305,10 +307,10 @@ async function findTarget(
       throw usageError(`--metric is ${metric}, but collection ${id} uses ${used}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { ...describeVectors(record), made: null, journal, uniform: {} };
+    return { ...describeVectors(record), created: null, journal, uniform: {} };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
-    // Only rows that may be new make a collection.
+    // Only a mode that inserts rows creates the collection.
     if (!isMissing || mode !== 'upsert') throw error;
     return undefined;
   }
@@ -333,13 +335,13 @@ async function createTarget(
     ...(metric !== undefined && { metric }),
   };
   const input = name === undefined ? { id, ...shape } : { id, vectors: { [name]: shape } };
-  const { record, isNew } = await makeCollection(client, input);
+  const { record, isNew } = await createCollection(client, input);
   const journal = await options.openJournal(record.created_at);
-  return { ...describeVectors(record), made: isNew ? record : null, journal, uniform: {} };
+  return { ...describeVectors(record), created: isNew ? record : null, journal, uniform: {} };
 }
 
-/** Another program may have made it in the meantime. */
-async function makeCollection(
+/** Creates the collection unless another program has done so in the meantime. */
+async function createCollection(
   { collections }: Client,
   input: CollectionInput,
 ): Promise<{ record: CollectionRecord; isNew: boolean }> {
@@ -353,25 +355,25 @@ async function makeCollection(
 }
 
 /**
- * Deletes the collection that a failed import has made, unless anything was written to it: its dimension may
- * be a mistake of the file. Errors are ignored, since the failure of the import says more.
+ * Deletes the collection that a failed import has created, unless it was written to: a mistake in the file may have
+ * given it the wrong dimension. Errors are ignored, since the failure of the import says more.
  */
 async function removeUnused(
   { collections }: Client,
   target: Target | undefined,
   result: UploadResult | undefined,
 ): Promise<void> {
-  const made = target?.made;
-  if (made == null || (result?.rowCount ?? 0) > 0) return;
+  const created = target?.created;
+  if (created == null || (result?.rowCount ?? 0) > 0) return;
   try {
-    const { created_at, sequence, vector_count } = await collections.get(made.id);
+    const { created_at, sequence, vector_count } = await collections.get(created.id);
     const isUnused =
-      created_at === made.created_at && sequence === made.sequence && vector_count === 0;
-    if (isUnused) await collections.delete(made.id);
+      created_at === created.created_at && sequence === created.sequence && vector_count === 0;
+    if (isUnused) await collections.delete(created.id);
   } catch {}
 }
 
-/** With a column for each named vector: all batches of an upload have the same columns. */
+/** Adds a column for each missing named vector, since all batches of an upload have the same columns. */
 function withNamed(batch: RowBatch, { vectors: { named } }: Target): RowBatch {
   const { rowCount, named: found = [] } = batch;
   const all = [...named].map(([name, dimension]): NamedVectors => {
@@ -404,7 +406,7 @@ async function* untilInterrupted<Item>(
   void iterator.return?.();
 }
 
-/** The result of the work, or undefined when the signal aborts before it is there. */
+/** The result of the work, or undefined when the signal aborts first. */
 async function orInterrupted<Value>(
   work: Promise<Value>,
   signal: AbortSignal,
@@ -422,11 +424,11 @@ async function orInterrupted<Value>(
 
 type FileProgress = Pick<ImportProgress, 'file' | 'row'>;
 
-/** Which share of the bytes of all files belongs to the rows that are durable, which is less than was read. */
+/** Computes which share of the bytes of all files belongs to durable rows; more bytes than that have been read. */
 class ReadShares {
   readonly #inputs: readonly Input[];
   readonly #byteCount: number | undefined;
-  /** In the order of the files: how many bytes end at a row. */
+  /** The bytes read up to a row, in the order of the files. */
   #marks: (FileProgress & { readonly bytesRead: number })[] = [];
   #bytesDurable = 0;
 
@@ -438,10 +440,10 @@ class ReadShares {
       : byteCounts.reduce<number>((sum, count) => sum + count!, 0);
   }
 
-  /** Rows up to `row` of the file were read. `rowCount` is the number of its rows, where that is known. */
+  /** Records that the rows before `row` were read. `rowCount` is the number of rows in the file, if known. */
   mark({ file, row }: FileProgress, source: InputSource, rowCount: number | undefined): void {
     const before = this.#inputs.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
-    // Rows tell more than bytes: a reader may be ahead of them, or read a file in any order.
+    // Rows are more accurate than bytes: a reader may read ahead, or read a file in any order.
     const inFile =
       rowCount === undefined ? source.bytesRead() : (row / rowCount) * source.byteCount!;
     this.#marks.push({ file, row, bytesRead: before + inFile });
@@ -458,7 +460,7 @@ class ReadShares {
   }
 }
 
-/** Adds to an error how many rows were written before it and how to continue. */
+/** Adds to an error how many rows were written before it, and how to continue. */
 function withCommitted(
   error: unknown,
   result: UploadResult | undefined,

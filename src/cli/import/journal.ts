@@ -1,12 +1,13 @@
-// The import journal: a small file that records how far an import has come, so that the same command
-// resumes after an interruption. It holds the identity of files and collection, the number of durable
-// rows, and the seed of generated ids. Stored in the XDG state directory.
+// The import journal: a small file in the XDG state directory that records the progress of an import, so that the same
+// command resumes after an interruption. It holds the identity of files and collection, the number of durable rows, and
+// the seed of generated ids.
 
 import { createHash, randomInt } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
+/** How far an import of files has come. */
 export interface ImportProgress {
   /** Index of the current file. */
   readonly file: number;
@@ -17,7 +18,7 @@ export interface ImportProgress {
 }
 
 interface ImportState {
-  /** Digest of files, options and the collection's incarnation; if it differs, the import starts over. */
+  /** Digest of the files, the options and the incarnation of the collection. If it differs, the import starts over. */
   readonly identity: string;
   readonly seed: string;
   readonly progress: ImportProgress;
@@ -25,12 +26,12 @@ interface ImportState {
 
 export const START: ImportProgress = { file: 0, row: 0, total: 0 };
 
-/** How much of each file goes into its fingerprint. */
+/** Bytes at the beginning of each file that go into its fingerprint. */
 const HEAD_BYTES = 65_536;
 
 export class ImportJournal {
   readonly seed: string;
-  /** Where an earlier run of the same import stopped; the start if there was none. */
+  /** Where an earlier run of the same import stopped; START if there was none. */
   readonly progress: ImportProgress;
   readonly #path: string | undefined;
   readonly #identity: string;
@@ -54,8 +55,8 @@ export class ImportJournal {
   }
 
   /**
-   * `target` and `files` identify the journal file. If the files, `options` or `incarnation` have
-   * changed since, or with `isRestart`, the recorded progress is ignored.
+   * `target` and `files` identify the journal file. The recorded progress is ignored with `isRestart`, or if the
+   * files, `options` or `incarnation` have changed since.
    */
   static async open(about: {
     readonly directory: string;
@@ -73,20 +74,20 @@ export class ImportJournal {
     return new ImportJournal(path, identity, found?.identity === identity ? found : undefined);
   }
 
-  /** Called when rows have become durable. Errors are ignored: they only prevent a later resume. */
+  /** Records that rows have become durable. Errors are ignored: they only prevent a later resume. */
   async save(progress: ImportProgress): Promise<void> {
     if (this.#path === undefined) return;
     const state: ImportState = { identity: this.#identity, seed: this.seed, progress };
     try {
       await mkdir(dirname(this.#path), { recursive: true });
-      // Always the same name, so that killed processes leave at most one file behind.
+      // A fixed name, so that killed processes leave at most one file behind.
       const draft = `${this.#path}.unfinished`;
       await writeFile(draft, JSON.stringify(state));
       await rename(draft, this.#path);
     } catch {}
   }
 
-  /** Called when the import is complete: importing the same files again starts over. */
+  /** Removes the journal of a complete import, so that importing the same files again starts over. */
   async remove(): Promise<void> {
     if (this.#path !== undefined) await rm(this.#path, { force: true }).catch(() => {});
   }
@@ -109,7 +110,7 @@ async function readState(path: string): Promise<ImportState | undefined> {
   }
 }
 
-/** Path, size, modification time and a digest of the first bytes of a file. */
+/** The path, size and modification time of a file, and a digest of its first bytes. */
 async function fingerprint(path: string): Promise<string> {
   const { size, mtimeMs } = await stat(path);
   const handle = await open(path);
@@ -138,7 +139,7 @@ function makeSeed(nowMs: number): string {
   return lettersOf(nowMs, TIME_LETTERS) + random;
 }
 
-/** A ULID of the import's time, random letters and the row number: the same in every run of an import. */
+/** A ULID from the import's time, random letters and the row number; it is the same in every run of an import. */
 export function rowId(seed: string, row: number): string {
   return seed + lettersOf(row, ROW_LETTERS);
 }

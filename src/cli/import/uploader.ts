@@ -1,6 +1,6 @@
-// Sends row batches to the server as Arrow streams of some megabytes each. While one upload is in
-// flight, the next is filled. An upload is acknowledged before the next is sent, so the number of
-// durable rows is always known, and stays in memory until then, so that it can be retried.
+// Sends row batches to the server as Arrow streams of a few megabytes each, and fills the next upload while one is in
+// flight. Each upload is acknowledged before the next one is sent, so the number of durable rows is always known. Until
+// then it stays in memory, so that it can be retried.
 
 import { SagittaClientError } from '@sagitta/client';
 import { encodeEnd } from '../../formats/arrow/ipc-writer.js';
@@ -17,14 +17,14 @@ export interface StreamTarget {
   ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
 }
 
-/** The modes of writing that can be repeated after an interruption. */
+/** The write modes that are safe to repeat after an interruption. */
 export type ImportMode = 'upsert' | 'update' | 'patch';
 
 export interface UploaderOptions {
   /** The id of a row, from the id found in the file and the row's number in the whole import. */
   readonly idOf: (found: string | undefined, row: number) => string;
   readonly start: ImportProgress;
-  /** `upsert` when absent. */
+  /** Absent: `upsert`. */
   readonly mode?: ImportMode;
   readonly signal?: AbortSignal;
   /** A monotonic clock in milliseconds, for the age of an upload. */
@@ -36,16 +36,16 @@ export interface UploadResult {
   readonly rowCount: number;
   readonly insertedCount: number;
   readonly updatedCount: number;
-  /** Bytes of values, ids and metadata as sent. */
+  /** Bytes of values, ids and metadata that were sent. */
   readonly byteCount: number;
   /** Sequence of the last write; undefined when there was none. */
   readonly sequence: number | undefined;
   readonly progress: ImportProgress;
 }
 
-/** Size of an upload: some tenths of a second of writing, which is what an interruption can cost. */
+/** Size of an upload. Writing it takes some tenths of a second, which is the work that an interruption can cost. */
 const UPLOAD_BYTES = 24_000_000;
-/** A slow source is sent at least this often. */
+/** Rows of a slow source are sent at least this often. */
 const UPLOAD_AGE_MS_MAX = 2_000;
 
 interface Upload {
@@ -87,12 +87,12 @@ export class Uploader {
     };
   }
 
-  /** What is durable so far; valid after a failure, too. */
+  /** The rows that are durable so far; also valid after a failure. */
   get result(): UploadResult {
     return this.#result;
   }
 
-  /** `firstRow` is the batch's first row in the file. Throws the server's error for this or an earlier batch. */
+  /** `firstRow` is the position of the batch in the file. Throws the server's error for this or an earlier batch. */
   async add(batch: RowBatch, file: number, firstRow: number): Promise<void> {
     const { idOf } = this.#options;
     const ids = Array.from({ length: batch.rowCount }, (_, row) =>
@@ -118,7 +118,7 @@ export class Uploader {
     return this.#result;
   }
 
-  /** Waits for the upload in flight without sending further rows. Never throws. */
+  /** Waits for the upload in flight without sending more rows. Never throws. */
   async settle(): Promise<void> {
     await this.#sending;
   }
@@ -151,7 +151,7 @@ export class Uploader {
         sequence: reply.sequence ?? undefined,
       });
     } catch (error) {
-      this.#failure ??= { error: atPlace(error, upload) };
+      this.#failure ??= { error: withLocation(error, upload) };
       if (error instanceof SagittaClientError && (error.committedCount ?? 0) > 0) {
         const counts = { inserted: 0, updated: 0, sequence: error.sequence };
         await this.#commit(upload, error.committedCount!, counts);
@@ -186,7 +186,7 @@ function emptyUpload(startedAt: number): Upload {
   return { chunks: [], batches: [], startedAt, byteCount: 0, rowCount: 0 };
 }
 
-/** How far the import is after the first `rowCount` rows of an upload. */
+/** Where the import is after the first `rowCount` rows of an upload. */
 function progressIn({ batches }: Upload, rowCount: number): { file: number; row: number } {
   let left = rowCount;
   for (const { batch, file, firstRow } of batches) {
@@ -196,8 +196,8 @@ function progressIn({ batches }: Upload, rowCount: number): { file: number; row:
   throw new RangeError(`the server reports ${left} rows more than were sent`);
 }
 
-/** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's place in its file. */
-function atPlace(error: unknown, upload: Upload): unknown {
+/** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's location in its file. */
+function withLocation(error: unknown, upload: Upload): unknown {
   if (!(error instanceof SagittaClientError)) return error;
   for (const item of error.items) {
     const found = /^\/rows\/(\d+)(?:\/(\w+))?/.exec(item.pointer);
@@ -206,7 +206,7 @@ function atPlace(error: unknown, upload: Upload): unknown {
     for (const { batch } of upload.batches) {
       if (row < batch.rowCount) {
         const member = found[2] === undefined ? '' : `${found[2]}: `;
-        // The server adds the place in the stream, which the user has never seen.
+        // The server adds the location in the stream, which means nothing to the user.
         const detail = item.detail.replace(/ \(row \d+ of record batch \d+\)$/, '');
         return new CliError(`${batch.location(row)}: ${member}${detail}`, { cause: error });
       }

@@ -1,5 +1,5 @@
-// The options that name a server (--url, --api-key), their environment variables, and the client that
-// is created from them. The settings of the server itself are in platform/config.ts.
+// The options that name a server (--url, --api-key), their environment variables, and the client created from them. The
+// settings of the server itself are in platform/config.ts.
 
 import { type Client, type ClientOptions, createClient, SagittaClientError } from '@sagitta/client';
 import type { Command } from 'commander';
@@ -22,7 +22,7 @@ export function addConnectionOptions(
     .option('--api-key <key>', 'API key, sent as a bearer token (default: SAGITTA_API_KEY)');
 }
 
-/** The options of commands that print what a server replies. */
+/** The options of commands that print the reply of a server. */
 export type ReplyOptions = ConnectionOptions & PrintOptions;
 
 export function addReplyOptions(command: Command): Command {
@@ -34,17 +34,17 @@ export function connect(
   rest: Pick<ClientOptions, 'retry' | 'fetch'> = {},
 ): Client {
   const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
-  const told = new Set<string>();
+  const shown = new Set<string>();
   try {
     return createClient({
       baseUrl: urlOf(options),
       onWarning({ detail }) {
-        if (!told.has(detail)) process.stderr.write(`Warning: ${detail}\n`);
-        told.add(detail);
+        if (!shown.has(detail)) process.stderr.write(`Warning: ${detail}\n`);
+        shown.add(detail);
       },
       ...rest,
       ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
-      // Few attempts, so that an interactive user learns within half a second that no server answers.
+      // Few attempts, so that a user learns within half a second that no server answers.
       retry: { attemptsMax: 3, ...rest.retry },
     });
   } catch (error) {

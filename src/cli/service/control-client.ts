@@ -1,6 +1,5 @@
-// Client of the control socket: HTTP over the Unix socket that a running server keeps in its data
-// directory. File permissions are the credential. Distinguishes a directory without a server from one
-// whose server cannot be reached.
+// Client of the control socket: HTTP over the Unix socket that a running server keeps in its data directory. File
+// permissions serve as the credential. Distinguishes a directory without a server from one whose server is unreachable.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -20,11 +19,11 @@ export interface ControlClient {
   close(): Promise<void>;
 }
 
-/** How long to wait for a server that is still loading its data and rejects requests. */
+/** Longest wait for a server that rejects requests because it is still loading its data. */
 const STARTING_MS_MAX = 60_000;
 const RETRY_INTERVAL_MS = 100;
 
-/** Null when no server runs on the data directory or the directory does not exist. */
+/** Resolves to null when no server runs on the data directory or the directory does not exist. Throws CliError. */
 export async function connectControlClient(dataDir: string): Promise<ControlClient | null> {
   const directoryPath = join(dataDir, CONTROL_FOLDER);
   const directory = await openDirectory(directoryPath);
@@ -67,7 +66,7 @@ async function openDirectory(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** A killed server leaves its socket file behind, so only a connection tells whether one listens. */
+/** A killed server leaves its socket file behind, so only a connection attempt tells whether a server listens. */
 function isListening(socketPath: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath);

@@ -1,14 +1,14 @@
-// Opens a page in the browser of the desktop, if there is one.
+// Opens a page in the user's browser, if the machine has a desktop.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Resolves to why the page is not opened; to null when it is left to the desktop. */
+/** Resolves to the reason why the page cannot be opened, or to null once the desktop has been asked to open it. */
 export async function openPage(url: string): Promise<string | null> {
   const { platform, env } = process;
   const command = platform === 'darwin' ? 'open' : 'xdg-open';
   if (platform !== 'darwin' && !env.DISPLAY && !env.WAYLAND_DISPLAY) {
-    return 'there is no desktop (neither DISPLAY nor WAYLAND_DISPLAY is set)';
+    return 'this machine has no desktop (neither DISPLAY nor WAYLAND_DISPLAY is set)';
   }
   const child = spawn(command, [url], { stdio: 'ignore', detached: true });
   try {

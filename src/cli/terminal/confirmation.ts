@@ -1,14 +1,14 @@
-// Questions to the user of a terminal, before something that cannot be undone or locks others out.
+// Asks the user on a terminal before a command does something that cannot be undone or that locks others out.
 
 import { createInterface } from 'node:readline';
 import { CliError, EXIT_CODES } from './failure.js';
 
-/** Whether a question can be asked: stdout may be captured, as in KEY=$(sagitta keys create …). */
+/** Whether a question can be asked. stdout need not be a terminal: it is captured in KEY=$(sagitta keys create …). */
 export function isInteractive(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true;
 }
 
-/** The answer, on stderr; empty at the end of the input. Throws CliError after Ctrl-C. */
+/** Asks on stderr and returns the answer, which is empty at the end of the input. Throws CliError after Ctrl-C. */
 export function ask(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise<string>((resolve, reject) => {

@@ -1,5 +1,5 @@
-// Failures of the command line: the error class, the exit codes, and the report on stderr. Stack
-// traces appear only with --debug.
+// Failures of commands: the error class, the exit codes, and the report on stderr. Stack traces appear only with
+// --debug.
 
 import {
   type ConnectionProblem,
@@ -32,7 +32,7 @@ export const EXIT_CODES_TEXT =
   `${EXIT_CODES.usage} invalid arguments,\n` +
   `${EXIT_CODES.unreachable} server unreachable, ${EXIT_CODES.interrupted} interrupted.`;
 
-/** A failure the user can act on; the message is printed without a stack trace. */
+/** A failure that the user can act on; its message is printed without a stack trace. */
 export class CliError extends Error {
   readonly exitCode: ExitCode;
 
@@ -43,7 +43,7 @@ export class CliError extends Error {
   }
 }
 
-/** An error of the file system as a message; the common codes are spelled out. */
+/** The message for an error of the file system; common error codes are spelled out. */
 export function fileErrorText(error: unknown, path: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return `file not found: ${path}`;
@@ -56,7 +56,7 @@ export function usageError(message: string): CliError {
   return new CliError(message, { exitCode: EXIT_CODES.usage });
 }
 
-/** Validation errors printed in full; the rest are counted. */
+/** Number of validation errors that are printed; the rest are only counted. */
 const ITEMS_SHOWN_MAX = 10;
 
 /** Prints the failure on stderr and returns the exit code. */
@@ -99,15 +99,15 @@ function messageOf(error: unknown): string {
   if (!(error instanceof SagittaClientError)) {
     return error instanceof Error ? error.message : String(error);
   }
-  // What these advise is about the environment.
+  // The messages of these errors advise about the environment, which applies to the command line too.
   if (error.code === 'unexpected_reply' || error.code === 'timeout') return error.message;
-  // Not the message, which may advise to change options of the client.
+  // The message may advise changing options of the client, which a user of the command line cannot.
   const { detail } = error;
   const advice = adviceOn(error);
   return advice === undefined ? detail : `${detail.replace(/\s*[.?]?\s*$/, '')}. ${advice}`;
 }
 
-/** What to do about a request that failed for a reason that the user can change. */
+/** What the user can do about a failed request; undefined where nothing helps. */
 function adviceOn(error: SagittaClientError): string | undefined {
   switch (error.code) {
     case 'network_error':

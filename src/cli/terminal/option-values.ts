@@ -1,5 +1,5 @@
-// Parsers for the option values that several commands share: numbers, lists of names, column ranges,
-// JSON (inline, from a file or from stdin), durations and times.
+// Parsers of option values that several commands share: numbers, lists of names, column ranges, JSON (inline, from a
+// file or from stdin), durations and times.
 
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
@@ -14,7 +14,7 @@ export function splitNames(text: string): string[] {
   return names.filter((name) => name !== '');
 }
 
-/** A parser for integers from `min` to `max`; it throws InvalidArgumentError. */
+/** A parser for integers from `min` to `max`, which throws InvalidArgumentError. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -23,7 +23,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** Reads a finite number; throws CliError for other text. */
+/** A parser for finite numbers, which throws CliError with the option's name. */
 export function anyNumber(option: string): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -32,7 +32,7 @@ export function anyNumber(option: string): (text: string) => number {
   };
 }
 
-/** The largest range that is expanded: more columns than any vector has values. */
+/** Largest range that is expanded: more columns than any vector has values. */
 const COLUMNS_MAX = 1_000_000;
 
 /** `x,y` → `['x', 'y']`, `d0..d2` → `['d0', 'd1', 'd2']`. Throws InvalidArgumentError. */
@@ -51,7 +51,7 @@ function expandRange(text: string): string[] {
   if ((lastPrefix !== '' && lastPrefix !== prefix) || to < from || to - from >= COLUMNS_MAX) {
     throw new InvalidArgumentError(`Expected a range such as d0..d767, found ${text}.`);
   }
-  // Leading zeros of the first number set the width of all: d000..d767.
+  // Leading zeros in the first number set the width of all numbers: d000..d767.
   const width = first!.startsWith('0') ? first!.length : 0;
   return Array.from(
     { length: to - from + 1 },
@@ -59,15 +59,15 @@ function expandRange(text: string): string[] {
   );
 }
 
-/** A delimiter of CSV, for which `\t` and `tab` stand as well as the character itself. */
+/** A CSV delimiter; `\t` and `tab` stand for the tab character. */
 export function parseDelimiter(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a character.');
   return text === '\\t' || text === 'tab' ? '\t' : text;
 }
 
-/** `--decimal`, for CSV. */
+/** The option `--decimal` for CSV files. */
 export function decimalOption(): Option {
-  const description = 'decimal point of a CSV file; , for 0,5 (default: .)';
+  const description = 'decimal point of CSV numbers; , for 0,5 (default: .)';
   return new Option('--decimal <character>', description).choices(['.', ',']);
 }
 
@@ -84,7 +84,7 @@ export function readJsonObject<Value extends object = JsonObject>(
   throw usageError(`${name}: expected a JSON object; found ${show(value)}`);
 }
 
-/** The option's own text, or the content of the file (`@file`) or of stdin (`-`). */
+/** The text of the option itself, of a file (`@file`) or of stdin (`-`). Throws CliError. */
 export function readTextOption(name: string, option: string): string {
   const path = option === '-' ? 0 : option.startsWith('@') ? option.slice(1) : undefined;
   if (path === undefined) return option;
@@ -100,7 +100,7 @@ export function parseJsonOption(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw usageError(`${name}: expected JSON: ${(error as Error).message}`);
+    throw usageError(`${name}: expected JSON; ${(error as Error).message}`);
   }
 }
 
@@ -122,7 +122,7 @@ export function parseDuration(option: string, text: string): number {
   return Number(count) * UNIT_MS[unit!]!;
 }
 
-/** A duration from `nowMs` on, or a time, as ISO 8601 in UTC. Throws CliError. */
+/** Parses a duration from `nowMs` on, or a time, into ISO 8601 in UTC. Throws CliError with the option's name. */
 export function parseExpiry(option: string, text: string, nowMs: number): string {
   const ms = timeMs(option, text, (durationMs) => nowMs + durationMs);
   if (Number.isNaN(ms) || ms > Date.UTC(9999, 0)) {
@@ -131,7 +131,7 @@ export function parseExpiry(option: string, text: string, nowMs: number): string
   return new Date(ms).toISOString();
 }
 
-/** A duration before `nowMs`, or a time, as ISO 8601 in UTC. Throws CliError. */
+/** Parses a duration before `nowMs`, or a time, into ISO 8601 in UTC. Throws CliError with the option's name. */
 export function parsePast(option: string, text: string, nowMs: number): string {
   const ms = timeMs(option, text, (durationMs) => nowMs - durationMs);
   if (Number.isNaN(ms) || ms < 0) {
@@ -140,7 +140,7 @@ export function parsePast(option: string, text: string, nowMs: number): string {
   return new Date(ms).toISOString();
 }
 
-/** NaN for a date that does not exist. */
+/** Milliseconds since 1970; NaN for a date that does not exist. */
 function timeMs(option: string, text: string, fromNow: (durationMs: number) => number): number {
   if (/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)) {
     return Date.parse(text);

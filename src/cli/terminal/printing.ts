@@ -1,4 +1,4 @@
-// What commands write to stdout: text for people or, with --json, JSON for programs.
+// Prints results on stdout: text for people or, with --json, JSON for programs.
 
 import type { Command } from 'commander';
 
@@ -10,7 +10,7 @@ export function addJsonOption(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
 }
 
-/** Prints the value as JSON with --json, and as the text without. */
+/** Prints the value as JSON with --json, otherwise the text. */
 export function print(value: unknown, { json }: PrintOptions, textOf: () => string): void {
   write(json === true ? JSON.stringify(value, null, 2) : textOf());
 }

@@ -1,4 +1,4 @@
-// Progress of a long command on stderr: a bar with rate and remaining time on a terminal; elsewhere a
+// Shows the progress of a long command on stderr: on a terminal a bar with the rate and the remaining time, elsewhere a
 // line every few seconds, so that logs stay readable.
 
 import { cutToWidth } from './text-width.js';
@@ -6,13 +6,13 @@ import { formatBytes, formatSeconds, pluralize } from './units.js';
 
 export interface Progress {
   /**
-   * `rowCount` is undefined where rows are not counted; `share` is the part of the work done, 0 to 1,
-   * undefined when the total is unknown; `byteCount` counts the data transferred.
+   * `rowCount` is undefined where rows are not counted. `share` is the fraction of the work that is done, from 0 to 1;
+   * undefined when the total is unknown. `byteCount` is the amount of data transferred.
    */
   update(rowCount: number | undefined, share: number | undefined, byteCount?: number): void;
-  /** Prints a line of its own. */
+  /** Prints a separate line. */
   note(text: string): void;
-  /** Prints the final state and ends the line. `isDone`: whether the work is complete. */
+  /** Prints the final state and ends the line. `isDone` says whether the work is complete. */
   end(isDone?: boolean): void;
 }
 
@@ -35,7 +35,7 @@ interface ProgressState {
   readonly byteCount?: number | undefined;
 }
 
-/** `before` counts the rows of an earlier run, which do not enter the rate. */
+/** `before` counts the rows of an earlier run, which do not count towards the rate. */
 export function createProgress(
   what: string,
   before: { readonly rowCount: number } = { rowCount: 0 },
@@ -71,7 +71,7 @@ export function createProgress(
       target.write(`${what} ${text}\n`);
     },
     end(isDone = false) {
-      // The last batch may have been counted before it was read completely.
+      // The last batch may have been counted before all of it was read.
       if (isDone && last?.share !== undefined) last = { ...last, share: 1 };
       show();
       if (isTerminal && last !== undefined) target.write('\n');
@@ -101,7 +101,7 @@ function describe(
     parts.push(`${(byteCount / seconds / 1e6).toFixed(1)} MB/s`);
   }
   if (share !== undefined && share > 0 && share < 1 && rowCount !== 0) {
-    // The part of `share` that this run contributed.
+    // The fraction of the work that this run has done.
     const count = rowCount ?? 1;
     const shareOfRun = (share * count) / (before.rowCount + count);
     parts.push(`${formatSeconds((seconds / shareOfRun) * (1 - share))} left`);

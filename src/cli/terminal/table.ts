@@ -1,6 +1,6 @@
-// Text tables: columns are as wide as their content and the terminal allow; longer text is cut with an
-// ellipsis. Where a terminal is too narrow for all columns, each row is a list of titles and values.
-// Control characters are replaced, since metadata comes from anywhere.
+// Renders text tables. Columns are as wide as their content and the terminal allow, and longer text is cut with an
+// ellipsis. On a terminal that is too narrow for all columns, each row becomes a list of titles and values. Control
+// characters are replaced, since metadata is not trusted.
 
 import { printable } from '../../common/printable.js';
 import { cutToWidth, textWidth } from './text-width.js';
@@ -8,33 +8,33 @@ import { cutToWidth, textWidth } from './text-width.js';
 export interface TextTableColumn {
   readonly title: string;
   readonly align?: 'right';
-  /** Never cut, because users copy it from the table. */
+  /** Whether cells are never cut, because users copy them from the table. */
   readonly isWhole?: boolean;
 }
 
 /** Columns are not shrunk below this width. */
 const CELL_WIDTH_MIN = 8;
-/** Of what is not written to a terminal. */
+/** Width of output that does not go to a terminal. */
 const WIDTH_DEFAULT = 100;
 const GAP = '  ';
 
 type Rows = readonly (readonly string[])[];
 
-/** A table for stdout; on a terminal that is too narrow for all columns, lists. */
+/** A table for stdout, or lists on a terminal that is too narrow for all columns. */
 export function tableForStdout(
   columns: readonly TextTableColumn[],
   rows: Rows,
   widthElsewhere = WIDTH_DEFAULT,
 ): string {
   const { isTTY, columns: width } = process.stdout;
-  // Some terminals have the width 0 when it is not known.
+  // Some terminals report the width 0 when they do not know it.
   const widthMax = width || widthElsewhere;
   return isTTY === true
     ? renderFitting(columns, rows, widthMax)
     : renderTable(columns, rows, widthMax);
 }
 
-/** A table, or lists if the columns cannot shrink to this width. */
+/** A table, or lists if the columns cannot shrink to the width. */
 export function renderFitting(
   columns: readonly TextTableColumn[],
   rows: Rows,
@@ -46,7 +46,7 @@ export function renderFitting(
   return render(columns, rows, width);
 }
 
-/** A header and the rows, in lines of at most `width` where the columns can shrink so far. */
+/** A header and the rows, in lines of at most `width` columns if the table can shrink that far. */
 export function renderTable(
   columns: readonly TextTableColumn[],
   rows: Rows,
@@ -62,7 +62,7 @@ export function renderTable(
 }
 
 interface Measure {
-  /** Without control characters, as the cells. */
+  /** Control characters are replaced, here and in the cells. */
   readonly titles: readonly string[];
   readonly cells: Rows;
   readonly widths: readonly number[];
@@ -79,7 +79,7 @@ function measure(columns: readonly TextTableColumn[], rows: Rows, width: number)
   return { titles, cells, widths };
 }
 
-/** For each row a line for each cell that is not empty, with its title. */
+/** Renders each row as a list with a line, title and value, for each cell that is not empty. */
 function renderLists(columns: readonly TextTableColumn[], rows: Rows, width: number): string {
   const titles = columns.map(({ title }) => printable(title));
   const titleWidth = Math.max(...titles.map(textWidth));

@@ -1,16 +1,16 @@
-// How many columns of a terminal a text takes: wide characters (Chinese, Japanese, Korean, emoji) take
-// two, marks that combine with the character before them none.
+// Measures text in columns of a terminal: wide characters (Chinese, Japanese, Korean, emoji) take two columns, combining
+// marks none.
 
 const GRAPHEMES = new Intl.Segmenter();
 const ASCII = /^[\x20-\x7e]*$/;
-/** Those of Unicode's East Asian Width "wide" and "fullwidth", by script and block. */
+/** Characters whose East Asian Width in Unicode is "wide" or "fullwidth", by script and block. */
 const WIDE =
   /^(?:[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\p{Script=Yi}\p{Script=Tangut}\p{Script=Nushu}\p{Emoji_Presentation}\u2329\u232a\u3000-\u303e\u30fb\u30fc\u31c0-\u33ff\uff01-\uff60\uffe0-\uffe6])/u;
-/** The narrow forms of wide scripts. */
+/** Half-width forms of characters from wide scripts. */
 const HALF_WIDTH = /^[\uff61-\uffdc]/u;
-/** Marks alone, which a text may begin with. */
+/** Combining marks without a base character, as at the beginning of a text. */
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
-/** Asks for the form of a picture. */
+/** The variation selector that requests emoji presentation. */
 const PICTURE = /\ufe0f/u;
 
 export function textWidth(text: string): number {
@@ -20,7 +20,7 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The text, or as much of its beginning as fits before an ellipsis. */
+/** The text if it fits, otherwise as much of its beginning as fits before an ellipsis. */
 export function cutToWidth(text: string, widthMax: number): string {
   if (textWidth(text) <= widthMax) return text;
   let width = 1;

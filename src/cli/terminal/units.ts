@@ -1,4 +1,4 @@
-// Counts, sizes and durations as text for people.
+// Formats counts, sizes and durations for people.
 
 export { formatBytes, formatCount, pluralize } from '../../common/quantities.js';
 

@@ -1,9 +1,9 @@
-// Writes to a stdout that is a file. Node does not notice when the system writes only a part of them, as
-// it does before a disk is full: the file would end within the output, without an error.
+// Complete writes to a stdout that is a file. Node does not notice when the system writes only part of a chunk, as
+// happens just before a disk is full: the file would be cut off without an error.
 
 import { fstatSync, writeSync } from 'node:fs';
 
-/** Makes writes whole or fail with an error of the stream. Does nothing for pipes and terminals. */
+/** Makes each write complete or fail with an error of the stream. Does nothing for pipes and terminals. */
 export function completeWrites(stream: NodeJS.WriteStream & { readonly fd: number }): void {
   const { fd } = stream;
   if (!isFile(fd)) return;
@@ -22,7 +22,7 @@ function isFile(fd: number): boolean {
   try {
     return fstatSync(fd).isFile();
   } catch {
-    // Closed by the parent.
+    // The parent process has closed the descriptor.
     return false;
   }
 }

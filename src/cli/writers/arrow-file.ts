@@ -1,5 +1,5 @@
-// Converts an Arrow stream to an Arrow file: the same messages between the magic bytes and a footer
-// with their offsets; and tells what its messages say of themselves. Only message headers are decoded.
+// Converts an Arrow stream to an Arrow file, which has the same messages between the magic bytes and a footer with their
+// offsets. Also reports the metadata of the messages. Only message headers are decoded.
 
 import { MetadataVersion, type Schema } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
@@ -41,7 +41,7 @@ export async function* arrowFileOf(stream: AsyncIterable<Uint8Array>): AsyncGene
   yield MAGIC;
 }
 
-/** The same bytes; `onBatch` receives the metadata of each record batch. Throws CliError. */
+/** Passes the bytes on unchanged; `onBatch` receives the metadata of each record batch. Throws CliError. */
 export async function* watchBatches(
   stream: AsyncIterable<Uint8Array>,
   onBatch: (metadata: ReadonlyMap<string, string>) => void,
@@ -57,7 +57,7 @@ interface StreamMessage {
   readonly head: Uint8Array;
   /** Null for the end-of-stream mark. */
   readonly message: Message | null;
-  /** To be read before the next message. */
+  /** Must be read before the next message. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 

@@ -1,5 +1,5 @@
-// The table of output formats: file extensions, the format requested from the server, and the
-// conversion of the one that the server does not write.
+// The table of output formats: their file extensions, the format requested from the server, and the conversion to Arrow
+// files, which the server does not write.
 
 import type { StreamFormat } from '@sagitta/client';
 import { usageError } from '../terminal/failure.js';
@@ -9,9 +9,9 @@ interface WriteFormat {
   readonly extensions: readonly string[];
   /** The format requested from the server. */
   readonly wire: StreamFormat;
-  /** Binary output is not written to a terminal. */
+  /** Whether the format is binary, and therefore never written to a terminal. */
   readonly isBinary: boolean;
-  /** Whether it can be written sequentially, and so to stdout. */
+  /** Whether the format can be written sequentially, and therefore to stdout. */
   readonly isStream: boolean;
 }
 
@@ -34,7 +34,7 @@ export const WRITE_FORMATS = {
 
 export type WriteFormatName = keyof typeof WRITE_FORMATS;
 
-/** The format of --format, else of the file extension, else NDJSON. Throws CliError. */
+/** The format of --format, otherwise of the file extension, otherwise NDJSON. Throws CliError. */
 export function writeFormatOf<Name extends WriteFormatName>(
   choices: readonly Name[],
   option: Name | undefined,
@@ -66,11 +66,11 @@ function formatOfName<Name extends WriteFormatName>(choices: readonly Name[], pa
   );
 }
 
-/** The formats of rows that are matches. */
+/** The output formats for matches. */
 export const MATCH_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'parquet'] as const;
 export type MatchFormat = (typeof MATCH_FORMATS)[number];
 
-/** The file of a reply: the server has all formats but the file of Arrow, whose footer it cannot know. */
+/** Converts a reply to the file format. The server sends every format except Arrow files, which end in a footer. */
 export async function fileOf(
   body: AsyncIterable<Uint8Array>,
   format: MatchFormat,

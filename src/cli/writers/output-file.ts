@@ -37,7 +37,7 @@ export function progressOf(
   return json || isMixed ? undefined : createProgress(what);
 }
 
-/** The same chunks; `onBytes` receives the number of bytes so far. */
+/** Passes the chunks on unchanged; `onBytes` receives the number of bytes so far. */
 export async function* countBytes(
   body: AsyncIterable<Uint8Array>,
   onBytes: (byteCount: number) => void,
@@ -55,7 +55,7 @@ export function checkOutput({ output, force }: OutputFileOptions<WriteFormatName
   if (!isStdout(output)) checkFree(output, force === true);
 }
 
-/** Writes the whole file, or nothing when the chunks end in an error. */
+/** Writes the whole file, or nothing if reading the chunks fails. */
 export async function writeFile(
   chunks: AsyncIterable<Uint8Array>,
   options: OutputFileOptions<WriteFormatName>,

@@ -1,5 +1,5 @@
-// Output to a file, which appears under its name only when it is complete, or to stdout. Existing files
-// are not overwritten unless that is requested.
+// Output to stdout or to a file, which appears under its name only when it is complete. Existing files are not
+// overwritten unless that is requested.
 
 import { once } from 'node:events';
 import { renameSync, rmSync, statSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { CliError, EXIT_CODES, usageError } from '../terminal/failure.js';
 export interface Output {
   readonly byteCount: number;
   write(bytes: Uint8Array): Promise<void>;
-  /** Overwrites bytes written before; not available on stdout. */
+  /** Overwrites bytes written earlier; not available on stdout. */
   patch(at: number, bytes: Uint8Array): Promise<void>;
   /** Waits until all bytes are durable; nothing can be written afterwards. */
   seal(): Promise<void>;
@@ -48,11 +48,13 @@ export function checkFree(path: string, isForced: boolean): void {
   if (found === undefined) return;
   if (found.isDirectory()) throw usageError(`${path} is a directory, expected a file`);
   // A device or a pipe would be replaced by the file.
-  if (!found.isFile()) throw usageError(`${path} is no file; write to stdout, and redirect that`);
+  if (!found.isFile()) {
+    throw usageError(`${path} is not a regular file; write to stdout and redirect that`);
+  }
   if (!isForced) throw usageError(`${path} already exists; use --force to overwrite it`);
 }
 
-/** Incomplete files: temporary path to final path. */
+/** Incomplete files: maps each temporary path to its final path. */
 const drafts = new Map<string, string>();
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -86,7 +88,7 @@ export async function writeAll(output: Output, chunks: AsyncIterable<Uint8Array>
   }
 }
 
-/** Publishes the outputs when all are complete, at once, so that a signal cannot come in between. */
+/** Publishes all outputs at once when they are complete, so that a signal cannot interrupt in between. */
 export async function publishAll(outputs: readonly Output[]): Promise<void> {
   for (const output of outputs) await output.seal();
   for (const output of outputs) output.publish();

@@ -1,5 +1,5 @@
-// Files of plain vectors (npy, fvecs, fbin), with ids and metadata in separate text files, one line per
-// row, and files of result ids (ivecs). The header's row count is filled in at the end.
+// Writes files of plain vectors (npy, fvecs, fbin), with ids and metadata in separate text files of one line per row,
+// and files of result ids (ivecs). The row count in a header is filled in at the end.
 
 import {
   type Data,
@@ -86,7 +86,7 @@ export async function writeVectorFiles(
   }
 }
 
-/** The types that elements of vectors have in Arrow, as NumPy calls them. */
+/** NumPy's names for the element types of vectors. */
 const NPY_TYPES = { float32: '<f4', float16: '<f2', int8: '|i1', bit: '|b1' } as const;
 
 function elementTypeOf(type: DataType): keyof typeof NPY_TYPES {
@@ -95,7 +95,7 @@ function elementTypeOf(type: DataType): keyof typeof NPY_TYPES {
   return DataType.isFloat(type) && type.precision === Precision.HALF ? 'float16' : 'float32';
 }
 
-/** The first `count` elements as NumPy has them: a boolean is a byte. */
+/** The first `count` elements in NumPy's representation, in which a boolean takes a byte. */
 function npyElements(elements: Data, count: number): Uint8Array {
   if (DataType.isBool(elements.type)) return Uint8Array.from(floatsOf(elements, count));
   return bytesOf((elements.values as Float32Array | Uint16Array | Int8Array).subarray(0, count));
@@ -153,9 +153,9 @@ const IVECS_ID_MAX = 0x7fffffff;
 const NO_MATCH = -1;
 
 /**
- * The matches of a query stream as ivecs: a record of k ids per query, best first, padded with -1. The
- * ids have to be integers, as those of `sagitta import --row-ids` are. `queryCount` is called at the
- * end, because the last queries may have no matches.
+ * The matches of a query stream as ivecs: a record of k ids per query, best first, padded with -1. The ids must be
+ * integers, such as those of `sagitta import --row-ids`. `queryCount` is called at the end, because the last queries may
+ * have no matches.
  */
 export async function* ivecsOfMatches(
   stream: AsyncIterable<Uint8Array>,

@@ -1,10 +1,10 @@
-// Whether the reply of a stream is whole. A connection that breaks is an error of the client, but a proxy
-// may end a reply early as if it were complete.
+// Checks that a streamed reply is complete. The client reports a broken connection, but a proxy may end a reply early as
+// if it were complete.
 
 import type { StreamFormat } from '@sagitta/client';
 import { CliError, EXIT_CODES } from '../terminal/failure.js';
 
-/** What the last bytes are: the end of an Arrow stream, of a Parquet file, and of a line. */
+/** The last bytes of a complete reply: the end of an Arrow stream, of a Parquet file, or of a line. */
 const ENDS = {
   arrow: Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
   parquet: Buffer.from('PAR1'),
@@ -12,7 +12,7 @@ const ENDS = {
   csv: Buffer.from('\n'),
 } as const satisfies Readonly<Record<StreamFormat, Uint8Array>>;
 
-/** The same chunks. Throws CliError at their end if they are cut; lines may be missing from text. */
+/** Passes the chunks on unchanged. Throws CliError at the end of a cut reply; missing lines of text go unnoticed. */
 export async function* requireWhole(
   format: StreamFormat,
   chunks: AsyncIterable<Uint8Array>,
@@ -28,7 +28,7 @@ export async function* requireWhole(
   const isEmpty = byteCount === 0 && format === 'ndjson';
   if (isEmpty || last.equals(end)) return;
   throw new CliError(
-    `the reply was cut off after ${byteCount} bytes, probably by a proxy between here and the server; try again`,
+    `the reply was cut off after ${byteCount} bytes, probably by a proxy in front of the server; try again`,
     { exitCode: EXIT_CODES.unreachable },
   );
 }

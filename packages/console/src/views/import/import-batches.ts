@@ -5,7 +5,7 @@ import { detectFormat, type InputFormat, openRows } from '../../../../../src/rea
 import type { InputSource } from '../../../../../src/readers/input-source.js';
 import { ReadError } from '../../../../../src/readers/read-error.js';
 import type { BadRow, ReaderOptions } from '../../../../../src/readers/reader-options.js';
-import { type RowBatch, type RowReader, selectRows } from '../../../../../src/readers/row-batch.js';
+import { type RowBatch, type RowReader, pickRows } from '../../../../../src/readers/row-batch.js';
 import { openBrowserFile } from './browser-file.js';
 import { type ImportPlan, readChoicesOf } from './import-plan.js';
 
@@ -96,7 +96,7 @@ export function withoutRejected(
   );
   const idOf = (at: number) => (rows.ids?.[at] === undefined ? '' : `${rows.ids[at]}: `);
   return {
-    rows: selectRows(rows, kept),
+    rows: pickRows(rows, kept),
     share,
     badRows: [...problems].map(([at, problem]) => ({
       row: rows.fileRow(at),
