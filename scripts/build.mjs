@@ -1,11 +1,11 @@
-// What `npm run build` does: builds the products of scripts/building/products.mjs that have changed since their last
-// build, and says which. Stops at the first that fails.
+// Implements `npm run build`: builds the products of scripts/building/products.mjs whose inputs have changed since the
+// last build, and names them. Stops at the first failure.
 //
 //   node scripts/build.mjs                     everything
-//   node scripts/build.mjs program             what running needs: kernels, dist/app and the console
-//   node scripts/build.mjs tests               that, and the separate modules in dist that tests and benches load
-//   node scripts/build.mjs modules packages    these products
-//   node scripts/build.mjs --if-possible       where the compiler is not installed, uses what is built already
+//   node scripts/build.mjs program             only what the server needs to run: kernels, dist/app and the console
+//   node scripts/build.mjs tests               also the separate modules in dist that tests and benches load
+//   node scripts/build.mjs modules packages    only the named products
+//   node scripts/build.mjs --if-possible       accepts an existing build where the compiler is not installed
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PRODUCTS, ROOT } from './building/products.mjs';
 
-/** What running needs, and what tests need. */
+/** Names for several products at once. */
 const GROUPS = {
   program: ['kernels', 'app', 'console'],
   packages: ['client', 'langchain'],
@@ -45,12 +45,12 @@ function buildProducts() {
   }
 }
 
-/** Without development packages nothing can be built, but a server that is built can be run. */
+/** Nothing can be built without the development packages, but an existing build still runs. */
 function checkBuilt() {
   if (options['if-possible'] && existsSync(join(ROOT, 'dist/app/cli/main.js'))) return;
   fail(
-    'the development packages are not installed, which build the program. ' +
-      'Run `npm ci && npm run build`; after that, `npm ci --omit=dev` leaves what running needs.',
+    'Expected the development packages, which build the program; found none. ' +
+      'Run `npm ci && npm run build`; `npm ci --omit=dev` removes them again afterwards.',
   );
 }
 

@@ -1,10 +1,10 @@
-// Puts a NATS server into build/nats, for the tests of clusters: that of Debian's forky, which needs nothing of the
-// system but glibc 2.34. Debian 12 has a version that cannot sync every message before it acknowledges it.
+// Installs a NATS server into build/nats for the cluster tests. It comes from Debian forky and needs only glibc 2.34;
+// the version in Debian 12 cannot sync every message before acknowledging it.
 //
-//   node scripts/install-nats.mjs                  from the mirror that apt uses, with Debian's signatures
-//   … --if-possible                                on failure, print one line and exit with 0
+//   node scripts/install-nats.mjs                  downloads from the mirror apt uses and checks Debian's signatures
+//   … --if-possible                                on failure, prints one line and exits with 0
 //
-// Nothing is installed in the system.
+// The system itself is left unchanged.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -47,7 +47,7 @@ function install() {
       'Dir::Etc::SourceParts': '/dev/null',
       'Dir::State::Lists': join(folder, 'lists'),
       'Dir::Cache': join(folder, 'cache'),
-      // The user of apt cannot write to a folder of another user.
+      // apt's own user may not write to this folder.
       'APT::Sandbox::User': 'root',
     };
     const flags = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
@@ -59,7 +59,7 @@ function install() {
     const found = ['usr/sbin', 'usr/bin']
       .map((place) => join(folder, 'root', place, 'nats-server'))
       .find(existsSync);
-    if (found === undefined) throw new Error(`${archive} has no nats-server`);
+    if (found === undefined) throw new Error(`Expected nats-server in ${archive}; found none`);
     const version = versionOf(found);
     mkdirSync(target, { recursive: true });
     copyFileSync(found, program);
@@ -69,7 +69,7 @@ function install() {
   }
 }
 
-/** The mirror from which the system gets Debian's packages. */
+/** The mirror that this system downloads Debian packages from. */
 function findMirror() {
   const lines = run(
     'apt-get',
@@ -77,7 +77,8 @@ function findMirror() {
     '/',
   ).split('\n');
   const site = lines.map((line) => /^(\S+) Debian$/.exec(line)?.[1]).find(Boolean);
-  if (site === undefined) throw new Error('apt has no source of Debian, so there is no mirror');
+  if (site === undefined)
+    throw new Error('Expected a Debian mirror in the sources of apt; found none');
   return site;
 }
 
@@ -92,6 +93,6 @@ function run(command, args, folder) {
     timeout: TIMEOUT_MS,
   });
   if (error !== undefined) throw new Error(`${command}: ${error.message}`);
-  if (status !== 0) throw new Error(`${command} ${args.at(-1)} ended with ${status}: ${stderr}`);
+  if (status !== 0) throw new Error(`${command} ${args.at(-1)} exited with ${status}: ${stderr}`);
   return stdout;
 }

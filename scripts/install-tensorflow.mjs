@@ -4,8 +4,8 @@
 //
 //   node scripts/install-tensorflow.mjs                  for the GPU if NVIDIA's driver is found, else the CPU
 //   node scripts/install-tensorflow.mjs --variant cpu    cpu or gpu
-//   … --if-possible                                      on failure, print one line and exit with 0
-//   … --force                                            reinstall although nothing has changed
+//   … --if-possible                                      on failure, prints one line and exits with 0
+//   … --force                                            reinstalls even if nothing has changed
 //
 // Requires npm, Python with pip and venv, and a C++ compiler. Needs 1 GB of disk space for the CPU, about 4 GB
 // for the GPU. Downloads use the configuration of npm and pip.
@@ -36,12 +36,12 @@ const VARIANTS = {
   gpu: { requirement: 'tensorflow[and-cuda]>=2.16,<3', withDependencies: true },
 };
 
-/** Directory of the libraries, which the binding finds through its rpath. */
+/** Directory of the libraries. The binding finds them through its rpath. */
 const LIBRARIES = 'site';
 
 /**
- * Python script that unpacks the wheels: TensorFlow's two libraries, those of CUDA for the GPU, and the
- * headers of the C interface. The libraries find each other by the layout of the wheels.
+ * Python script that unpacks the wheels: TensorFlow's two libraries, the CUDA libraries for the GPU, and
+ * the headers of the C interface. The libraries rely on the layout of the wheels to find each other.
  */
 const UNPACK = `
 import pathlib, re, sys, zipfile
@@ -82,10 +82,12 @@ function parseArguments(args) {
     const { values } = parseArgs({ args, options });
     const usual = ['/dev/nvidiactl', '/dev/dxg'].some(existsSync) ? 'gpu' : 'cpu';
     const named = values.variant ?? usual;
-    if (!(named in VARIANTS)) throw new Error(`--variant is '${named}'; expected cpu or gpu`);
+    if (!(named in VARIANTS)) throw new Error(`Expected --variant cpu or gpu; found '${named}'`);
     return { variant: named, isOptional: values['if-possible'], isForced: values.force };
   } catch (error) {
-    console.error(`${error.message}; expected the arguments of scripts/install-tensorflow.mjs`);
+    console.error(
+      `${error.message}. See the head of scripts/install-tensorflow.mjs for its arguments.`,
+    );
     process.exit(2);
   }
 }
@@ -98,11 +100,11 @@ function install() {
     return;
   }
   if (process.platform !== 'linux') {
-    throw new InstallError(`TensorFlow is supported on Linux only, found ${process.platform}`);
+    throw new InstallError(`Expected Linux, which TensorFlow needs; found ${process.platform}`);
   }
   const compiler = findCompiler();
   mkdirSync(dirname(target), { recursive: true });
-  // In the target's parent directory, so that the result can be renamed into place.
+  // The target's parent directory, so that the result can be renamed into place.
   const scratch = mkdtempSync(join(dirname(target), '.tensorflow-'));
   try {
     const fresh = join(scratch, 'tensorflow');
@@ -119,7 +121,7 @@ function install() {
   }
 }
 
-/** Unpacks the libraries of TensorFlow for Python into `fresh`. Returns the directory of its headers. */
+/** Unpacks TensorFlow's Python libraries into `fresh`. Returns the directory with their headers. */
 function fetchLibrary(scratch, fresh) {
   const unpacked = join(scratch, 'unpacked');
   const from = downloadWheels(scratch);
@@ -135,7 +137,7 @@ function fetchLibrary(scratch, fresh) {
   return kept;
 }
 
-/** Returns the directory of the wheels. */
+/** Returns the directory that holds the wheels. */
 function downloadWheels(scratch) {
   const { requirement, withDependencies } = VARIANTS[variant];
   const python = join(scratch, 'python');
@@ -150,7 +152,7 @@ function downloadWheels(scratch) {
   return downloaded;
 }
 
-/** Installs the binding's package with the versions of package-lock.json. Returns its directory. */
+/** Installs the binding's package at the versions in package-lock.json. Returns its directory. */
 function fetchPackage(fresh) {
   say(`downloading ${PACKAGE} ${packageVersion()} with npm`);
   const manifest = {
@@ -162,14 +164,14 @@ function fetchPackage(fresh) {
   const locked = { ...lock, name: manifest.name, packages: { ...lock.packages, '': manifest } };
   writeFileSync(join(fresh, 'package.json'), JSON.stringify(manifest, null, 2));
   writeFileSync(join(fresh, 'package-lock.json'), JSON.stringify(locked, null, 2));
-  // Without install scripts, which would download the old library.
+  // The install scripts would download the old library.
   const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   run('npm', ['install', ...quiet], {
     cwd: fresh,
     failure: `npm cannot download ${PACKAGE}`,
   });
   const modules = join(fresh, 'node_modules');
-  // Source maps are most of the download and are not used.
+  // Source maps make up most of the download and are not used.
   for (const path of readdirSync(modules, { recursive: true })) {
     if (path.endsWith('.map')) rmSync(join(modules, path));
   }
@@ -204,13 +206,13 @@ function compile(compiler, packageFolder, headers) {
   );
 }
 
-/** Runs a matrix product and returns the version of the library. */
+/** Computes a matrix product with the new installation. Returns the library's version. */
 function verifyInstallation(fresh) {
   const script = `
     require('node:util').isNullOrUndefined ??= (value) => value == null;
     const tf = require('${PACKAGE}');
     const [sum] = tf.matMul(tf.fill([1, 8], 2), tf.fill([8, 1], 3)).dataSync();
-    if (sum !== 48) throw new Error('the test product is ' + sum + ', expected 48');
+    if (sum !== 48) throw new Error('Expected 48 as the test product; found ' + sum);
     console.log(tf.backend().binding.TF_Version);`;
   const output = run(process.execPath, ['-e', script], {
     cwd: fresh,
@@ -224,10 +226,10 @@ function findCompiler() {
   const candidates = [process.env.CXX, 'c++', 'g++', 'clang++'].filter(Boolean);
   const found = candidates.find((command) => spawnSync(command, ['--version']).status === 0);
   if (found) return found;
-  throw new InstallError(`no C++ compiler found (tried ${candidates.join(', ')})`);
+  throw new InstallError(`Expected a C++ compiler; found none of ${candidates.join(', ')}`);
 }
 
-/** The command's output. Throws InstallError with its last error line. */
+/** Returns the output of the command. Throws InstallError with its last error line if it fails. */
 function run(command, words, { failure, ...options }) {
   const done = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 2 ** 26, ...options });
   if (done.status === 0) return done.stdout;

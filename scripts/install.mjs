@@ -1,6 +1,6 @@
-// Runs when npm installs the package or a checkout: builds the kernels with the local compiler, unless the package
-// has some that load here. Never fails: without kernels the server still answers, many times slower. Where npm skips install scripts,
-// src/platform/native-addon.ts finds the same kernels.
+// Runs when npm installs the package or a checkout. Builds the kernels with the local compiler unless the package
+// contains kernels that load on this machine. Never fails: without kernels the server still works, only many times
+// slower. Where npm skips install scripts, src/platform/native-addon.ts finds the same kernels.
 
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -9,17 +9,17 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const prebuilt = `../build/prebuilt/${process.platform}-${process.arch}/sagitta.node`;
 
-// The mapping of files is bound to the version of Node, so it is built in any case.
+// The addon that maps files depends on the version of Node, so it is always built.
 const names = loads(prebuilt) ? ['files'] : [];
 const words = ['scripts/build-kernels.mjs', ...names, '--if-possible'];
 spawnSync(process.execPath, words, { cwd: root, stdio: 'inherit' });
-// The published package has the program but no code cache, since that depends on the version of Node.
+// The published package has no code cache, since a cache depends on the version of Node.
 spawnSync(process.execPath, ['scripts/building/save-code-cache.mjs'], {
   cwd: root,
   stdio: 'inherit',
 });
 
-/** False also for another C library, such as musl. */
+/** Whether the addon loads here. It does not on another C library, such as musl. */
 function loads(path) {
   try {
     createRequire(import.meta.url)(path);

@@ -1,8 +1,8 @@
-"""Creates the sample data in examples/data from the full data sets; the output is reproducible.
+"""Creates the sample data in examples/data from the full data sets. The output is reproducible.
 
 Reads wordnet-10k.arrow, wordnet-10k-queries.arrow and digits.jsonl from --source. Keeps 4 200 senses
-(all animals, foods and verbs, and a fixed selection of the others), all 200 query vectors with their
-exact neighbours among those senses, and the digits, compressed. Requires numpy and pyarrow.
+(all animals, foods and verbs, and a fixed selection of the rest), all 200 query vectors with their
+exact neighbours among those senses, and the compressed digits. Requires numpy and pyarrow.
 """
 
 import argparse
@@ -20,7 +20,7 @@ NEIGHBOUR_COUNT = 20
 ROWS_PER_BATCH = 2_048
 DIMENSION = 256
 CHOICE = "sagitta sample 1"
-"""Hashed with every id to select senses; another text selects other senses."""
+"""Hashed with every id to select senses. A different text selects different senses."""
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def read_table(file: Path) -> pa.Table:
 
 
 def choose_senses(table: pa.Table) -> pa.Table:
-    """Selects the senses in the order of the source."""
+    """Selects the senses, in the order of the source."""
     wanted = [
         category in ("noun.animal", "noun.food") or category.startswith("verb.")
         for category in table["category"].to_pylist()
@@ -58,7 +58,7 @@ def choose_senses(table: pa.Table) -> pa.Table:
 
 
 def with_neighbours(queries: pa.Table, senses: pa.Table) -> pa.Table:
-    """The id, values and lemma of the queries, with the exact neighbours by each metric."""
+    """Id, values and lemma of each query, with its exact neighbours under each metric."""
     rows = vectors_of(senses)
     is_verb = np.array([pos == "verb" for pos in senses["pos"].to_pylist()])
     ids = np.array(senses["id"].to_pylist())
@@ -76,7 +76,7 @@ def with_neighbours(queries: pa.Table, senses: pa.Table) -> pa.Table:
             "cosine_verb": np.where(is_verb, cosine, -np.inf),
         }
         for name, score in scores.items():
-            # Ids are ASCII, so text order equals byte order.
+            # Ids are ASCII, so their text order is their byte order.
             best = np.lexsort((ids, -score))[:NEIGHBOUR_COUNT]
             answers[name][0].append(ids[best].tolist())
             answers[name][1].append(score[best].tolist())
@@ -94,7 +94,7 @@ def vectors_of(table: pa.Table) -> np.ndarray:
 
 
 def sum_of_products(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Dot products in float64, in the server's order of summation: 8 lanes by index modulo 8, then
+    """Dot products in float64, summed in the server's order: 8 lanes by index modulo 8, then
     folded in halves. Equal vectors get equal scores, so ties are exact."""
     products = rows.astype(np.float64) * query.astype(np.float64)
     lanes = np.zeros((len(rows), 8))
@@ -115,7 +115,7 @@ def write_digits(source: Path, target: Path) -> None:
     for line in lines.splitlines():
         json.loads(line)
     with open(target, "wb") as file:
-        # No name and no timestamp in the header, for reproducible output.
+        # A name or timestamp in the header would make the output irreproducible.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=file) as zipped:
             zipped.write(lines)
 

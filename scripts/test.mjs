@@ -1,25 +1,25 @@
-// Runs the compiled tests, several processes at once, and exits with 1 when one fails. A file says by its name in which
-// run it takes part: *.test.ts, *.ci.test.ts or *.nightly.test.ts.
+// Runs the compiled tests in several processes and exits with 1 if any test fails. The name of a test file says which
+// run it belongs to: *.test.ts, *.ci.test.ts or *.nightly.test.ts.
 //
-//   npm test                                    *.test.ts, whose tests take a CPU second at most
+//   npm test                                    *.test.ts, whose tests take at most one CPU second
 //   node scripts/test.mjs --ci                  *.ci.test.ts
 //   node scripts/test.mjs --nightly             all files, with more rounds of random tests
-//   npm test -- server/routes                   files whose path contains `server/routes`; of every run, unless --quick,
-//                                               --ci or --nightly chooses one
-//   … --except console/                         without files whose path contains this
-//   … --test-name-pattern=cursor                tests with this in their title
-//   … --random SEED                             files in random order; --random alone chooses the seed
-//   … --jobs N                                  processes at once (default 3)
-//   … --may-skip PATTERN                        fails when a test is skipped for a reason that does not match
-//   … --budget                                  fails when a test or a file takes more CPU time than it may
-//   … --record                                  writes test/times.json, by which files are dealt to processes
-//   … --seconds-max N                           limits each test, instead of the limit of its run
-//   … --root DIRECTORY                          the tests of another checkout
+//   npm test -- server/routes                   files whose path contains `server/routes`, from every run unless
+//                                               --quick, --ci or --nightly selects one
+//   … --except console/                         leaves out files whose path contains this
+//   … --test-name-pattern=cursor                only tests whose title contains this
+//   … --random SEED                             files in random order; chooses the seed if none is given
+//   … --jobs N                                  number of processes (default 3)
+//   … --may-skip PATTERN                        fails if a test is skipped for a reason that does not match
+//   … --budget                                  fails if a test or file exceeds its CPU time
+//   … --record                                  writes test/times.json, which balances files across processes
+//   … --seconds-max N                           time limit of each test, in place of the limit of its run
+//   … --root DIRECTORY                          runs the tests of another checkout
 //
-// dist/test-results.json has the CPU seconds of each file and test.
+// dist/test-results.json lists the CPU seconds of each file and test.
 //
-// A test that fails is run once more, its file alone: if it passes then, it is reported as flaky and does not fail the
-// run. Nothing that a test has started outlives its process.
+// A file with a failed test runs again, alone. A test that passes then is reported as flaky and does not fail the run.
+// No process that a test starts outlives the test process.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,9 +30,9 @@ import { compiledPath, listTests, tierOf } from './testing/files.mjs';
 import { TestProcess } from './testing/process.mjs';
 import { Report } from './testing/report.mjs';
 
-/** One more than two cores, since tests also wait for timeouts and processes. */
+/** One more than two cores, because tests also wait for timeouts and processes. */
 const JOBS = 3;
-/** How long a single test may take, in seconds, before its process is ended. */
+/** Seconds a single test may take before its process is killed, by run. */
 const TEST_SECONDS_MAX = { quick: 120, ci: 400, nightly: 7_200 };
 
 const { values: options, positionals: parts } = parseArgs({
@@ -62,7 +62,9 @@ const files = listTests(options.root, {
   except: options.except,
 });
 if (files.length === 0) {
-  fail(`no test file has ${parts.map((part) => `"${part}"`).join(' or ')} in its path`);
+  fail(
+    `Expected ${parts.map((part) => `"${part}"`).join(' or ')} in the path of a test file; found none`,
+  );
 }
 const missing = files.find((file) => !existsSync(compiledPath(options.root, file)));
 if (missing !== undefined) {
@@ -89,23 +91,23 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 
 if (options.random !== undefined) console.log(`files in random order: --random ${options.random}`);
 await Promise.all(Array.from({ length: Number(options.jobs) }, work));
-// One after another: what fails only beside others passes now.
+// One after another, so that tests which fail only under load pass now.
 for (const file of report.filesToRepeat()) await run([file], { isAlone: true });
 report.print();
 writeFileSync(join(options.root, 'dist', 'test-results.json'), report.toJson());
 if (options.record && report.isSuccess) recordTimes(report.cpuSeconds);
 process.exitCode = report.isSuccess ? 0 : 1;
 
-/** Runs groups of files until none is left. */
+/** Runs groups of files until the queue is empty. */
 async function work() {
   for (let group = queue.shift(); group !== undefined; group = queue.shift()) {
     const left = await run(group, { isAlone: false });
-    // A process that ended early has not run all of its files.
+    // A process that ended early leaves files that have not run.
     if (left.length > 0) queue.push(left);
   }
 }
 
-/** Runs the files in a process of their own; returns those that it did not come to. */
+/** Runs the files in a new process. Returns the files that have not run. */
 async function run(group, { isAlone }) {
   const isNightly = tier === 'nightly';
   const child = new TestProcess(group, {
@@ -122,14 +124,14 @@ async function run(group, { isAlone }) {
   return result.filesLeft;
 }
 
-/** The largest limit of the files. */
+/** The highest time limit of any file in the group. */
 function secondsMaxOf(group) {
   return Math.max(
     ...group.map((file) => TEST_SECONDS_MAX[tier === 'nightly' ? tier : tierOf(file)]),
   );
 }
 
-/** Keeps the times of files that did not run. */
+/** Writes test/times.json. Files that did not run keep their recorded times. */
 function recordTimes(seconds) {
   const known = new Set(listTests(options.root, { tier: 'nightly', parts: [], except: [] }));
   const all = Object.entries({ ...times, ...seconds }).filter(([file]) => known.has(file));
@@ -137,7 +139,7 @@ function recordTimes(seconds) {
   writeFileSync(timesPath, `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`);
 }
 
-/** `--random` without a seed gets one. */
+/** Adds a seed to a `--random` without one. */
 function withSeed(words) {
   const at = words.indexOf('--random');
   if (at === -1 || /^\d+$/.test(words[at + 1] ?? '')) return words;

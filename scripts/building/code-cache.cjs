@@ -1,48 +1,48 @@
-// Loads the files of the program with the code that V8 made of them earlier, which saves a third of a start. Part of
-// dist/app. V8 refuses code of another version or with other options; then a file is compiled as usual.
+// Loads the program's files together with their cached V8 code, which makes starting a third faster. Part of dist/app.
+// V8 rejects code from another version or with other options; the file is then compiled as usual.
 
 const { closeSync, fstatSync, openSync, readSync } = require('node:fs');
 const { createRequire } = require('node:module');
 const { dirname, join, resolve } = require('node:path');
 const { Script } = require('node:vm');
 
-/** A smaller file is compiled in less time than another file is read. */
+/** Compiling a smaller file is quicker than reading its cache. */
 const CACHED_BYTES_MIN = 20_000;
 
-/** Parts of Node that take milliseconds to load, and that many processes never use. */
+/** Node modules that take milliseconds to load and that many processes never use. */
 const LATE = new Set(['node:child_process', 'node:http2', 'node:https', 'node:tls', 'node:zlib']);
 
-/** Modules that are loaded, by path. */
+/** Loaded modules by path. */
 const modules = new Map();
-/** Scripts of this process, by path. */
+/** Compiled scripts by path. */
 const scripts = new Map();
 
-/** What the files hold one after another: memory that is used for the first time costs more than reading a file. */
+/** Reused for every file, because touching new memory costs more than reading a file. */
 let scratch = Buffer.alloc(0);
 
-/** The text of a file, so that its code is a function. Done by the build: here it would copy each file. */
+/** Wraps the code of a file in a function. The build does this, since doing it at run time would copy each file. */
 exports.wrap = (code) =>
   `(function (exports, require, module, __filename, __dirname, importPackage) { ${code}\n});`;
 
-/** Returns what the file exports; its path is relative to this folder. */
+/** Loads a file, given by its path relative to this folder, and returns its exports. */
 exports.load = (path) => loadModule(join(__dirname, path));
 
 /**
- * Loads the files, which are those that processes start with, and writes beside each large file that is loaded the code
- * of its functions that have run. Throws where the folder cannot be written to.
+ * Loads the entry files of processes. Then writes, beside each large file that has been loaded, the code of the
+ * functions that have run so far. Throws if the folder is not writable.
  */
 exports.save = (paths) => {
   const { renameSync, statSync, writeFileSync } = require('node:fs');
   const { setFlagsFromString } = require('node:v8');
   for (const path of paths) loadModule(join(__dirname, path));
-  // V8 would refuse the code in a process that has not set the option, as the program does to collect garbage.
+  // The program sets this option to collect garbage. V8 would reject the code in processes that have not set it.
   setFlagsFromString('--no-expose-gc');
   for (const [filename, script] of scripts) {
     if (statSync(filename).size < CACHED_BYTES_MIN) continue;
     const target = cachePath(filename);
     writeFileSync(`${target}.new`, script.createCachedData());
     renameSync(`${target}.new`, target);
-    if (compile(filename).cachedDataRejected) throw new Error(`V8 refuses the code in ${target}`);
+    if (compile(filename).cachedDataRejected) throw new Error(`V8 rejects the code in ${target}`);
   }
 };
 
@@ -63,7 +63,7 @@ function compile(filename) {
   return new Script(code, { filename, cachedData: readIfPresent(cachePath(filename)) });
 }
 
-/** The bytes of a file, until the next one is read. */
+/** Returns the bytes of a file, valid until the next call. */
 function read(path) {
   const file = openSync(path);
   try {
@@ -81,10 +81,10 @@ function read(path) {
   }
 }
 
-/** What scripts call in place of `import()`, of which V8 does not know in code from a cache where it starts from. */
+/** Replaces `import()` in scripts: in cached code, V8 does not know which file an import comes from. */
 const importPackage = (name) => import(name);
 
-/** Files of the program come through the cache, packages and parts of Node as usual. */
+/** A `require` that loads the program's files through the cache, and packages and Node's modules as usual. */
 function requireFor(filename) {
   const requirePackage = createRequire(filename);
   const require = (name) => {
@@ -94,7 +94,7 @@ function requireFor(filename) {
   return Object.assign(require, { resolve: requirePackage.resolve });
 }
 
-/** A part of Node that is loaded when something in it is asked for. */
+/** Stands in for a module of Node and loads it on first use. */
 function late(name) {
   const load = () => process.getBuiltinModule(name);
   return new Proxy(

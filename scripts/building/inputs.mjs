@@ -1,5 +1,4 @@
-// Tells whether the inputs of a build have changed since its last run: each build keeps the digest of its inputs
-// beside its output.
+// Decides whether a build has to run: each build stores the digest of its inputs beside its output.
 
 import { createHash } from 'node:crypto';
 import {
@@ -15,8 +14,8 @@ import { dirname, join } from 'node:path';
 import { inputsOf, PRODUCTS, ROOT } from './products.mjs';
 
 /**
- * Builds a product of products.mjs, unless what is built was made from the same inputs. A build that fails or is stopped
- * is repeated the next time.
+ * Builds a product of products.mjs unless the existing build was made from the same inputs. A build that fails or is
+ * interrupted runs again next time.
  */
 export async function buildIfChanged(name, build) {
   const output = join(ROOT, PRODUCTS[name].output);
@@ -32,7 +31,7 @@ export async function buildIfChanged(name, build) {
   writeFileSync(stamp, digest);
 }
 
-/** One digest over the names and contents of files and of all files in folders. */
+/** A single digest of the names and contents of the given files and of all files in the given folders. */
 export function digestOf(inputs) {
   const hash = createHash('sha256');
   for (const input of inputs) {
@@ -44,7 +43,7 @@ export function digestOf(inputs) {
   return hash.digest('hex');
 }
 
-/** The paths of all files in a folder and below, sorted. */
+/** Paths of all files below a folder, sorted. */
 export function filesIn(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -1,6 +1,6 @@
-// Compiles an npm package of packages/ to its folder dist: the modules that its entry points reach, with declarations.
-// Modules of src/common are compiled with it, at the same place relative to the package's own. Does nothing when no input
-// has changed since the last build.
+// Compiles an npm package in packages/ to its dist folder: the modules reachable from its entry points, with
+// declarations. Modules from src/common are compiled with it and keep their path relative to the package's own. Does
+// nothing if no input has changed since the last build.
 //
 //   node scripts/building/package.mjs NAME
 

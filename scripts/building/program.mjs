@@ -1,6 +1,6 @@
-// Builds the program from src to dist/app: one file for each module that a process or thread starts with, which has
-// all code that it always needs, and further files for code that is loaded when it is used. Node loads one large
-// file in a fraction of the time that hundreds of small ones take. Does nothing when no input has changed.
+// Builds the program from src to dist/app. Each module that a process or thread starts with becomes one file with all
+// the code it always needs; code that is loaded on use goes into separate files. Node loads one large file in a
+// fraction of the time that hundreds of small files take. Does nothing if no input has changed.
 
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,8 +14,8 @@ import { ThirdParty } from './third-party.mjs';
 const OUT = join(ROOT, 'dist', 'app');
 
 /**
- * The modules that a process or thread starts with, which `programFile` in src/common/package-files.ts finds. Each group
- * is a build: what a group shares is in files of their own, what several groups need is in each.
+ * The modules that processes and threads start with; `programFile` in src/common/package-files.ts finds them. Each
+ * group is one build: its members share files, whereas code that several groups need is repeated in each.
  */
 const ENTRIES = [
   ['cli/main', 'main'],
@@ -25,7 +25,7 @@ const ENTRIES = [
   ['engine/tensor/tensor-worker'],
 ];
 
-/** The files of the API reference by their names in dist/app/docs. */
+/** The files of the API reference, by name in dist/app/docs. */
 const DOCS = {
   'index.html': 'src/server/pages/docs/index.html',
   'initializer.js': 'src/server/pages/docs/initializer.js',
@@ -38,15 +38,15 @@ const DOCS = {
 };
 
 /**
- * Packages that stay in node_modules: they have binaries or files that they find beside their code, or few installations
- * ever load them.
+ * Packages that stay in node_modules, because they look for binaries or other files beside their code or because few
+ * installations ever load them.
  */
 const EXTERNAL =
   /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler)|light-my-request|@tensorflow|h5wasm|parquet-wasm|piscina|re2js|snowball-stemmers)(\/|$)/;
 
 /**
- * Escapes all other characters: a file that has one takes two bytes of memory for each of its characters, and Node
- * decodes it more slowly.
+ * Escapes all characters outside ASCII: a single one would make the file take two bytes of memory per character, and
+ * slower for Node to decode.
  */
 const ASCII_ONLY = {
   name: 'ascii-only',
@@ -58,8 +58,8 @@ const ASCII_ONLY = {
 };
 
 /**
- * Packages that are modules come through the code cache's own `import()`: Node prints a warning when that of a script is
- * called, which has no place in what a command says.
+ * Routes imports of ES modules through the code cache's own `import()`. Node prints a warning when a cached script
+ * calls the built-in one, and the warning would end up in the output of commands.
  */
 const IMPORTS_THROUGH_CACHE = {
   name: 'imports-through-cache',
@@ -86,7 +86,7 @@ async function build() {
   const thirdParty = new ThirdParty();
   rmSync(OUT, { recursive: true, force: true });
   mkdirSync(OUT, { recursive: true });
-  // Node loads files of this type several times as fast as modules, and can cache their code.
+  // Node loads CommonJS several times as fast as ES modules and can cache its code.
   writeFileSync(join(OUT, 'package.json'), '{ "type": "commonjs" }\n');
   copyFileSync(join(ROOT, 'scripts/building/code-cache.cjs'), join(OUT, 'code-cache.js'));
   await Promise.all(ENTRIES.map((names) => buildEntries(names, thirdParty)));
@@ -117,7 +117,7 @@ async function buildEntries(names, thirdParty) {
     dir: OUT,
     format: 'cjs',
     sourcemap: true,
-    // Names and lines stay, so that stack traces can be read without the source map.
+    // Names and line breaks are kept so that stack traces are readable without the source map.
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
     comments: false,
     entryFileNames: '[name].code.js',
@@ -137,14 +137,14 @@ function copyDocs(thirdParty) {
   }
 }
 
-/** Writes the file that loads an entry through the code cache. */
+/** Writes the file that loads an entry module through the code cache. */
 function writeLoader(name, exported) {
   const path = join(OUT, `${name}.js`);
   const loader = join(relative(dirname(path), OUT), 'code-cache.js');
   writeFileSync(
     path,
     `module.exports = require('./${loader}').load('${name}.code.js');
-// Never runs: tells Node the names that \`import\` finds.
+// Never runs: it declares the export names for \`import\`.
 0 && (module.exports = { ${exported.filter((word) => word !== 'default').join(', ')} });
 `,
   );

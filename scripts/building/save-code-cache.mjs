@@ -1,6 +1,6 @@
-// Writes the code caches of the program in dist/app for this version of Node. Runs after a build, and when npm installs
-// the package. Starts a server first, since V8 caches only functions that have run. V8 accepts the caches only with the
-// options of scripts/sagitta.cjs, so this script starts itself with them.
+// Writes the code caches of the program in dist/app for this version of Node, after a build and when npm installs the
+// package. It starts a server first, because V8 caches only functions that have run, and restarts itself with the
+// options of scripts/sagitta.cjs, because V8 accepts the caches only with the same options.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ if (!process.execArgv.includes(OPTIONS[0])) {
   const env = {
     ...process.env,
     ...Object.fromEntries(settings.map((name) => [name, undefined])),
-    // Nobody expects that a build or an installation opens a GPU.
+    // A build or an installation should not touch the GPU.
     CUDA_VISIBLE_DEVICES: '',
   };
   const { status } = spawnSync(process.execPath, [...OPTIONS, fileURLToPath(import.meta.url)], {
@@ -38,7 +38,7 @@ if (!process.execArgv.includes(OPTIONS[0])) {
   }
 }
 
-/** Runs the server until it has started, or shows why it does not start here; the caches are only smaller then. */
+/** Runs the server until it has started. If it cannot start here, it says why, and the caches are merely smaller. */
 async function serve(load, folder) {
   const { runCommand } = load(STARTED[0]);
   process.argv.splice(2, Infinity, 'serve', '--data-dir', folder, '--port', '0');

@@ -1,15 +1,15 @@
-// A plugin for builds that put the code of packages into their output: collects the licences of those packages.
+// A build plugin that collects the licences of the packages whose code ends up in the output.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const LICENCE_FILE = /^(licen[cs]e|notice|copying|copyright)([.-].*)?$/i;
 
-/** The packages in the output of one or several builds. */
+/** The packages in the output of one or more builds. */
 export class ThirdParty {
   #folders = new Set();
 
-  /** Notes the packages of a build. */
+  /** Records the packages that a build includes. */
   get plugin() {
     const add = (id) => this.add(id);
     return {
@@ -20,13 +20,13 @@ export class ThirdParty {
     };
   }
 
-  /** Notes the package of a file. */
+  /** Records the package that a file belongs to. */
   add(id) {
     const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
     if (folder !== undefined && existsSync(join(folder, 'package.json'))) this.#folders.add(folder);
   }
 
-  /** The licences of the packages, one after another. */
+  /** The licences of all packages. */
   get text() {
     return [...this.#folders].sort().map(licenceOf).join('\n');
   }

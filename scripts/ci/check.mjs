@@ -1,13 +1,13 @@
-// Checks the subjects of scripts/ci/subjects.mjs whose files have changed since they were checked last. The file
-// .ci/checked, which is committed, has a line for each subject: its name, the digest of its files, and the day.
+// Checks the subjects in scripts/ci/subjects.mjs whose files have changed since the last check. The committed file
+// .ci/checked records each subject's name, the digest of its files, and the day of the check.
 //
-//   node scripts/ci/check.mjs                  checks what has changed, and says what it relies on otherwise
-//   node scripts/ci/check.mjs kernels cuda     these subjects
-//   node scripts/ci/check.mjs --force images   although nothing has changed
-//   node scripts/ci/check.mjs --list           only says what has changed
-//   node scripts/ci/check.mjs --tests          prints which tests belong to subjects
+//   node scripts/ci/check.mjs                  checks the subjects that have changed
+//   node scripts/ci/check.mjs kernels cuda     considers only these subjects
+//   node scripts/ci/check.mjs --force images   checks even if nothing has changed
+//   node scripts/ci/check.mjs --list           only lists which subjects have changed
+//   node scripts/ci/check.mjs --tests          prints the tests that belong to subjects
 //
-// A check that succeeds writes its line into .ci/checked. Without that line CI checks the subject again each time.
+// A successful check updates its line in .ci/checked. Until that line is committed, CI repeats the check in every run.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -30,7 +30,7 @@ const { values: options, positionals: names } = parseArgs({
 });
 const unknown = names.find((name) => !(name in SUBJECTS));
 if (unknown !== undefined) {
-  console.error(`there is no subject ${unknown}; expected ${Object.keys(SUBJECTS).join(', ')}`);
+  console.error(`Expected one of ${Object.keys(SUBJECTS).join(', ')}; found ${unknown}`);
   process.exit(2);
 }
 if (options.tests) {
@@ -41,9 +41,9 @@ for (const name of names.length > 0 ? names : Object.keys(SUBJECTS)) {
   const digest = digestOf(SUBJECTS[name].inputs);
   const known = readChecked().get(name);
   if (known?.digest === digest && !options.force) {
-    console.log(`${name}: relied on the check of ${known.day} (${digest})`);
+    console.log(`${name}: unchanged since the check on ${known.day} (${digest})`);
   } else if (options.list) {
-    console.log(`${name}: has changed since it was checked${known ? ` on ${known.day}` : ''}`);
+    console.log(`${name}: ${known ? `changed since the check on ${known.day}` : 'never checked'}`);
   } else {
     check(name, digest);
   }
@@ -58,7 +58,7 @@ function check(name, digest) {
     const { status, error } = spawnSync(words[0], words.slice(1), { cwd: ROOT, stdio: 'inherit' });
     if (error !== undefined) throw error;
     if (status !== 0) {
-      console.error(`${name}: failed with ${status}`);
+      console.error(`${name}: the command exited with ${status}`);
       process.exit(1);
     }
   }
@@ -70,7 +70,7 @@ function check(name, digest) {
   );
 }
 
-/** A digest of the names and contents of all files that git knows or would add. */
+/** A digest of the names and contents of all files that git tracks or would add. */
 function digestOf(inputs) {
   const { stdout } = spawnSync(
     'git',

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what tests need beside the packages of npm: compilers, emulators and a browser from Debian, a NATS server into
-# build/nats, other versions of Node into the user's cache, and Python with the libraries that read our files into the
-# folder that is named. Fails when something that every run must have is missing.
+# Installs what the tests need besides npm packages: compilers, emulators and a browser from Debian, a NATS server into
+# build/nats, other versions of Node into the user's cache, and Python with libraries that read our files into the
+# folder given as the argument. Fails if anything that every run needs is missing.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -27,20 +27,20 @@ for version in 22 24; do
 done
 
 if [ -z "${SAGITTA_TEST_PYTHON:-}" ]; then
-  # Where an index is not reached, pip would try again for a minute for each package.
+  # If the index is unreachable, pip would otherwise retry for a minute per package.
   export PIP_RETRIES=0 PIP_DISABLE_PIP_VERSION_CHECK=1
   python3 -m venv "$folder/python"
   pip=("$folder/python/bin/pip" install --quiet)
   timeout 600 "${pip[@]}" pyarrow numpy polars duckdb h5py requests anyio hatchling 'httpx<1' hypothesis \
     mypy==2.4.0 pandas pytest==9.1.1 ruff==0.16.9 typing-extensions \
     jsonpatch langsmith packaging pydantic pyyaml tenacity uuid-utils >> "$log" 2>&1 || { tail -n 20 "$log"; exit 1; }
-  # Without its dependencies, of which its vector stores need only those above.
+  # Its vector stores need only the dependencies above.
   timeout 300 "${pip[@]}" --no-deps langchain-core >> "$log" 2>&1 || { tail -n 20 "$log"; exit 1; }
   for package in ray dask; do
     timeout 300 "${pip[@]}" "$package" >> "$log" 2>&1 || echo "not available: $package"
   done
 fi
 for tool in g++ clang++ systemd-analyze aarch64-linux-gnu-g++ qemu-aarch64 chromium build/nats/nats-server; do
-  command -v "$tool" > /dev/null || { echo "$tool is missing"; exit 1; }
+  command -v "$tool" > /dev/null || { echo "Expected $tool in PATH; found none"; exit 1; }
   echo "$tool: $("$tool" --version | head -n 1)"
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the Python package with the interpreter that SAGITTA_TEST_PYTHON names: types, lint, and tests on a server.
+# Checks the types, style and tests of the Python package with the interpreter named in SAGITTA_TEST_PYTHON. The tests
+# start a server.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../../python"

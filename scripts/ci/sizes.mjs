@@ -1,5 +1,5 @@
-// Checks the sizes of what people download, without what takes minutes to compile: the archive for machines without a
-// network has its limit without kernels for GPUs, and the npm package without kernels for other platforms.
+// Checks the sizes of the downloads without the parts that take minutes to compile: the offline archive without GPU
+// kernels, and the npm package without kernels for other platforms.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

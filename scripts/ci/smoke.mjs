@@ -1,5 +1,5 @@
-// Starts the built program as a user would, stores vectors, finds them, and stops it. Every client command and every
-// thread is loaded once.
+// Starts the built program as a user would, stores vectors, finds them, and stops the server. Loads every client
+// command and every thread once.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -22,7 +22,7 @@ const server = spawn(PROGRAM, ['serve', '--port', '0', '--data-dir', join(folder
 });
 const deadline = setTimeout(() => server.kill('SIGKILL'), START_MS_MAX);
 try {
-  const url = await listening(server.stdout);
+  const url = await waitForUrl(server.stdout);
   console.log(`listens after ${Math.round(performance.now() - startedAt)} ms`);
   const run = (...words) =>
     execFileSync(PROGRAM, words, {
@@ -49,11 +49,11 @@ try {
   const [code] = server.exitCode === null ? await once(server, 'exit') : [server.exitCode];
   clearTimeout(deadline);
   rmSync(folder, { recursive: true });
-  assert.equal(code, 0, 'the server stops with 0');
+  assert.equal(code, 0, 'the server exits with 0');
 }
 
 /** The URL that the server prints when it listens. */
-async function listening(stdout) {
+async function waitForUrl(stdout) {
   for await (const line of createInterface({ input: stdout })) {
     const url = /listening on (\S+)\. /.exec(line)?.[1];
     if (url !== undefined) return url;

@@ -1,6 +1,6 @@
-// Parts of the repository whose checks take minutes and depend on a closed set of files: they are checked when one of
-// these files has changed, and not again before. `inputs` are files and folders. `tests` are parts of the paths of the
-// *.ci.test.ts files that belong to the subject, and run after `commands`.
+// Parts of the repository whose checks take minutes and depend only on a known set of files, so that CI repeats them
+// only after one of these files has changed. `inputs` are files and folders. `tests` select the subject's *.ci.test.ts
+// files by parts of their paths; they run after `commands`.
 
 import { inputsOf, scriptsOf } from '../building/products.mjs';
 
@@ -24,10 +24,10 @@ export const SUBJECTS = {
     ],
     commands: [
       [NODE, 'scripts/build-kernels.mjs', 'cuda-emulated'],
-      // With instructions, registers and spills of each kernel, to compare with docs/performance.md.
+      // Prints the instructions, registers and spills of each kernel, to compare with docs/performance.md.
       [NODE, 'scripts/build-kernels.mjs', 'cuda', '--report', '90a', '--report', '80'],
       [NODE, 'scripts/gpu/archive.mjs', '--programs'],
-      // The script that measures a GPU, on an emulated one.
+      // Runs the script that measures a GPU on an emulated GPU.
       [NODE, 'scripts/gpu/rehearse.mjs'],
     ],
     tests: ['engine/cuda/', 'tools/doctor/'],
@@ -38,7 +38,7 @@ export const SUBJECTS = {
     tests: ['engine/tensor/tensorflow-engine'],
   },
   images: {
-    // Not the sources: that they run is tested without an image.
+    // Leaves out the sources, which are tested without an image.
     inputs: [...scriptsOf('image'), 'package-lock.json', 'scripts/sagitta.cjs'],
     commands: [
       [NODE, 'scripts/bundle/test.mjs'],

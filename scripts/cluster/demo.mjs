@@ -1,10 +1,10 @@
-// A cluster on this machine: three NATS servers, three nodes of Sagitta, sample data, and queries and writes that
-// go on while the node that carries out the writes is killed and comes back.
+// Runs a cluster on this machine: three NATS servers and three Sagitta nodes with sample data. Queries and writes
+// continue while the node that carries out the writes is killed and restarted.
 //
-//   npm run demo:cluster                   until Ctrl-C
-//   npm run demo:cluster -- --seconds 40   ends by itself
+//   npm run demo:cluster                   runs until Ctrl-C
+//   npm run demo:cluster -- --seconds 40   stops by itself
 //
-// Everything is in a temporary folder, which is removed at the end.
+// All files are in a temporary folder, which is removed at the end.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -130,7 +130,9 @@ async function runLoad(nodes) {
   }
   await Promise.all([...querying, writing]);
   const { vector_count: found } = await nodes[0].client.collections.get(COLLECTION);
-  console.log(`\n${acknowledged} writes were acknowledged; ${nodes[0].name} has ${found} vectors.`);
+  console.log(
+    `\n${acknowledged} writes were acknowledged; ${nodes[0].name} holds ${found} vectors.`,
+  );
 }
 
 class Node {
@@ -174,12 +176,12 @@ class Node {
   }
 }
 
-/** A node that is gone or a cluster without a leader is part of the demonstration; anything else is a mistake. */
+/** A missing node or a cluster without a leader is part of the demonstration; any other error is a bug. */
 function requireRetryable(error) {
   if (error.retryable !== true) throw error;
 }
 
-/** The node that carries out the writes of the only collection; null while none does. */
+/** The node that carries out the writes of the only collection, or null while none does. */
 async function ownerIn(nodes) {
   for (const { client } of nodes) {
     try {

@@ -1,5 +1,5 @@
-// The long tests of clusters: all conformance cases on a cluster of three, then faults of nodes, NATS servers and what
-// is between them. test/cluster/faults/README.md describes the options of the faults.
+// Runs the long cluster tests: all conformance cases on a cluster of three nodes, then faults of nodes, of NATS servers
+// and of the network between them. test/cluster/faults/README.md describes the options for faults.
 //
 //   npm run test:cluster                     20 faults
 //   npm run test:cluster -- --faults 500 --seed 7 --log bench/results/cluster-faults.ndjson

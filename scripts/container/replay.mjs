@@ -1,12 +1,12 @@
-// Builds what the container image contains, without a container engine: takes the steps of the Dockerfile's first stage
-// in a folder, with only the files that the context has and the packages of npm's cache. Then starts the server from the
-// result as the image does, runs the health check and a request, and stops it.
+// Builds the contents of the container image without a container engine: follows the steps of the Dockerfile's first
+// stage in a folder, using only the files of the build context and npm's cache. Then starts the server from the result
+// as the image does, runs the health check and a request, and stops it.
 //
 //   node scripts/container/replay.mjs              needs npm and g++
-//   … --dist DIRECTORY                             copies this dist instead of building the same again
+//   … --dist DIRECTORY                             copies this dist instead of building it again
 //
-// Not tested: whether the base images exist, what apt-get installs in them, and access to a GPU. Everything of the base
-// images comes from this machine.
+// This does not test whether the base images exist, what apt-get installs in them, or access to a GPU: this machine
+// takes the place of the base images.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -28,7 +28,7 @@ import { parseArgs } from 'node:util';
 import { DockerfileParser } from 'dockerfile-ast';
 
 const START_MS_MAX = 60_000;
-/** The step that makes what --dist names. */
+/** The step that --dist replaces. */
 const BUILD = 'npm run build';
 const isRoot = process.getuid() === 0;
 
@@ -40,9 +40,9 @@ const instructions = DockerfileParser.parse(
 const lastStage = instructions.findLastIndex((each) => each.getKeyword() === 'FROM');
 const context = listContext();
 const scratch = mkdtempSync(join(tmpdir(), 'sagitta-image-'));
-/** Stands for / in the last stage. */
+/** The folder that takes the place of / in the last stage. */
 const image = join(scratch, 'image');
-// The image's user needs access.
+// The user of the image needs access.
 chmodSync(scratch, 0o755);
 try {
   build(instructions.slice(0, lastStage), join(scratch, 'build'));
@@ -58,7 +58,7 @@ function build(steps, folder) {
   }
 }
 
-/** Copies sources, which keep their paths, from the context. */
+/** Copies sources from the context; they keep their paths. */
 function copy(sources, folder) {
   for (const source of sources) {
     const isChosen = (path) => source === '.' || path === source || path.startsWith(`${source}/`);
@@ -68,7 +68,7 @@ function copy(sources, folder) {
   }
 }
 
-/** The files that git knows or would add, in the folders that .dockerignore lets in. */
+/** The files that git tracks or would add, in the folders that .dockerignore lets through. */
 function listContext() {
   const ignore = readFileSync(join(ROOT, '.dockerignore'), 'utf8');
   const included = [...ignore.matchAll(/^!(\S+)$/gm)].map(([, name]) => name);
@@ -91,7 +91,7 @@ function run(command, cwd) {
   assert.equal(status, 0, `RUN ${command} exited with ${status}`);
 }
 
-/** Starts the server as the last stage describes, runs the health check and a request, and stops it. */
+/** Starts the server as the last stage specifies, runs the health check and a request, and stops it. */
 async function runImage(steps) {
   const find = (keyword) => steps.find((each) => each.getKeyword() === keyword);
   const within = (word) => (word.startsWith('/') ? join(image, word) : word);
@@ -143,7 +143,7 @@ function wordsOf(instruction) {
   return instruction.getArguments().map((argument) => argument.getValue());
 }
 
-/** The words of a command in brackets, with or without options and CMD before it. */
+/** The words of a command in brackets, whether or not options and CMD precede it. */
 function jsonOf(instruction) {
   return JSON.parse(/\[.*\]$/.exec(instruction.getArgumentsContent())[0]);
 }

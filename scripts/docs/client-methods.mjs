@@ -1,8 +1,8 @@
-// Writes the tables of docs/client.md, all methods of the client with their types, from the interfaces in
-// packages/client/src. Relies on how biome formats them: a member begins with two spaces and ends with a semicolon.
+// Generates the tables of methods in docs/client.md from the interfaces in packages/client/src. Relies on biome's
+// format: a member begins with two spaces and ends with a semicolon.
 //
 //   node scripts/docs/client-methods.mjs            writes the tables
-//   node scripts/docs/client-methods.mjs --check    fails if they are out of date
+//   node scripts/docs/client-methods.mjs --check    fails if the tables are out of date
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ const TARGET = 'docs/client.md';
 const BEGIN = '<!-- methods: written by scripts/docs/client-methods.mjs -->\n';
 const END = '<!-- end of methods -->';
 
-/** What programs write before the name, and the interfaces with the methods, by file. */
+/** The expressions that methods are called on, and the files and interfaces that declare the methods. */
 const OBJECTS = {
   client: [
     ['client', 'Client'],
@@ -33,7 +33,7 @@ const OBJECTS = {
   'client.service': [['service', 'Service']],
 };
 
-/** Type parameters, which would only make the tables wider. */
+/** Type parameters, left out because they would only widen the tables. */
 const PARAMETERS = /<(?:(?:ValuesOf<Asked>|Asked|Metadata|readonly number\[\])(?:, )?)+>/g;
 const COMMENT = /\/\*\*\s*([\s\S]*?)\s*\*\//g;
 
@@ -51,7 +51,7 @@ writeGenerated(TARGET, `${before}${BEGIN}\n${tables.join('\n')}\n${END}${after}`
 
 function split(text, mark) {
   const at = text.indexOf(mark);
-  if (at === -1) throw new Error(`${TARGET} has no line ${mark.trim()}`);
+  if (at === -1) throw new Error(`Expected the line ${mark.trim()} in ${TARGET}; found none`);
   return [text.slice(0, at), text.slice(at + mark.length)];
 }
 
@@ -64,7 +64,7 @@ function writeTable(heading, methods) {
   );
 }
 
-/** A bar would end the cell, also within code. */
+/** Formats a cell as code. A bar ends the cell even within code, so it is escaped. */
 function code(text) {
   return `\`${text.replaceAll('|', '\\|')}\``;
 }
@@ -72,12 +72,13 @@ function code(text) {
 function methodsOf([file, name]) {
   const text = readSource(file);
   const start = text.search(new RegExp(`^export interface ${name}\\b`, 'm'));
-  if (start === -1) throw new Error(`packages/client/src/${file}.ts has no interface ${name}`);
+  if (start === -1)
+    throw new Error(`Expected the interface ${name} in packages/client/src/${file}.ts; found none`);
   const heading = text.indexOf(' {\n', start);
   const body = text.slice(heading + 3, text.indexOf('\n}\n', heading));
   const methods = readDeclarations(body, /^ {2}(\w+)(?=[<(])/gm, ';\n');
   if (methods.length === 0)
-    throw new Error(`found no method of ${name} in packages/client/src/${file}.ts`);
+    throw new Error(`Expected methods of ${name} in packages/client/src/${file}.ts; found none`);
   return methods;
 }
 
@@ -86,7 +87,7 @@ function functionsOf(file) {
   return readDeclarations(readSource(file), declared, ' {\n');
 }
 
-/** The methods or functions whose names `pattern` finds; `end` follows the type of the result. */
+/** Reads the methods or functions whose names match `pattern`. `end` is the text after the type of the result. */
 function readDeclarations(text, pattern, end) {
   return [...`${text}\n`.matchAll(pattern)].map((found) => {
     const rest = `${text}\n`.slice(found.index + found[0].length);
@@ -108,10 +109,10 @@ function closingParenthesis(text, open) {
     if (text[at] === '(') depth++;
     if (text[at] === ')' && --depth === 0) return at;
   }
-  throw new Error(`no closing parenthesis in ${text.slice(0, 100)}`);
+  throw new Error(`Expected a closing parenthesis; found none in ${text.slice(0, 100)}`);
 }
 
-/** On one line, without comments and type parameters. */
+/** Puts types on one line, without comments and type parameters. */
 function tidy(types) {
   return types
     .replace(COMMENT, '')
@@ -121,12 +122,12 @@ function tidy(types) {
     .trim();
 }
 
-/** Every method takes options at the end. */
+/** Removes the options, which every method takes as its last parameter. */
 function withoutOptions(parameters) {
   return parameters.replace(/,? ?options(\?: CallOptions|: CallOptions = \{\})$/, '').trim();
 }
 
-/** Of the comment that ends the text. */
+/** The first sentence of the comment that ends the text. */
 function firstSentence(text) {
   const comment = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text)?.[1] ?? '';
   const words = comment

@@ -1,5 +1,5 @@
-// Generates packages/client/src/wire.ts, the client's types of what the server takes and sends, from the
-// schemas in openapi.json, and by python-types.mjs those of the Python package. Run
+// Generates packages/client/src/wire.ts, the client's types of requests and replies, from the schemas in
+// openapi.json. Also runs python-types.mjs, which generates those of the Python package. Run
 // `node scripts/docs/openapi.mjs` first.
 //
 //   node scripts/docs/client-types.mjs            writes the file
@@ -14,8 +14,8 @@ import './python-types.mjs';
 const TARGET = 'packages/client/src/wire.ts';
 
 /**
- * The types to write: the client's name, the schema, and members of the schema that the client does
- * not pass on as they are. A type with vectors, metadata or filters in it takes their types as parameters.
+ * The types to write: the client's name, the schema, and the members that the type omits because the client handles
+ * them itself. A type that contains vectors, metadata or filters takes their types as parameters.
  */
 const TYPES = {
   NamedVectorInput: { schema: 'NamedVectorInput' },
@@ -102,7 +102,7 @@ const TYPES = {
   Problem: { schema: 'Problem' },
 };
 
-/** Schemas that are types of their own elsewhere. */
+/** Schemas whose types are written by hand, with the type to use. */
 const KNOWN = {
   VectorId: 'string',
   CollectionId: 'string',
@@ -125,7 +125,7 @@ const KNOWN = {
   TextLanguage: 'TextLanguage',
 };
 
-/** Parameters of types, in their order, with what they are by default. */
+/** Type parameters in order, with their defaults. */
 const PARAMETERS = { Values: 'readonly number[]', Metadata: 'JsonObject', Filter: 'JsonObject' };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -193,26 +193,27 @@ function writeValue(schema) {
       if (schema.properties !== undefined) return writeObject(schema);
       return `Readonly<Record<string, ${writeValue(schema.additionalProperties)}>>`;
     default:
-      throw new Error(`no type for ${JSON.stringify(schema)}`);
+      throw new Error(`Expected a schema with a known type; found ${JSON.stringify(schema)}`);
   }
 }
 
 function writeReference(name) {
   if (name in KNOWN) return KNOWN[name];
   if (!(name in nameOfSchema)) {
-    if (schemas[name].properties !== undefined) throw new Error(`TYPES lacks the schema ${name}`);
+    if (schemas[name].properties !== undefined)
+      throw new Error(`Expected the schema ${name} in TYPES; found none`);
     return writeValue(schemas[name]);
   }
   return `${nameOfSchema[name]}${inBrackets(parametersOf(schemas[name]))}`;
 }
 
-/** The parameters that the type of the schema takes. */
+/** The type parameters that the type of a schema takes. */
 function parametersOf(schema) {
   const found = new Set(namesIn(schema));
   return Object.keys(PARAMETERS).filter((parameter) => found.has(parameter));
 }
 
-/** The names of what is known elsewhere, of everything that the schema refers to. */
+/** The names in the types written by hand that the schema refers to, directly or indirectly. */
 function namesIn(schema) {
   if (schema.$ref === undefined) {
     return Object.values(schema).flatMap((part) =>
@@ -231,7 +232,7 @@ function schemaName({ $ref }) {
   return $ref.split('/').at(-1);
 }
 
-/** The description as a comment of at most 100 columns; its first paragraph only. */
+/** Formats the first paragraph of a description as a comment of at most 100 columns. */
 function comment({ description }) {
   if (description === undefined) return '';
   const lines = [''];

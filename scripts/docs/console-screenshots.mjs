@@ -1,8 +1,8 @@
-// Takes the pictures of docs/console.md: runs the demo in a folder of its own, opens the console in
-// Chromium, and does in each view what its text tells about.
+// Takes the screenshots for docs/console.md: runs the demo in a temporary folder, opens the console in Chromium, and
+// performs in each view the steps that the document describes.
 //
-//   npm run build && node scripts/docs/console-screenshots.mjs             docs/images/console/*.png
-//   node scripts/docs/console-screenshots.mjs --out DIRECTORY [NAME…]      some of them, elsewhere
+//   npm run build && node scripts/docs/console-screenshots.mjs             writes docs/images/console/*.png
+//   node scripts/docs/console-screenshots.mjs --out DIRECTORY [NAME…]      writes the named screenshots elsewhere
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ const { values: options, positionals: chosen } = parseArgs({
   allowPositionals: true,
 });
 
-/** What is shown, and how the page gets there from the address. */
+/** The address of each screenshot and the steps that follow. */
 const SHOTS = {
   overview: {
     path: '/',
@@ -79,7 +79,7 @@ const SHOTS = {
     theme: 'dark',
     async prepare(page) {
       await converged(page);
-      // Beside the label of a category there are points.
+      // Points lie beside the label of a category.
       const label = await page
         .getByRole('application')
         .getByText('0', { exact: true })
@@ -143,7 +143,7 @@ const SHOTS = {
 
 const unknown = chosen.find((name) => SHOTS[name] === undefined);
 if (unknown !== undefined) {
-  console.error(`unknown picture ${unknown}; expected one of ${Object.keys(SHOTS).join(', ')}`);
+  console.error(`Expected one of ${Object.keys(SHOTS).join(', ')}; found ${unknown}`);
   process.exit(2);
 }
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-screenshots-'));
@@ -207,7 +207,7 @@ async function runQuery(page) {
   await page.waitForTimeout(1_000);
 }
 
-/** UMAP moves the points for some seconds. */
+/** Waits for UMAP, which moves the points for some seconds. */
 async function converged(page) {
   await page.getByText('UMAP is complete.').first().waitFor({ state: 'attached' });
   await page.waitForTimeout(500);

@@ -1,4 +1,4 @@
-// What the scripts that generate documentation read from the application of the built server.
+// The descriptions of the built server that the generators of documentation read.
 
 import { DEFAULT_LIMITS } from '../../dist/src/common/limits.js';
 import { silentLogger } from '../../dist/src/common/logger.js';
@@ -10,7 +10,7 @@ import { Authenticator } from '../../dist/src/server/auth/authenticator.js';
 
 const pool = createInlinePool();
 const app = await createApp({
-  // Generating descriptions does not use the database.
+  // The descriptions need no database.
   database: { isStopping: false, memory: new MemoryRelease(pool) },
   pool,
   limits: DEFAULT_LIMITS,

@@ -1,10 +1,10 @@
-// Generates everything that is made from the code, in one process: openapi.json, the types of both clients, and the
-// tables of documents. Run `npm run build` first.
+// Generates everything that is derived from the code: openapi.json, the types of both clients, and the tables in
+// documents. Run `npm run build` first.
 //
 //   node scripts/docs/generate.mjs            writes the files
-//   node scripts/docs/generate.mjs --check    fails if one is out of date
+//   node scripts/docs/generate.mjs --check    fails if a file is out of date
 
-// In this order: the types are made from openapi.json.
+// The order matters: the types are generated from openapi.json.
 await import('./openapi.mjs');
 await import('./client-types.mjs');
 await import('./client-methods.mjs');

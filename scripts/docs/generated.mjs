@@ -1,4 +1,4 @@
-// Writes a generated file of the repository or, with `--check`, compares it with the existing one, so that
+// Writes a generated file of the repository. With `--check`, compares it with the existing file instead, so that
 // CI detects files that are out of date.
 
 import { readFileSync, writeFileSync } from 'node:fs';

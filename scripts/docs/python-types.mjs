@@ -1,18 +1,18 @@
-// Generates python/src/sagitta/wire.py, the Python package's types of what the server takes and sends,
-// from the schemas in openapi.json: objects become TypedDicts, all others type aliases.
-// scripts/docs/client-types.mjs imports it, so that both clients change with the schemas.
+// Generates python/src/sagitta/wire.py, the Python package's types of requests and replies, from the
+// schemas in openapi.json: objects become TypedDicts, everything else becomes a type alias.
+// scripts/docs/client-types.mjs imports this file, so that both clients change with the schemas.
 
 import { readFileSync } from 'node:fs';
 import { writeGenerated } from './generated.mjs';
 
 const TARGET = 'python/src/sagitta/wire.py';
-/** As in python/pyproject.toml. */
+/** Line width, as in python/pyproject.toml. */
 const COLUMNS = 100;
-/** Keywords of Python, which cannot be members of a class. */
+/** Python keywords, which cannot name members of a class. */
 const KEYWORDS =
   /^(?:False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield)$/;
 
-/** Schemas that Python has types of its own for. */
+/** Schemas whose types are written by hand, with the type to use. */
 const KNOWN = {
   Values: 'Values',
   Metadata: 'JsonObject',
@@ -20,7 +20,7 @@ const KNOWN = {
   Numbers: 'Values',
   IncludeValues: 'IncludeValues',
 };
-/** Members for which the client takes more than the server. */
+/** Members for which the client accepts more types than the server. */
 const MEMBERS = {
   include_values: 'IncludeValues',
 };
@@ -58,7 +58,7 @@ const written = new Set(Object.keys(KNOWN));
 for (const name of Object.keys(schemas)) writeSchema(name);
 writeGenerated(TARGET, [HEADER, ...parts].join('\n\n').replaceAll(/^.*$/gm, breakLong));
 
-/** Writes a schema after those that it refers to, because an alias needs them to exist. */
+/** Writes a schema after the schemas it refers to, because an alias needs them to exist. */
 function writeSchema(name) {
   if (written.has(name)) return;
   written.add(name);
@@ -93,7 +93,7 @@ function writeDict(name, { properties, required = [], ...schema }) {
   return `class ${name}(TypedDict):\n${body === '' ? '    pass\n' : body}`;
 }
 
-/** The type of a schema; objects with members become a type named \`name\`, which is written first. */
+/** Returns the type of a schema. An object with members becomes a type called `name`, which is written first. */
 function writeValue(name, schema) {
   if (schema.$ref !== undefined) {
     const target = schemaName(schema);
@@ -145,7 +145,7 @@ function literal(values) {
   return `Literal[${values.map((value) => words[value] ?? JSON.stringify(value)).join(', ')}]`;
 }
 
-/** A union as text: at runtime some of its types are texts, too, which have no operator `|`. */
+/** Quotes a union: some of its types are strings themselves at run time, and strings have no operator `|`. */
 function quoteUnion(type) {
   return type.includes(' | ') ? `'${type}'` : type;
 }
@@ -169,7 +169,7 @@ function pascal(name) {
   return name.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter) => letter.toUpperCase());
 }
 
-/** A line that is too long because of a list of literals, with one of these per line. */
+/** Breaks a line that a list of literals makes too long, with one literal per line. */
 function breakLong(line) {
   const [, start, literals, end] = /^(.*Literal\[)([^\]]*[^[\]])(\].*)$/.exec(line) ?? [];
   if (line.length <= COLUMNS || literals === undefined) return line;
@@ -177,18 +177,18 @@ function breakLong(line) {
   return `${start}\n${literals.replaceAll(/(^|, )/g, (_, comma) => `${comma && ',\n'}${indent}    `)},\n${indent}${end}`;
 }
 
-/** The first paragraph of a description as a docstring. */
+/** Formats the first paragraph of a description as a docstring. */
 function docstring({ description }, indent) {
   if (description === undefined) return '';
   const [first, ...rest] = wrap(description, COLUMNS - indent.length - 3);
   if (rest.length === 0 && indent.length + first.length + 6 <= COLUMNS) {
     return `${indent}"""${first}"""\n`;
   }
-  // The closing quotes have a line of their own after several lines.
+  // After several lines, the closing quotes go on a line of their own.
   return `${[`${indent}"""${first}`, ...rest.map((line) => indent + line), `${indent}"""`].join('\n')}\n`;
 }
 
-/** The same as a comment in a call. */
+/** Formats the first paragraph of a description as a comment inside a call. */
 function comment({ description }) {
   if (description === undefined) return '';
   return wrap(description, COLUMNS - 10)

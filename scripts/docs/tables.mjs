@@ -1,8 +1,8 @@
-// Generates the tables of documents between the marks `<!-- generated: … -->`: the scopes and routes of docs/access.md, the
-// filter operators of docs/api-guide.md and the metrics of docs/metrics.md. Run `npm run build` first.
+// Generates the tables between the marks `<!-- generated: … -->`: scopes and routes in docs/access.md, filter operators
+// in docs/api-guide.md and metrics in docs/metrics.md. Run `npm run build` first.
 //
 //   node scripts/docs/tables.mjs            writes the files
-//   node scripts/docs/tables.mjs --check    fails if one is out of date
+//   node scripts/docs/tables.mjs --check    fails if a file is out of date
 
 import { readFileSync } from 'node:fs';
 import { SCOPE_MEANINGS } from '../../dist/src/common/access.js';
@@ -11,7 +11,7 @@ import { METRIC_SECTIONS } from '../../dist/src/platform/metric-table.js';
 import { routes } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
-/** What a scope must cover. */
+/** Descriptions of what a scope must cover. */
 const TARGETS = {
   path: 'the collection in the path',
   named: 'the collection named in the body or the query string',
@@ -61,20 +61,21 @@ function code(text) {
   return `\`${text}\``;
 }
 
-/** A table in Markdown. */
+/** Formats a Markdown table. */
 function table(titles, rows) {
   const line = (cells) => `|${cells.map((cell) => (cell === '' ? ' ' : ` ${cell} `)).join('|')}|`;
   return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** Replaces the tables by the names in their marks; the text outside of these is written by hand. */
+/** Replaces the tables between their marks, by name. The text outside the marks is written by hand. */
 function writeTables(path, tables) {
   const found = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
   const put = (text, [name, rows]) => {
     const begin = `<!-- generated: ${name} -->\n`;
     const from = text.indexOf(begin);
     const to = text.indexOf('<!-- /generated -->', from);
-    if (from === -1 || to === -1) throw new Error(`${path} has no section ${begin.trim()}`);
+    if (from === -1 || to === -1)
+      throw new Error(`Expected the mark ${begin.trim()} in ${path}; found none`);
     return `${text.slice(0, from + begin.length)}\n${rows}\n\n${text.slice(to)}`;
   };
   writeGenerated(path, Object.entries(tables).reduce(put, found));

@@ -1,7 +1,8 @@
-// Compares results of benches with the newest ones in bench/results, number by number: rows are matched by their first
-// cell, columns by their head. It prints what has changed by more than a fifth, and fails at nothing: machines differ.
+// Compares bench results with the newest ones in bench/results, number by number. It matches rows by their first cell
+// and columns by their heading, and prints the numbers that changed by more than a fifth. It never fails, since
+// machines differ.
 //
-//   node scripts/nightly/compare-benches.mjs DIRECTORY    with NAME.md as `npm run bench -- --full --out DIRECTORY` writes
+//   node scripts/nightly/compare-benches.mjs DIRECTORY    with the files of `npm run bench -- --full --out DIRECTORY`
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -19,7 +20,7 @@ for (const file of readdirSync(folder)
   const name = basename(file, '.md');
   const newest = known.filter((path) => path.slice('2026-01-01-'.length) === file).at(-1);
   if (newest === undefined) {
-    console.log(`${name}: no results to compare with`);
+    console.log(`${name}: no earlier results to compare with`);
     continue;
   }
   const before = figuresIn(join(RESULTS, newest));
@@ -27,7 +28,7 @@ for (const file of readdirSync(folder)
   const shared = [...after].filter(([place]) => before.has(place));
   const changed = shared.filter(([place, value]) => isChanged(value / before.get(place)));
   console.log(
-    `${name}: ${shared.length} figures of ${newest}, ${changed.length} of them changed by a fifth`,
+    `${name}: ${changed.length} of ${shared.length} figures in ${newest} changed by more than a fifth`,
   );
   for (const [place, value] of changed) console.log(`  ${place}: ${before.get(place)} → ${value}`);
 }
@@ -36,7 +37,7 @@ function isChanged(ratio) {
   return Number.isFinite(ratio) && (ratio > RATIO_SHOWN || ratio < 1 / RATIO_SHOWN);
 }
 
-/** The first number of each cell, by row and column; of several tables with the same place, the last. */
+/** The first number in each cell, by row and column. If tables share a row and column, the last one counts. */
 function figuresIn(path) {
   const figures = new Map();
   let head = [];
@@ -51,7 +52,7 @@ function figuresIn(path) {
       head = cells;
     } else {
       for (const [i, cell] of cells.entries()) {
-        // Thousands are set apart by spaces.
+        // Spaces separate thousands.
         const number = /-?\d[\d ]*(?:\.\d+)?/.exec(cell)?.[0].replaceAll(' ', '');
         if (i > 0 && number !== undefined) figures.set(`${cells[0]}, ${head[i]}`, Number(number));
       }

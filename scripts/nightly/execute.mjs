@@ -1,19 +1,19 @@
-// Executes the steps of a part with a log of their output, and ends whatever they have started: their process groups, and
-// processes that left these, which still have the name of the run in their environment.
+// Executes the steps of a part, logs their output, and kills whatever they have started: their process groups, and
+// processes outside these, which it recognises by a variable in their environment.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { killIfRunning, processesWith } from '../testing/marked-processes.mjs';
 
-/** Set in the environment of all processes of a part. */
+/** Environment variable set for all processes of a part. */
 const MARK = 'SAGITTA_NIGHTLY_RUN';
-/** A part that takes so many times its minutes, and this much more, hangs. */
+/** A part is considered hung after this many times its minutes plus a constant. */
 const HANG_FACTOR = 10;
 const HANG_MINUTES = 20;
 const MINUTE_MS = 60_000;
 
-/** What is executed at the moment, to be ended by a signal. */
+/** Running processes, to be killed on a signal. */
 const running = new Set();
 
 export function endAll() {
@@ -21,8 +21,8 @@ export function endAll() {
 }
 
 /**
- * Executes all steps, also after one that failed. Returns the outcome: `passed`, or what failed.
- * @param context what `steps` of parts.mjs takes, with the minutes of this run
+ * Executes all steps, even after a failure. Returns the outcome: `passed`, or a description of the failure.
+ * @param context the argument of `steps` in parts.mjs, with the minutes of this run
  */
 export async function executePart(part, context, logPath) {
   const log = createWriteStream(logPath);

@@ -1,17 +1,18 @@
-// The tests that take hours, with new random numbers each time. A part that has passed for the tree as it is, uncommitted
-// changes included, is not repeated, so that a run that was interrupted goes on where it was.
+// Runs the tests that take hours, with a new seed each time. A part that has passed for the current tree, uncommitted
+// changes included, is not repeated, so that an interrupted run continues where it stopped.
 //
-//   npm run test:nightly                         all parts, in two to three hours
-//   … -- --list                                  the parts, their minutes, and what they last gave
-//   … -- --part fuzz --part soak                 only these
-//   … -- --changed [BASE]                        only those that guard what has changed since BASE (default main)
-//   … -- --minutes 60                            all chosen parts in about so long, as far as they can be shortened
-//   … -- --seed N                                the random numbers of an earlier run
-//   … -- --again                                 also parts that have passed
-//   … -- --may-skip gpu-architectures,console    parts that may be left out for lack of a tool
-//   … -- --publish                               writes the table of results into docs/reliability.md
+//   npm run test:nightly                         runs all parts, in two to three hours
+//   … -- --list                                  lists the parts with their minutes and last outcomes
+//   … -- --part fuzz --part soak                 runs only these parts
+//   … -- --changed [BASE]                        runs only parts that guard paths changed since BASE (default main)
+//   … -- --minutes 60                            shortens parts, where possible, to this time in total
+//   … -- --seed N                                repeats the random numbers of an earlier run
+//   … -- --again                                 repeats parts that have passed
+//   … -- --may-skip gpu-architectures,console    allows these parts to be left out if a tool is missing
+//   … -- --publish                               writes the table of results to docs/reliability.md
 //
-// Writes build/nightly: state.json, a log per part, report.md. Exits with 1 when a part failed, or was left out and may not.
+// Writes state.json, report.md and a log per part to build/nightly. Exits with 1 if a part failed or was left out
+// without permission.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -44,12 +45,12 @@ const { values: options } = parseArgs({
 });
 const seed = Number(options.seed);
 if (!Number.isSafeInteger(seed) || seed < 1)
-  fail(`--seed has ${options.seed}; expected a whole number from 1`);
+  fail(`Expected a whole number of at least 1 for --seed; found ${options.seed}`);
 const minutesWanted = options.minutes === undefined ? undefined : Number(options.minutes);
 if (minutesWanted !== undefined && !(minutesWanted > 0))
-  fail(`--minutes has ${options.minutes}; expected a number above 0`);
+  fail(`Expected a number above 0 for --minutes; found ${options.minutes}`);
 mkdirSync(FOLDER, { recursive: true });
-/** By name of a part: what it last gave. */
+/** The last outcome of each part, by name. */
 const state = existsSync(STATE) ? JSON.parse(readFileSync(STATE, 'utf8')) : {};
 const tree = treeOfFiles();
 const commit = git('rev-parse', '--short', 'HEAD');
@@ -63,9 +64,7 @@ else await run();
 function chooseParts() {
   const unknown = options.part.find((name) => !PARTS.some((part) => part.name === name));
   if (unknown !== undefined)
-    fail(
-      `there is no part ${unknown}; expected one of ${PARTS.map(({ name }) => name).join(', ')}`,
-    );
+    fail(`Expected one of ${PARTS.map(({ name }) => name).join(', ')}; found ${unknown}`);
   const guarding =
     options.changed === undefined ? PARTS : partsGuarding(changedPaths(options.changed));
   return guarding.filter(({ name }) => options.part.length === 0 || options.part.includes(name));
@@ -86,7 +85,7 @@ function list() {
 async function run() {
   const due = options.again ? chosen : chosen.filter((part) => !isPassed(part));
   for (const { name } of chosen.filter((part) => !due.includes(part)))
-    console.log(`${name}: has passed for this tree`);
+    console.log(`${name}: already passed for this tree`);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.once(signal, () => {
       endAll();
@@ -107,7 +106,7 @@ async function run() {
     return outcome !== 'passed' && !(outcome.startsWith('left out') && maySkip.includes(name));
   });
   console.log(
-    `${chosen.length - bad.length} of ${chosen.length} parts are as they should be; ${FOLDER}/report.md has all`,
+    `${chosen.length - bad.length} of ${chosen.length} parts are fine; see ${FOLDER}/report.md`,
   );
   process.exitCode = bad.length > 0 ? 1 : 0;
 }
@@ -137,24 +136,24 @@ async function runPart(part, minutes) {
   console.log(`   ${outcome}, ${seconds} s`);
 }
 
-/** By what the minutes of scaled parts are multiplied. */
+/** The factor for the minutes of scaled parts. */
 function scaleOf(parts) {
   if (minutesWanted === undefined) return 1;
   const sumOf = (some) => some.reduce((sum, { minutes }) => sum + minutes, 0);
   const fixed = sumOf(parts.filter(({ isScaled }) => !isScaled));
   const scaled = sumOf(parts.filter(({ isScaled }) => isScaled));
-  // What cannot be shortened may take longer than all of it.
+  // The fixed parts alone may take longer than the minutes wanted.
   return Math.max(0.05, (minutesWanted - fixed) / scaled);
 }
 
-/** The hash of all files that git tracks or could track, as they are. */
+/** The hash of all files in the working tree that git tracks or could track. */
 function treeOfFiles() {
   const env = { ...process.env, GIT_INDEX_FILE: join(process.cwd(), FOLDER, 'index') };
   execFileSync('git', ['add', '--all'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   return execFileSync('git', ['write-tree'], { env, encoding: 'utf8' }).trim();
 }
 
-/** Committed or not. */
+/** Paths that have changed since the base, committed or not. */
 function changedPaths(base) {
   const committed = git('diff', '--name-only', git('merge-base', base, 'HEAD'));
   const untracked = git('ls-files', '--others', '--exclude-standard');
@@ -165,7 +164,7 @@ function git(...words) {
   return execFileSync('git', words, { encoding: 'utf8' }).trim();
 }
 
-/** `--changed` without a base gets one. */
+/** Adds the default base to a `--changed` without one. */
 function withBase(words) {
   const at = words.indexOf('--changed');
   if (at === -1 || (words[at + 1] ?? '--').startsWith('--') === false) return words;

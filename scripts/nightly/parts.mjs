@@ -1,10 +1,10 @@
-// The parts of the nightly run: what each executes, for how long by default, and the paths that it guards. Whoever
-// changes one of these paths runs the part before the change lands: `npm run test:nightly -- --changed`.
+// The parts of the nightly run: the commands of each, its default duration, and the paths it guards. Before a change to
+// one of these paths is merged, the part has to pass: `npm run test:nightly -- --changed`.
 //
-// A part is `{ name, minutes, isScaled, needs, tests, guards, steps }`. The minutes of scaled parts follow `--minutes`,
-// those of the others are what they take on two cores. `needs` names tools of tools.mjs. `tests` are parts of paths of
-// test files, which then run in this part only. `steps({ seed, minutes, folder })` returns commands, all of which are
-// executed; words of a command are `node` for this Node, or a program in PATH.
+// A part is `{ name, minutes, isScaled, needs, tests, guards, steps }`. `--minutes` scales the minutes of scaled
+// parts; the other parts take their minutes on two cores. `needs` names tools in tools.mjs. `tests` selects test files
+// by parts of their paths; these run in this part only. `steps({ seed, minutes, folder })` returns the commands to
+// execute. A command begins with `node`, which stands for this version of Node, or with a program in PATH.
 
 import { inputsOf, scriptsOf } from '../building/products.mjs';
 
@@ -35,14 +35,14 @@ const BENCHES = [
   ...['rest', 'batches', 'loading', 'pauses', 'cluster', 'console'],
 ];
 
-/** A program that takes `--minutes` and `--seed`. */
+/** Runs a program that takes `--minutes` and `--seed`. */
 const program =
   (path, ...options) =>
   ({ seed, minutes }) => [
     ['node', path, '--minutes', minutes.toFixed(2), '--seed', `${seed}`, ...options],
   ];
 
-/** All rounds of the test files of the part. */
+/** Runs the test files of the part with all rounds of random tests. */
 const testsOf =
   (...parts) =>
   () => [['node', 'scripts/test.mjs', '--nightly', ...parts]];
@@ -53,7 +53,7 @@ const LISTED = [
     minutes: 20,
     guards: ['test/support/', 'scripts/test.mjs', 'scripts/testing/'],
     steps: ({ seed, testsOfOthers }) => [
-      // Tests of the engine for GPUs use it.
+      // The tests of the GPU engine use the emulated kernels.
       ['node', 'scripts/build-kernels.mjs', 'cuda-emulated', '--if-possible'],
       [
         ...['node', 'scripts/test.mjs', '--nightly', '--random', `${seed}`],
@@ -273,7 +273,7 @@ const LISTED = [
     name: 'bundle-and-images',
     minutes: 10,
     guards: BUILD,
-    // Twice: what one build leaves behind must not change the next.
+    // Runs twice, because files left by one build must not change the next.
     steps: () => [
       ['node', 'scripts/bundle/test.mjs'],
       ['node', 'scripts/container/replay.mjs'],
@@ -293,7 +293,7 @@ const LISTED = [
   },
 ];
 
-/** Test files that have a part of their own. */
+/** Test files that belong to a specific part. */
 const OWN_TESTS = LISTED.flatMap(({ tests = [] }) => tests);
 
 export const PARTS = LISTED.map((part) => ({
@@ -304,7 +304,7 @@ export const PARTS = LISTED.map((part) => ({
   steps: (context) => part.steps({ ...context, testsOfOthers: OWN_TESTS }),
 }));
 
-/** The parts that guard one of the paths; a guard is the beginning of a path. */
+/** The parts that guard any of the paths. A guard is the beginning of a path. */
 export function partsGuarding(paths) {
   return PARTS.filter(({ guards }) =>
     guards.some((guard) => paths.some((path) => path.startsWith(guard))),

@@ -1,11 +1,11 @@
-// Tools that parts of the nightly run need, and why a part is left out where one is missing.
+// The tools that parts of the nightly run need, and the reason given for leaving a part out if its tool is missing.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 const isCommand = (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0;
 
-/** By name: whether it is there, and how to get it. */
+/** A check for each tool and how to install it, by name. */
 const TOOLS = {
   nats: [
     () => existsSync('build/nats') || isCommand('nats-server'),
@@ -18,7 +18,7 @@ const TOOLS = {
   cgroup: [() => process.getuid() === 0, 'run as root'],
 };
 
-/** What is missing of the named tools; undefined when nothing is. */
+/** Describes the first missing tool; undefined if none is missing. */
 export function missingTool(names) {
   const missing = names.find((name) => !TOOLS[name][0]());
   return missing === undefined ? undefined : `no ${missing} (${TOOLS[missing][1]})`;

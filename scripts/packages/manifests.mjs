@@ -1,8 +1,8 @@
-// What the manifests of all packages share: the version and the repository. Those of package.json at the root
-// count. Compares the others with them, or sets all.
+// Keeps the version and the repository equal in the manifests of all packages; package.json at the root is
+// authoritative. Compares the other manifests with it or sets all of them.
 //
-//   node scripts/packages/manifests.mjs                     checks; fails with what differs
-//   node scripts/packages/manifests.mjs --version 0.2.0     writes it to package.json of each package and the lock
+//   node scripts/packages/manifests.mjs                     lists differences and fails if there are any
+//   node scripts/packages/manifests.mjs --version 0.2.0     sets the version in every package.json and the lock
 //   node scripts/packages/manifests.mjs --repository https://github.com/OWNER/NAME
 
 import { spawnSync } from 'node:child_process';
@@ -41,7 +41,7 @@ function check() {
   });
   for (const [what, found, expected] of problems) {
     console.error(
-      `manifests: ${what} ${found ?? 'none'}, expected ${expected ?? 'none'} as in package.json`,
+      `manifests: ${what} ${found ?? 'none'}; expected ${expected ?? 'none'} as in package.json`,
     );
   }
   if (problems.length === 0) console.log(`manifests: all packages are ${root.version}`);
@@ -50,10 +50,10 @@ function check() {
 
 function setAll() {
   if (version !== undefined && !VERSION.test(version)) {
-    fail(`found the version "${version}", expected one such as 1.2.3 or 1.2.3-beta.1`);
+    fail(`Expected a version such as 1.2.3 or 1.2.3-beta.1; found "${version}"`);
   }
   if (repository !== undefined && !REPOSITORY.test(repository)) {
-    fail(`found the repository "${repository}", expected https://HOST/OWNER/NAME`);
+    fail(`Expected a repository https://HOST/OWNER/NAME; found "${repository}"`);
   }
   for (const folder of ['.', ...packageFolders()]) {
     const path = join(folder, 'package.json');

@@ -1,7 +1,7 @@
-// Packs the npm packages of what is built, with the kernels of all platforms that have a compiler here. Packs once:
-// while no file changes, the archives of the last time are used.
+// Packs the npm packages from the existing build, with kernels for all platforms that have a compiler here. The
+// archives are reused until a file changes.
 //
-//   node scripts/packages/pack.mjs      after `npm run build`; prints what npm says about the archives, as JSON
+//   node scripts/packages/pack.mjs      after `npm run build`; prints npm's description of the archives as JSON
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -21,9 +21,9 @@ import { PRODUCTS, ROOT } from '../building/products.mjs';
 import { PACKED } from './size-limits.mjs';
 
 const ARCHIVES = join(ROOT, PRODUCTS.server.output);
-/** The list of the archives, in the folder of the archives. */
+/** Lists the archives, in the same folder. */
 const LIST = 'packed.json';
-/** What `files` of the manifests choose from; build/prebuilt depends on the kernels. */
+/** The paths that `files` in the manifests select from. build/prebuilt depends on the kernels. */
 const INPUTS = [
   ...PRODUCTS.server.sources,
   ...['app', 'console'].map((name) => PRODUCTS[name].output),
@@ -36,7 +36,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 }
 
 /**
- * The archives, each with what `npm pack --json` says about it.
+ * Returns the archives, each with its description by `npm pack --json`. Packs them if they are out of date.
  *
  * @returns {readonly { name: string, version: string, filename: string, integrity: string, size: number,
  *   files: readonly { path: string }[], archive: string }[]}
@@ -50,7 +50,7 @@ export function packBuilt() {
   return packed.map((each) => ({ ...each, archive: join(folder, each.filename) }));
 }
 
-/** Written beside the folder and renamed, since several tests may begin with this. */
+/** Packs into a temporary folder and renames it, because several tests may call this at once. */
 function packInto(folder) {
   run(process.execPath, ['scripts/packages/prebuild.mjs', '--if-possible']);
   mkdirSync(ARCHIVES, { recursive: true });
@@ -68,7 +68,7 @@ function packInto(folder) {
   }
 }
 
-/** What the command prints to stdout. */
+/** Runs a command and returns what it prints to stdout. */
 function run(command, words) {
   const { status, error, stdout } = spawnSync(command, words, {
     cwd: ROOT,

@@ -1,9 +1,9 @@
-// Builds the kernels that the npm package contains, build/prebuilt/<platform>/sagitta.node. They are files of the
-// package, not optional packages for each platform: together they have about a megabyte, and one package cannot
-// be half published.
+// Builds the kernels that the npm package contains, build/prebuilt/<platform>/sagitta.node. They are part of the
+// package, not optional packages per platform: together they take about a megabyte, and a single package cannot be
+// published by halves.
 //
-//   node scripts/packages/prebuild.mjs                   for every platform
-//   node scripts/packages/prebuild.mjs --if-possible     leaves out those without a compiler here
+//   node scripts/packages/prebuild.mjs                   builds for every platform
+//   node scripts/packages/prebuild.mjs --if-possible     leaves out platforms without a compiler here
 
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -11,12 +11,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findGlibc } from '../bundle/notes.mjs';
 
-/** By Node's name of the platform: the prefix of the compiler and its tools, and its folder in build. */
+/** The prefix of the compiler's programs and the folder in build, by Node's name for the platform. */
 const PLATFORMS = {
   'linux-x64': { prefix: 'x86_64-linux-gnu', folder: 'kernels-x86_64' },
   'linux-arm64': { prefix: 'aarch64-linux-gnu', folder: 'kernels-aarch64' },
 };
-/** That of Debian 12 is 2.36; Ubuntu 22.04 and RHEL 9 have 2.34 or later. */
+/** Ubuntu 22.04 and RHEL 9 have glibc 2.34 or later; Debian 12, which builds the kernels, has 2.36. */
 const GLIBC_MINOR_MAX = 34;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

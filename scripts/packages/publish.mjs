@@ -1,10 +1,10 @@
-// Publishes the packages: checks the repository, builds everything anew with the kernels of both platforms, packs,
-// looks up what the registry has, and publishes the rest in the order in which the packages need each other. Run by
-// CI, which signs where they come from. After a failure it can be run again.
+// Publishes the packages: checks the repository, rebuilds everything with kernels for both platforms, packs, looks up
+// the registry, and publishes the missing packages, dependencies first. Runs in CI, which signs the provenance. It can
+// run again after a failure.
 //
-//   node scripts/packages/publish.mjs --dry-run    packs what is built instead, and publishes nothing; tells what would
-//                                                  prevent it, and goes on
-//   node scripts/packages/publish.mjs              needs a clean checkout, and a CI that npm knows for provenance
+//   node scripts/packages/publish.mjs --dry-run    packs the existing build, publishes nothing, and reports everything
+//                                                  that would stop a release
+//   node scripts/packages/publish.mjs              needs a clean checkout and a CI that npm accepts for provenance
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { PACKAGE_BYTES_MAX, PACKED, requireBytes } from './size-limits.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Dependencies first. */
 const PACKAGES = ['@sagitta/client', '@sagitta/langchain', 'sagitta'];
-/** Files without which a package is of no use, to catch a build that left something out. */
+/** Files that a package is useless without, to detect incomplete builds. */
 const REQUIRED = {
   '@sagitta/client': [
     'dist/packages/client/src/client.js',
@@ -50,13 +50,13 @@ try {
   run(process.execPath, ['scripts/packages/manifests.mjs']);
   checkChangelog();
   checkRelease();
-  const packed = options['dry-run'] ? packBuilt() : packAnew();
+  const packed = options['dry-run'] ? packBuilt() : rebuildAndPack();
   const packages = PACKAGES.map((name) => checkArchive(name, packed));
   const tag = version.includes('-') ? 'next' : 'latest';
   await publishMissing(packages, {
     repositoryUrl: repository?.url,
     isDryRun: options['dry-run'],
-    // Without a tag that is new, npm compares the version with what is published.
+    // Without an unused tag, npm would compare the version with the published one.
     words: options['dry-run'] ? ['--dry-run', '--tag', 'dry-run'] : ['--provenance', '--tag', tag],
   });
 } catch (error) {
@@ -65,56 +65,59 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** A release has its date; a dry run also takes one that is not released yet. */
+/** A release needs a date in the changelog. A dry run accepts a version without one. */
 function checkChangelog() {
   const text = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
   const heading = text.split('\n').find((line) => line.startsWith(`## [${version}] - `));
   const isDated = /- \d{4}-\d{2}-\d{2}$/.test(heading ?? '');
   if (heading === undefined || !(isDated || options['dry-run'])) {
-    fail(`CHANGELOG.md: found "${heading ?? 'no heading'}", expected "## [${version}] - <date>"`);
+    fail(`Expected "## [${version}] - <date>" in CHANGELOG.md; found "${heading ?? 'no heading'}"`);
   }
 }
 
 function checkRelease() {
   const changes = run('git', ['status', '--porcelain'], 'pipe');
-  if (changes !== '') prevent(`the checkout has changes; commit or remove them:\n${changes}`);
+  if (changes !== '')
+    failUnlessDryRun(`the checkout has changes; commit or remove them:\n${changes}`);
   if (repository === undefined) {
-    prevent(
+    failUnlessDryRun(
       'package.json has no `repository`, with which npm compares where the packages were built; run ' +
         '`node scripts/packages/manifests.mjs --repository https://github.com/OWNER/NAME`',
     );
   }
 }
 
-/** Ends the program, but not a dry run, which tells all that would. */
-function prevent(problem) {
+/** Ends the program, whereas a dry run reports the problem and continues. */
+function failUnlessDryRun(problem) {
   if (!options['dry-run']) fail(problem);
-  console.error(`publish: without --dry-run this ends here: ${problem}`);
+  console.error(`publish: without --dry-run this would fail: ${problem}`);
 }
 
-/** `prepack` of each package builds it. Returns what npm says about the archives. */
-function packAnew() {
+/** Rebuilds the packages by their `prepack` scripts and packs them. Returns npm's description of the archives. */
+function rebuildAndPack() {
   const words = ['pack', '--json', '--pack-destination', folder];
   const output = run('npm', [...words, ...PACKED], 'pipe');
-  // The builds print lines before the JSON.
+  // The builds print lines ahead of the JSON.
   const packed = JSON.parse(output.slice(output.search(/^\[\s*$/m)));
   return packed.map((each) => ({ ...each, archive: join(folder, each.filename) }));
 }
 
-/** Returns what to publish. */
+/** Checks the archive of a package and returns its description. */
 function checkArchive(name, packed) {
   const found = packed.find((each) => each.name === name);
-  if (found === undefined) fail(`npm packed ${packed.map((each) => each.name)}, expected ${name}`);
+  if (found === undefined)
+    fail(`Expected npm to pack ${name}; found ${packed.map((each) => each.name)}`);
   const paths = new Set(found.files.map(({ path }) => path));
   const missing = REQUIRED[name].filter((path) => !paths.has(path));
-  if (missing.length > 0) fail(`${found.filename} lacks ${missing.join(', ')}`);
-  if (found.version !== version) fail(`${name} is ${found.version}, expected ${version}`);
+  if (missing.length > 0) fail(`Expected ${missing.join(', ')} in ${found.filename}; found none`);
+  if (found.version !== version)
+    fail(`Expected version ${version} of ${name}; found ${found.version}`);
   requireBytes(found.filename, found.size, PACKAGE_BYTES_MAX[name]);
   if (!existsSync(found.archive)) fail(`npm did not write ${found.filename}`);
   return { name, version, integrity: found.integrity, archive: found.archive };
 }
 
-/** Returns stdout where it is piped. Ends the program when the command fails. */
+/** Returns stdout if it is piped. Ends the program if the command fails. */
 function run(command, words, stdout = 'inherit') {
   const { status, error, ...output } = spawnSync(command, words, {
     cwd: ROOT,

@@ -1,18 +1,18 @@
-// Publishes packed packages to npm's registry, those that it does not have yet: a publication that was cut off
-// can be run again. Nothing is uploaded before all names and versions have been looked up.
+// Publishes packed packages that npm's registry lacks, so that an interrupted publication can run again. Nothing is
+// uploaded until all names and versions have been looked up.
 
 import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
 
 /**
- * A package as `npm pack --json` describes it, and where its archive is.
+ * A package as `npm pack --json` describes it, with the path of its archive.
  *
  * @typedef {{ name: string, version: string, integrity: string, archive: string }} Packed
  */
 
 /**
- * Publishes what is missing, in this order. Throws before the first upload when any package may not be published,
- * with all reasons. A dry run reports them, and lets npm check the archives.
+ * Publishes the missing packages in the given order. If any package may not be published, throws with all reasons
+ * before the first upload. A dry run reports the reasons and lets npm check the archives.
  *
  * @param {readonly Packed[]} packages
  * @param {{ repositoryUrl: string | undefined, words: readonly string[], isDryRun: boolean }} options
@@ -23,27 +23,27 @@ export async function publishMissing(packages, { repositoryUrl, words, isDryRun 
   if (problems.length > 0) {
     const reasons = `nothing was uploaded:\n${problems.map((each) => `- ${each}`).join('\n')}`;
     if (!isDryRun) throw new Error(reasons);
-    console.error(`publish: without --dry-run this ends here: ${reasons}`);
+    console.error(`publish: without --dry-run this would fail: ${reasons}`);
   }
   for (const packed of packages) {
     const { name, version, archive } = packed;
     if (published.includes(packed)) {
-      console.log(`publish: ${name} ${version} is in the registry already, with this content`);
+      console.log(`publish: ${name} ${version} is already in the registry, with the same content`);
       continue;
     }
     const { error, output } = await npm(['publish', archive, '--access', 'public', ...words]);
     if (error !== null) {
       const failure = `npm could not publish ${name} ${version}:\n${output}`;
-      // npm itself refuses what has been reported above.
+      // In a dry run, npm also refuses the packages reported above.
       if (problems.length === 0) throw new Error(failure);
       console.error(`publish: ${failure}`);
       continue;
     }
-    console.log(`publish: ${name} ${version}${isDryRun ? ', not uploaded' : ' is published'}`);
+    console.log(`publish: ${name} ${version}${isDryRun ? ' was not uploaded' : ' is published'}`);
   }
 }
 
-/** What the registry has with this content, and why none of the others may be published. */
+/** Returns the packages that are published with the same content, and the reasons against publishing the others. */
 async function lookUp(packages, repositoryUrl) {
   const published = [];
   const problems = [];
@@ -59,12 +59,12 @@ async function lookUp(packages, repositoryUrl) {
   return { published, problems };
 }
 
-/** `missing`, `same`, or why the package may not be published: others have the name, or another content. */
+/** Returns `missing`, `same`, or why the package may not be published: the name is taken, or its content differs. */
 async function compare({ name, version, integrity }, repositoryUrl) {
   const newest = await view(name);
   if (newest === undefined) return 'missing';
   const owner = newest.repository?.url;
-  // What others have published under the name would be installed by users of older versions.
+  // If the name belongs to someone else, users of older versions would install their code.
   if (repositoryUrl === undefined || owner !== repositoryUrl) {
     return (
       `the name ${name} is taken: the registry has version ${newest.version} of it, from ` +
@@ -77,14 +77,14 @@ async function compare({ name, version, integrity }, repositoryUrl) {
   const found = published.dist.integrity;
   if (found === integrity) return 'same';
   return (
-    `${name} ${version} is in the registry with another content: found ${found}, expected ` +
+    `${name} ${version} is in the registry with different content: found ${found}, expected ` +
     `${integrity}; publish yours as another version`
   );
 }
 
-/** The manifest of a version in the registry, or undefined when there is none. */
+/** The manifest of a version in the registry, or undefined if it is not there. */
 async function view(specifier) {
-  // Fewer retries than by default, which take minutes where there is no network.
+  // The default number of retries takes minutes without a network.
   const retries = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '1000'];
   const { error, stdout, output } = await npm([
     'view',
@@ -98,7 +98,7 @@ async function view(specifier) {
   throw new Error(`npm could not look up ${specifier}:\n${output}`);
 }
 
-/** Runs outside the checkout, whose workspaces npm would look at. */
+/** Runs npm outside the checkout so that it ignores the workspaces. */
 function npm(words) {
   const options = { cwd: tmpdir(), encoding: 'utf8', maxBuffer: 16 * 1024 * 1024 };
   return new Promise((resolve) => {

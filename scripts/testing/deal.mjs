@@ -1,22 +1,23 @@
-// Deals test files to processes by the CPU time that they took before. Files of a folder load the same modules, so
-// they share a process, and so do small folders: starting a process and loading the server takes a second.
+// Distributes test files to processes by the CPU time they took in earlier runs. Files in one folder load the same
+// modules, so they share a process. Small folders share one, too: starting a process and loading the server takes a
+// second.
 
 import { dirname } from 'node:path';
 import { tierOf } from './files.mjs';
 
-/** A process beyond this many CPU seconds would run alone at the end. */
+/** A process that takes more CPU seconds than this would run alone at the end. */
 const GROUP_SECONDS_MAX = 14;
-/** A folder of fewer CPU seconds shares a process with the next ones. */
+/** A folder that takes fewer CPU seconds shares a process with the following folders. */
 const FOLDER_SECONDS_MIN = 7;
-/** A file that has not run yet. */
+/** Assumed for a file without a recorded time. */
 const UNKNOWN_SECONDS = 1;
 
-/** Groups of files in the order in which they start: the longest first, unless `random` is the seed of another order. */
+/** Returns groups of files in starting order: the longest first, or shuffled if `random` is a seed. */
 export function dealFiles(files, { times, random }) {
   const secondsOf = (file) => times[file] ?? UNKNOWN_SECONDS;
   const groups = [];
   const add = (names) => groups.push({ files: names, seconds: sum(names.map(secondsOf)) });
-  // What CI and the nightly run add kills processes and fills memory: each file has a process of its own.
+  // Tests of CI and the nightly run kill processes and fill memory, so each of these files runs in its own process.
   for (const file of files.filter((name) => tierOf(name) !== 'quick')) add([file]);
   const quick = files.filter((name) => tierOf(name) === 'quick');
   let open = [];
@@ -40,7 +41,7 @@ export function dealFiles(files, { times, random }) {
   return groups.map(({ files: own }) => own);
 }
 
-/** Cuts the files of a folder into parts of about the same time, none much longer than a group may be. */
+/** Splits the files of a folder into groups that take about the same time and hardly exceed the limit of a group. */
 function cut(files, secondsOf) {
   const total = sum(files.map(secondsOf));
   const count = Math.max(1, Math.ceil(total / GROUP_SECONDS_MAX));
@@ -53,7 +54,7 @@ function cut(files, secondsOf) {
   return parts.map((part) => part.files.sort()).filter((part) => part.length > 0);
 }
 
-/** Shuffles the groups and the files of each. */
+/** Shuffles the groups, and the files within each. */
 function shuffle(groups, lists, random) {
   for (const list of [groups, ...lists]) {
     for (let last = list.length - 1; last > 0; last--) {

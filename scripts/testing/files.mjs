@@ -1,16 +1,16 @@
-// The test files, and the run that each names in its own name.
+// The test files and the run that each belongs to.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The run that a file takes part in: `quick`, `ci` or `nightly`. */
+/** The run that a file belongs to: `quick`, `ci` or `nightly`. */
 export function tierOf(file) {
   return /\.(ci|nightly)\.test\.ts$/.exec(file)?.[1] ?? 'quick';
 }
 
 /**
- * Paths relative to the checkout at `root`, sorted: the tests of test/ and of each package. The nightly run has the files
- * of all runs. `parts` chooses files by parts of their path; `except` leaves files out.
+ * Sorted paths of the tests in test/ and in each package, relative to the checkout at `root`. The nightly run includes
+ * the files of all runs. `parts` selects files by parts of their paths; `except` leaves files out.
  */
 export function listTests(root, { tier, parts, except }) {
   const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/test`);
@@ -25,7 +25,7 @@ export function listTests(root, { tier, parts, except }) {
     .sort();
 }
 
-/** Where the build puts the file. */
+/** The path that the build writes the compiled file to. */
 export function compiledPath(root, file) {
   return join(root, 'dist', file.replace(/\.ts$/, '.js'));
 }

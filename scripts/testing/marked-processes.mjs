@@ -1,9 +1,9 @@
-// Finds processes by a variable of their environment, which they have in common with whatever started them, also when
-// they have left its process group, and ends processes that may have ended already.
+// Finds processes by an environment variable, which they inherit from their ancestors even after leaving the process
+// group, and kills processes that may have ended already.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The ids of all processes of this user in whose environment the variable has the value. */
+/** Ids of all processes of this user that have the variable set to the value. */
 export function processesWith(variable, value) {
   const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return ids.map(Number).filter((id) => {
@@ -11,7 +11,7 @@ export function processesWith(variable, value) {
       const environment = readFileSync(`/proc/${id}/environ`, 'latin1').split('\0');
       return environment.includes(`${variable}=${value}`);
     } catch {
-      // It has ended, or is another user's.
+      // The process has ended or belongs to another user.
       return false;
     }
   });
@@ -22,6 +22,6 @@ export function killIfRunning(id) {
   try {
     process.kill(id, 'SIGKILL');
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }

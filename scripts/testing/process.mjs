@@ -1,5 +1,5 @@
-// A process that runs test files as suites of Node's test runner, watched from outside: what happens in it arrives as
-// lines on a pipe, a test that takes too long ends it, and whatever it has started ends with it.
+// A process that runs test files as suites of Node's test runner. It reports events as lines on a pipe, is killed when
+// a test takes too long, and takes every process it started with it.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,15 +10,15 @@ import { killIfRunning, processesWith } from './marked-processes.mjs';
 
 const PROGRAM = fileURLToPath(new URL('./program.mjs', import.meta.url));
 const REPORTER = new URL('./reporter.mjs', import.meta.url).href;
-/** In the environment of all processes that a test process starts, which have no other trait in common. */
+/** Environment variable that identifies all descendants of a test process; nothing else does. */
 const MARK = 'SAGITTA_TEST_PROCESS';
-/** Kept of what a process prints. */
+/** Characters kept of the output of a process. */
 const OUTPUT_CHARS_MAX = 200_000;
 
 let processCount = 0;
 
 export class TestProcess {
-  /** Resolves with what happened when the process and all that it has started have ended. */
+  /** Resolves with the results once the process and its descendants have ended. */
   result;
   #child;
   #mark = `${process.pid}.${processCount++}`;
@@ -26,7 +26,7 @@ export class TestProcess {
   #secondsMax;
   #output = '';
   #watch;
-  /** The names of the tests that run, outermost first, and of those that are reported. */
+  /** Names of the running and of the reported tests, outermost first. */
   #running = [];
   #reported = [];
   #tests = [];
@@ -49,7 +49,7 @@ export class TestProcess {
     this.#child = spawn(process.execPath, words, {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...environment, [MARK]: this.#mark },
-      // Its own process group, which a signal reaches as a whole.
+      // A process group of its own, so that a signal reaches all of it.
       detached: true,
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
@@ -64,7 +64,7 @@ export class TestProcess {
     this.result = this.#follow(lines);
   }
 
-  /** Ends the process and all that it has started. */
+  /** Kills the process and its descendants. */
   end() {
     if (this.#child.pid !== undefined) killIfRunning(-this.#child.pid);
     for (const { pid } of this.#findLeftovers()) killIfRunning(pid);
@@ -89,7 +89,7 @@ export class TestProcess {
       crash = `the process ended with ${signal ?? code} during ${last || 'its start'}`;
     else if (code !== 0 && !hasFailed)
       crash = `the process ended with ${signal ?? code} after its tests`;
-    // The file in which it ended early is not run again with the others.
+    // The file in which the process ended early does not run again with the others.
     const guilty = isWhole ? null : (this.#running[0] ?? this.#files[0]);
     return {
       files: this.#files,
@@ -137,13 +137,13 @@ export class TestProcess {
     }
   }
 
-  /** The hooks that measure a test know only its own name. */
+  /** Matches by name only, since the hooks that measure a test know nothing else of it. */
   #cpuOf(name) {
     const at = this.#cpuOfTests.findIndex((found) => found.name === name);
     return at === -1 ? 0 : this.#cpuOfTests.splice(at, 1)[0].seconds;
   }
 
-  /** From the start of a file to that of the next one, so that the loading of modules is counted once. */
+  /** CPU seconds from the start of each file to the start of the next, so that loading a module counts once. */
   #cpuSecondsOfFiles() {
     return Object.fromEntries(
       this.#starts
@@ -163,7 +163,7 @@ export class TestProcess {
     }, this.#secondsMax * 1_000);
   }
 
-  /** Processes that tests have started and that still run. */
+  /** Processes that tests have started and that are still running. */
   #findLeftovers() {
     return processesWith(MARK, this.#mark)
       .filter((pid) => pid !== this.#child.pid)
@@ -172,7 +172,7 @@ export class TestProcess {
   }
 }
 
-/** The words of a process; empty where it has ended. */
+/** The command line of a process, or an empty string if it has ended. */
 function commandOf(pid) {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();

@@ -1,5 +1,5 @@
-// The program of a test process: registers each file as a suite, and measures the CPU time of files and tests. Its
-// arguments are pairs of the name of a file and the path of its compiled module.
+// The program that a test process runs: registers each file as a suite and measures the CPU time of files and tests.
+// Its arguments are pairs of a file's name and the path of its compiled module.
 
 import { readFileSync, writeSync } from 'node:fs';
 import { after, afterEach, before, beforeEach, describe } from 'node:test';
@@ -29,7 +29,7 @@ for (let at = 0; at < words.length; at += 2) {
 }
 process.on('exit', () => send({ type: 'file', name: '', seconds: cpuSeconds() }));
 
-/** Seconds of all threads of this process and of the processes that it has started and that have ended. */
+/** CPU seconds of all threads of this process and of its child processes that have ended. */
 function cpuSeconds() {
   const { user, system } = process.cpuUsage();
   const fields = readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ');

@@ -1,13 +1,13 @@
-// What a run of tests found: prints a line for each file, failures when they happen and once more at the end, and
-// decides whether the run has succeeded.
+// The report of a test run: prints a line per file, prints failures as they happen and again at the end, and decides
+// whether the run has succeeded.
 
 import { tierOf } from './files.mjs';
 
-/** A test beyond this much CPU time is named, and fails a run that keeps the budget if it takes as much alone. */
+/** The report names a test above this. With --budget, the run fails if the test takes as much when it runs alone. */
 const TEST_CPU_SECONDS_MAX = 1;
-/** Processors differ, and the same one takes up to twice as long while others use the machine. */
+/** Processors differ, and the same one may take twice as long while other programs use the machine. */
 const TOLERANCE = 3;
-/** How much longer than recorded a whole file may take, and what a file may take of which nothing is recorded. */
+/** How many times its recorded seconds a file may take, and the seconds that any file may take. */
 const GROWTH_MAX = 2;
 const FILE_CPU_SECONDS_MIN = 3;
 const EXPENSIVE_SHOWN = 20;
@@ -18,14 +18,14 @@ export class Report {
   #startedAt = performance.now();
   #passCount = 0;
   #skipped = [];
-  /** Failures of the first try, by file. */
+  /** Failures of the first run, by file. */
   #failures = new Map();
-  /** Tests that failed beside others and passed alone. */
+  /** Tests that failed among others and passed alone. */
   #flaky = [];
   #failed = [];
   #leftovers = [];
   #tests = [];
-  /** What is over the budget also alone: its path, its CPU seconds and the limit. */
+  /** Tests and files over the budget even when they run alone: path, CPU seconds and limit. */
   #overBudget = [];
   #times;
   #signal = null;
@@ -43,19 +43,19 @@ export class Report {
     return this.#failed.length === 0 && this.#signal === null;
   }
 
-  /** `isAlone`: the second try of a file that has failed, or that took too long. */
+  /** Adds a result. `isAlone` marks the second run of a file that failed or took too long. */
   add(result, { isAlone }) {
     const failures = failuresOf(result);
     for (const file of result.files) {
       if (result.filesLeft.includes(file)) continue;
-      // A suite that was skipped has no tests.
+      // A skipped suite contains no tests.
       const own = result.tests.filter(
         (test) => test.path[0] === file && (!test.isSuite || test.skip !== undefined),
       );
       const found = failures.filter((failure) => failure.file === file);
       if (isAlone) this.#judge(file, found, own, result.cpuSeconds[file] ?? 0);
       else {
-        this.#note(file, found, own);
+        this.#record(file, found, own);
         const whole = result.tests.find((test) => test.depth === 0 && test.name === file);
         printFile(file, { failures: found, testCount: own.length, seconds: whole?.seconds ?? 0 });
       }
@@ -65,7 +65,7 @@ export class Report {
     this.#leftovers.push(...result.leftovers.map((command) => ({ command, files: result.files })));
   }
 
-  #note(file, failures, tests) {
+  #record(file, failures, tests) {
     const passed = tests.filter((test) => test.error === undefined && test.skip === undefined);
     this.#passCount += passed.length;
     this.#tests.push(...passed.map((test) => ({ ...test, file })));
@@ -75,7 +75,7 @@ export class Report {
     if (failures.length > 0) this.#failures.set(file, failures);
   }
 
-  /** What is too expensive beside others is measured alone. */
+  /** Files to run again, alone: those with failures, and those over the budget. */
   filesToRepeat() {
     if (this.#signal !== null) return [];
     const expensive = this.#isBudgetKept
@@ -87,7 +87,7 @@ export class Report {
     return [...new Set([...this.#failures.keys(), ...expensive])];
   }
 
-  /** The tests that take more CPU time than a test may, and the file if it does. */
+  /** The tests that exceed their CPU time, and the file itself if it does. */
   #beyondBudget(file, tests, seconds) {
     if (tierOf(file) !== 'quick') return [];
     const limit = TEST_CPU_SECONDS_MAX * TOLERANCE;
@@ -122,11 +122,14 @@ export class Report {
     for (const { path, cpuSeconds, limit } of this.#overBudget) {
       this.#failed.push({
         path,
-        error: `took ${cpuSeconds.toFixed(1)} CPU seconds alone; expected at most ${limit.toFixed(1)}. Do less, move tests to a *.ci.test.ts file, or, for a file that has good reasons, record its time: node scripts/test.mjs --record ${path.split(' › ')[0]}`,
+        error: `Expected at most ${limit.toFixed(1)} CPU seconds alone; found ${cpuSeconds.toFixed(1)}. Make it cheaper, move tests to a *.ci.test.ts file or, if the time is justified, record it: node scripts/test.mjs --record ${path.split(' › ')[0]}`,
       });
     }
     for (const { path, reason } of this.#skipped.filter((skip) => !this.#maySkip(skip))) {
-      this.#failed.push({ path, error: `was skipped, which this run does not allow: ${reason}` });
+      this.#failed.push({
+        path,
+        error: `skipped for a reason that this run does not allow: ${reason}`,
+      });
     }
     for (const { command, files } of this.#leftovers) {
       this.#failed.push({ path: files.join(', '), error: `left a process behind: ${command}` });
@@ -136,7 +139,7 @@ export class Report {
       console.log('\nskipped:');
       for (const [reason, count] of countBy(this.#skipped)) console.log(`  ${count} × ${reason}`);
     }
-    for (const path of this.#flaky) console.log(`\nflaky: passed when it ran alone: ${path}`);
+    for (const path of this.#flaky) console.log(`\nflaky (passed when run alone): ${path}`);
     for (const { path, error } of this.#failed) {
       console.log(`\n✖ ${path}\n  ${error.split('\n').slice(0, 12).join('\n  ')}`);
     }
@@ -151,7 +154,7 @@ export class Report {
     );
   }
 
-  /** CPU seconds by file and of each test, the most expensive first. */
+  /** CPU seconds of each file and of each test, the most expensive test first. */
   toJson() {
     const tests = this.#tests
       .map(({ path, cpuSeconds }) => [Math.round(cpuSeconds * 100) / 100, path.join(' › ')])
@@ -175,10 +178,10 @@ export class Report {
   }
 }
 
-/** Tests that failed, and what else went wrong in a process. */
+/** The failures in a process: failed tests, and its crash if it crashed. */
 function failuresOf({ tests, crash, output }) {
   const failures = tests
-    // A suite or a test fails with what it contains, which is reported by itself.
+    // A suite or test also fails when a test inside it does, which is reported on its own.
     .filter((test) => test.error !== undefined && test.failureType !== 'subtestsFailed')
     .filter((test) => test.todo === undefined)
     .map(({ path, error, isSuite }) => ({
@@ -205,7 +208,7 @@ function printFile(file, { failures, testCount, seconds }) {
   console.log(`${mark} ${file}: ${testCount} tests, ${seconds.toFixed(1)} s`);
   if (failures.length === 0) return;
   for (const failure of failures) printFailure(failure);
-  console.log(`  ${file} is run again, alone, at the end\n`);
+  console.log(`  ${file} will run again, alone, at the end\n`);
 }
 
 function printFailure({ path, error, output }) {
@@ -214,7 +217,7 @@ function printFailure({ path, error, output }) {
   if (printed[0] !== '') console.log(`  its process printed:\n    ${printed.join('\n    ')}`);
 }
 
-/** How many were skipped for each reason. */
+/** The number of skipped tests by reason. */
 function countBy(skips) {
   const counts = new Map();
   for (const { reason } of skips) counts.set(reason, (counts.get(reason) ?? 0) + 1);

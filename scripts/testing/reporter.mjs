@@ -1,5 +1,5 @@
-// A reporter of Node's test runner that writes what happens as lines of JSON to the pipe of
-// scripts/testing/process.mjs. `begin` and `complete` come when it happens, `start` and `end` in the order of the file.
+// A reporter for Node's test runner that writes events as lines of JSON to the pipe of scripts/testing/process.mjs.
+// `begin` and `complete` arrive as they happen, `start` and `end` in the order of the file.
 
 import { writeSync } from 'node:fs';
 
@@ -35,7 +35,7 @@ function toEvent(type, data) {
         ...(type === 'test:fail' && describeFailure(data.details.error)),
       };
     case 'test:diagnostic':
-      // What Node says of an error that no test threw; the others are counts.
+      // Node reports errors that no test threw as diagnostics; all other diagnostics are counts.
       return /Error|Warning/.test(data.message) ? { type: 'notice', message: data.message } : null;
     default:
       return null;
@@ -43,7 +43,7 @@ function toEvent(type, data) {
 }
 
 function describeFailure(error) {
-  // Node wraps what a test throws.
+  // Node wraps errors that tests throw.
   const cause = error.cause ?? error;
   const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
   const details = cause?.cause instanceof Error ? `\ncaused by: ${cause.cause.stack}` : '';

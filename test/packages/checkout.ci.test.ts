@@ -1,5 +1,5 @@
-// The commands of a checkout, as npm runs them: before the first build, without development packages, and
-// when npm is told to stop.
+// The commands of a checkout as npm runs them: before the first build, without development packages, and when npm
+// receives a signal.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -39,7 +39,7 @@ describe('a checkout', () => {
     }
   });
 
-  /** What `npm run build` leaves; node_modules remain absent, as without development packages. */
+  /** Creates what `npm run build` would, but no node_modules, as without development packages. */
   const build = async () => {
     await mkdir(join(checkout, 'dist'));
     await symlink(join(ROOT, 'dist', 'app'), join(checkout, 'dist', 'app'));
@@ -64,7 +64,7 @@ describe('a checkout', () => {
     throw new Error(`npm ${words.join(' ')} ended without a URL (exit code ${npm.exitCode})`);
   };
 
-  it('has a command that asks for a build, and that works through the same link after it', async () => {
+  it('has a command that asks for a build and works through the same link afterwards', async () => {
     const early = await run('npx', '--yes', 'sagitta', '--version');
     assert.equal(early.code, 1);
     assert.match(early.stderr, /sagitta: .*checkout-.* is not built yet; run `npm ci && npm run/);
@@ -74,7 +74,7 @@ describe('a checkout', () => {
     assert.match(late.stdout, /^\d+\.\d+\.\d+$/m);
   });
 
-  it('says what to do where nothing is built and TypeScript is not installed', async () => {
+  it('says what to do if nothing is built and TypeScript is not installed', async () => {
     const { code, stderr } = await run('npm', 'start');
     assert.equal(code, 1);
     assert.match(stderr, /development packages are not installed.*\n?.*`npm ci && npm run build`/);
@@ -82,7 +82,7 @@ describe('a checkout', () => {
 
   for (const words of [['start'], ['run', 'demo']]) {
     const name = `npm ${words.join(' ')}`;
-    it(`${name} runs what is built without TypeScript, and SIGTERM stops the server`, async () => {
+    it(`${name} runs the build without TypeScript, and SIGTERM stops the server`, async () => {
       await build();
       const { npm, url } = await start(...words);
       assert.equal((await fetch(`${url}/livez`)).status, 200);

@@ -1,5 +1,5 @@
-// The packages of the client, installed into new projects as programs do it: what is installed, their types in
-// each way in which TypeScript finds them, and a round trip to a server in each environment that they are for.
+// The client packages, installed into new projects: what is installed, whether TypeScript finds their types under each
+// module resolution, and a round trip to a server in each supported environment.
 
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,10 +12,10 @@ import { startPageSite } from '../support/page-site.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { NO_REGISTRY, openWorkshop, ROOT, run, type Workshop } from './packed.js';
 
-/** Bytes of the client in a page, after gzip. */
+/** Limit on the client's bytes in a page, after gzip. */
 const BUNDLE_BYTES_MAX = 20_000;
 
-/** Writes, queries and reads in a collection of its own, with what only some environments have. */
+/** Writes, queries and reads in its own collection, with features that only some environments have. */
 const ROUND_TRIP = `import { createClient, SagittaClientError } from '@sagitta/client';
 export async function roundTrip(baseUrl, id) {
   const client = createClient({ baseUrl });
@@ -51,7 +51,7 @@ const EXPECTED = {
   code: 'vector_not_found',
 };
 
-/** Metadata of a declared type; the mistake is a number that is compared with a string. */
+/** A program with a declared metadata type. Its mistake is to compare a number with a string. */
 const TYPED = `import { createClient } from '@sagitta/client';
 interface Article { title: string; year: number }
 const articles = createClient({ baseUrl: 'http://127.0.0.1:1' }).collection<Article>('articles');
@@ -62,7 +62,7 @@ export async function titles(): Promise<string[]> {
 `;
 const MISTAKEN = TYPED.replace('$gte: 2020', "$gte: '2020'");
 
-/** How TypeScript may find the packages; every declaration is checked. */
+/** Compiler options under which TypeScript has to find the packages. Every declaration is checked. */
 const STRICT = {
   strict: true,
   exactOptionalPropertyTypes: true,
@@ -80,7 +80,7 @@ const RESOLUTIONS = {
   },
 };
 
-describe('the packages of the client', { skip: NO_REGISTRY }, () => {
+describe('the client packages', { skip: NO_REGISTRY }, () => {
   let workshop: Workshop;
   let server: TestServer;
   let project: string;
@@ -101,12 +101,12 @@ describe('the packages of the client', { skip: NO_REGISTRY }, () => {
     await workshop.remove();
   });
 
-  it('@sagitta/client installs one package, whose files need no other', async () => {
+  it('@sagitta/client installs a single package that depends on no other', async () => {
     assert.deepEqual(await installed(project), ['@sagitta/client']);
     const folder = join(project, 'node_modules', '@sagitta', 'client');
     const files = await readdir(folder, { recursive: true });
     for (const file of ['LICENSE', 'README.md', 'dist/client/client.d.ts']) {
-      assert.ok(files.includes(file), `the package lacks ${file}`);
+      assert.ok(files.includes(file), `expected ${file} in the package`);
     }
     assert.deepEqual(
       files.filter((file) => file.endsWith('.map')),
@@ -125,7 +125,7 @@ describe('the packages of the client', { skip: NO_REGISTRY }, () => {
     });
   }
 
-  it('the examples with types compile', async () => {
+  it('compiles the examples with types', async () => {
     const readme = await readFile(join(ROOT, 'packages/client/README.md'), 'utf8');
     const guide = await readFile(join(ROOT, 'docs/client.md'), 'utf8');
     const [, example] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
@@ -137,7 +137,7 @@ describe('the packages of the client', { skip: NO_REGISTRY }, () => {
     await checkTypes(project, RESOLUTIONS.nodenext, ['readme.ts', 'guide.ts']);
   });
 
-  it('works in Node, as a module and by a dynamic import of CommonJS', async () => {
+  it('works in Node, as a module and through a dynamic import in CommonJS', async () => {
     const words = ['main.js', server.url, 'node'];
     const { stdout } = await run(process.execPath, words, { cwd: project });
     assert.deepEqual(JSON.parse(stdout), EXPECTED);
@@ -161,7 +161,10 @@ describe('the packages of the client', { skip: NO_REGISTRY }, () => {
     const code = await bundle(project);
     const byteCount = gzipSync(code).byteLength;
     context.diagnostic(`the client has ${byteCount} bytes in a page, after gzip`);
-    assert.ok(byteCount <= BUNDLE_BYTES_MAX, `${byteCount} bytes, limit ${BUNDLE_BYTES_MAX}`);
+    assert.ok(
+      byteCount <= BUNDLE_BYTES_MAX,
+      `expected at most ${BUNDLE_BYTES_MAX} bytes, found ${byteCount}`,
+    );
     if (NO_BROWSER !== false) return context.skip(NO_BROWSER);
     const site = await startPageSite(`<!doctype html>
 <script>globalThis.SAGITTA_URL = ${JSON.stringify(server.url)};</script>
@@ -199,14 +202,14 @@ console.log(JSON.stringify(nearest));
 `,
       },
     );
-    // The declarations of apache-arrow do not pass this check themselves.
+    // The declarations of apache-arrow themselves do not pass this check.
     const options = { ...RESOLUTIONS.nodenext, types: ['node'], skipLibCheck: true };
     await checkTypes(arrow, { ...options, noEmit: false }, ['main.ts']);
     const { stdout } = await run(process.execPath, ['main.js', server.url], { cwd: arrow });
     assert.deepEqual(JSON.parse(stdout), ['a', 'b']);
   });
 
-  it('@sagitta/langchain works with @langchain/core beside it, and one client', async () => {
+  it('@sagitta/langchain works with @langchain/core beside it and a single client', async () => {
     const { archives } = workshop;
     const readme = await readFile(join(ROOT, 'packages/langchain/README.md'), 'utf8');
     const [, example] = /^```ts\n([\s\S]*?)^```$/m.exec(readme)!;
@@ -225,14 +228,14 @@ console.log(JSON.stringify(nearest));
   });
 });
 
-/** The names of all packages in a project. */
+/** Names of all packages installed in a project. */
 async function installed(project: string): Promise<string[]> {
   const text = await readFile(join(project, 'node_modules/.package-lock.json'), 'utf8');
   const { packages } = JSON.parse(text) as { packages: Readonly<Record<string, unknown>> };
   return Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 13));
 }
 
-/** Compiles the files. Throws with what the compiler says. */
+/** Compiles the files. Throws with the compiler's output if it finds errors. */
 async function checkTypes(project: string, options: object, files: readonly string[]) {
   const compilerOptions = {
     ...STRICT,
@@ -244,7 +247,7 @@ async function checkTypes(project: string, options: object, files: readonly stri
   await run(process.execPath, [compiler, '-p', 'tsconfig.json'], { cwd: project });
 }
 
-/** Vite's bundle of the round trip for browsers. Throws when something of Node is in it. */
+/** Bundles the round trip for browsers with Vite. Throws if the bundle contains a module of Node. */
 async function bundle(project: string): Promise<string> {
   const output = (await build({
     configFile: false,
@@ -266,7 +269,9 @@ async function bundle(project: string): Promise<string> {
   return chunk!.code;
 }
 
-/** The command of another runtime, from its package; null, with the reason, where that cannot be installed. */
+/**
+ * Installs another runtime from its package and returns its command. If that fails, skips the test and returns null.
+ */
 async function installRuntime(
   workshop: Workshop,
   name: 'deno' | 'bun',

@@ -1,5 +1,5 @@
-// A declared type of metadata is that of filters, writes and replies: checked by the compiler. Where an error is
-// expected, the conditional type `Fits` is false.
+// Checks by compiling that a declared metadata type applies to filters, writes and replies. Where an error is expected,
+// the conditional type `Fits` is false.
 
 import type { Filter, MetadataPatch, Vectors } from '@sagitta/client';
 import { exportBatches } from '@sagitta/client/arrow';
@@ -33,7 +33,7 @@ export const METADATA_AGREES: readonly true[] = [
   true satisfies Fits<{ [name: string]: string }, NonNullable<Untyped>>,
 ];
 
-/** The functions for Arrow take the type from the collection. */
+/** The functions for Arrow infer the type from the collection. */
 export const exportRecent = (all: Articles) =>
   exportBatches(all, { filter: { year: { $gte: 2020 } } });
 export const exportAny = (vectors: Vectors) => exportBatches(vectors, { filter: { anything: 1 } });
@@ -60,7 +60,7 @@ export const MISTAKES_ARE_FOUND: readonly false[] = [
   false satisfies Fits<{ year: 'x' }, MetadataPatch<Article>>,
 ];
 
-/** A misspelt path does not compile; only a literal is checked for names that are too many. */
+/** A misspelt path does not compile. Only literals are checked for excess names. */
 export type PathsOfArticles = Exclude<keyof Filter<Article>, `$${string}`>;
 export const PATHS: Record<PathsOfArticles, true> = {
   title: true,

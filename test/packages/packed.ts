@@ -1,5 +1,5 @@
-// The packages as npm would publish them, and new projects that install them. Needs `npm run build`, as `npm test`
-// does it, and a package registry.
+// The packages as npm would publish them, and new projects that install them. Needs a package registry and the output
+// of `npm run build`.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -10,17 +10,17 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PACKAGES = ['sagitta', '@sagitta/client', '@sagitta/langchain'] as const;
-/** Catches what hangs; compiling the kernels takes minutes on a busy machine. */
+/** Only catches hangs: compiling the kernels takes minutes on a busy machine. */
 const RUN_MS_MAX = 900_000;
 
-/** Why tests that install packages are skipped; false where they run. */
+/** The reason for skipping tests that install packages, or false if they can run. */
 export const NO_REGISTRY = findRegistry();
 
 export interface Workshop {
   /** The archive of each package. */
   readonly archives: Readonly<Record<(typeof PACKAGES)[number], string>>;
   readonly folder: string;
-  /** A project with these files, in which npm installs these packages. */
+  /** Creates a project with the given files and installs the given packages in it. */
   makeProject(
     name: string,
     packages: readonly string[],
@@ -38,7 +38,7 @@ export async function openWorkshop(): Promise<Workshop> {
   }[];
   const archiveOf = (name: string) => {
     const found = packed.find((each) => each.name === name);
-    assert.ok(found, `npm packed ${packed.map((each) => each.name)}, expected ${name}`);
+    assert.ok(found, `expected npm to pack ${name}, found ${packed.map((each) => each.name)}`);
     return found.archive;
   };
   return {
@@ -62,7 +62,7 @@ export async function openWorkshop(): Promise<Workshop> {
   };
 }
 
-/** What the command prints. Throws with its output when it fails. */
+/** Runs a command and returns what it prints. Throws with its output if it fails. */
 export function run(
   command: string,
   words: readonly string[],

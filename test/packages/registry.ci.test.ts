@@ -1,5 +1,5 @@
-// Publishing to a registry: what is missing is uploaded, a publication that was cut off continues, and nothing is
-// uploaded when a name belongs to others or a version has another content.
+// Publishing to a registry: missing packages are uploaded, an interrupted publication continues, and nothing is
+// uploaded if a name belongs to someone else or a version is published with different content.
 
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { ROOT, run } from './packed.js';
 
 const REPOSITORY = 'git+https://example.org/owner/name.git';
 const NAMES = ['@example/first', '@example/second', 'third'];
-/** As publish.mjs runs it. */
+/** The options that publish.mjs passes in a dry run. */
 const DRY_RUN = ['--dry-run', '--tag', 'dry-run'];
 
 interface Packument {
@@ -35,9 +35,9 @@ describe('publishing packages', () => {
   let registry: Server;
   let packed: readonly Packed[];
   const packuments = new Map<string, Packument>();
-  /** Names, in the order in which they were uploaded. */
+  /** Names in the order of their uploads. */
   let uploads: string[] = [];
-  /** An upload of this name is refused. */
+  /** Name of a package whose upload the registry refuses. */
   let refused: string | undefined;
 
   before(async () => {
@@ -101,7 +101,7 @@ describe('publishing packages', () => {
     };
   }
 
-  /** What is printed; rejects with it and the error. */
+  /** Returns what publishing prints. Rejects with the output and the error if it fails. */
   async function publish(packages: readonly Packed[], options: object = {}): Promise<string> {
     const host = `//127.0.0.1:${(registry.address() as AddressInfo).port}/`;
     const settings = join(folder, 'npmrc');
@@ -132,24 +132,24 @@ describe('publishing packages', () => {
     assert.deepEqual(uploads, NAMES);
   });
 
-  it('continues after an upload that failed, and uploads nothing twice', async () => {
+  it('continues after a failed upload and uploads nothing twice', async () => {
     refused = '@example/second';
     await assert.rejects(publish(packed), /could not publish @example\/second 1\.2\.3/);
     assert.deepEqual(uploads, ['@example/first']);
     refused = undefined;
-    assert.match(await publish(packed), /@example\/first 1\.2\.3 is in the registry already/);
+    assert.match(await publish(packed), /@example\/first 1\.2\.3 is already in the registry/);
     assert.deepEqual(uploads, NAMES);
     const printed = await publish(packed, { isDryRun: true, words: DRY_RUN });
     assert.doesNotMatch(printed, /without --dry-run/);
     assert.deepEqual(uploads, NAMES);
   });
 
-  it('uploads nothing when a version is published with another content', async () => {
+  it('uploads nothing if a version is published with different content', async () => {
     const other = await pack('third', 'other content');
     await publish([other]);
     await assert.rejects(publish(packed), (error: Error) => {
       assert.match(error.message, /nothing was uploaded/);
-      assert.match(error.message, /third 1\.2\.3 is in the registry with another content/);
+      assert.match(error.message, /third 1\.2\.3 is in the registry with different content/);
       assert.ok(error.message.includes(other.integrity));
       return true;
     });
@@ -157,7 +157,7 @@ describe('publishing packages', () => {
   });
 
   for (const repository of [undefined, { url: 'git+https://example.org/others/third.git' }]) {
-    it(`uploads nothing when a name is taken, from ${repository?.url ?? 'no repository'}`, async () => {
+    it(`uploads nothing if a name is taken by ${repository?.url ?? 'no repository'}`, async () => {
       packuments.set('third', {
         name: 'third',
         'dist-tags': { latest: '1.0.23' },
@@ -169,8 +169,8 @@ describe('publishing packages', () => {
         return true;
       });
       const printed = await publish(packed, { isDryRun: true, words: DRY_RUN });
-      assert.match(printed, /without --dry-run this ends here: nothing was uploaded/);
-      assert.match(printed, /third 1\.2\.3, not uploaded/);
+      assert.match(printed, /without --dry-run this would fail: nothing was uploaded/);
+      assert.match(printed, /third 1\.2\.3 was not uploaded/);
       assert.deepEqual(uploads, []);
     });
   }

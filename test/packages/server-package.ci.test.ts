@@ -1,5 +1,5 @@
-// The package of the server, installed with `npm install --global` as its users do: with and without install
-// scripts, a compiler and kernels that load.
+// The server package, installed with `npm install --global` as users do: with and without install scripts, a compiler
+// and kernels that load.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -14,16 +14,16 @@ import { eventually } from '../support/waiting.js';
 import { NO_REGISTRY, openWorkshop, run, type Workshop } from './packed.js';
 
 const PLATFORM = `${process.platform}-${process.arch}`;
-/** For that of this machine, the package has kernels only where its compiler is installed. */
+/** The package contains kernels for this platform only if the cross compiler for it is installed. */
 const NO_COMPILER =
   spawnSync(`${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu-g++`, ['--version'])
     .status === 0
     ? false
     : 'needs a C++ compiler for this platform';
 
-describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () => {
+describe('the server package', { skip: NO_REGISTRY || NO_COMPILER }, () => {
   let workshop: Workshop;
-  /** Has node and npm, and no compiler. */
+  /** A folder for the PATH, with node and npm but no compiler. */
   let commands: string;
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
   });
   after(() => workshop.remove());
 
-  /** Where it is installed, and what its command prints. */
+  /** Installs the package. Returns its folder, its command and a function that runs the command. */
   const install = async (name: string, options: readonly string[], env: NodeJS.ProcessEnv) => {
     const prefix = join(workshop.folder, name);
     const quiet = ['--no-audit', '--no-fund', '--prefer-offline'];
@@ -68,7 +68,7 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
       SAGITTA_DATA_DIR: join(workshop.folder, 'demo'),
     });
 
-    // As on a platform for which there are no kernels.
+    // Imitates a platform without kernels.
     await rename(join(folder, 'build'), join(folder, 'unused'));
     await assert.rejects(
       sagitta(...SELFTEST, 'simd'),
@@ -84,7 +84,7 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
     assert.match((await sagitta(...SELFTEST, 'wasm')).stdout, /^Passed: wasm\b/m);
   });
 
-  it('builds its kernels where the ones it has do not load', async () => {
+  it('builds kernels if the included ones do not load', async () => {
     const { folder, sagitta } = await install('built', [], process.env);
     assert.ok(!existsSync(join(folder, 'build/kernels/sagitta.node')), 'the kernels load here');
     await rm(join(folder, 'build/kernels'), { recursive: true, force: true });
@@ -98,7 +98,7 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
   });
 });
 
-/** Starts the command, asks for the console and the API, and stops it. */
+/** Starts the command, requests the console and the API, and stops it. */
 async function checkServer(command: string, words: readonly string[], env: NodeJS.ProcessEnv) {
   const child = spawn(command, words, {
     env: { ...env, SAGITTA_PORT: '0', SAGITTA_LOG_LEVEL: 'warn' },

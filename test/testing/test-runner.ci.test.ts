@@ -1,5 +1,4 @@
-// The runner of the tests, on a folder of small tests that fail in every way: what it reports, and that nothing is
-// left of them.
+// The test runner on folders of small tests that fail in various ways: what it reports, and that no process survives.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -19,7 +18,7 @@ describe('the test runner', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** Runs the test files, whose texts are given by name, and returns what was printed and the exit code. */
+  /** Runs test files, given as source text by name. Returns the output and the exit code. */
   function run(files: Record<string, string>, ...options: string[]) {
     const root = mkdtempSync(join(folder, 'run-'));
     for (const [name, text] of Object.entries(files)) {
@@ -37,7 +36,7 @@ describe('the test runner', () => {
     return { stdout, status, root };
   }
 
-  it('names each failing test with its file and suites, and goes on with the others', () => {
+  it('names each failing test with its file and suites, and runs the others', () => {
     const { stdout, status } = run({
       first: "describe('a suite', () => { it('fails', () => { throw new Error('why'); }); });",
       second: "test('passes', () => {});",
@@ -47,7 +46,7 @@ describe('the test runner', () => {
     assert.equal(status, 1);
   });
 
-  it('reports a test that fails beside others and passes alone as flaky', () => {
+  it('reports a test as flaky if it fails among others and passes alone', () => {
     const { stdout, status } = run({
       once: `import { existsSync, writeFileSync } from 'node:fs';
         test('fails once', () => {
@@ -56,12 +55,12 @@ describe('the test runner', () => {
           throw new Error('the first time');
         });`,
     });
-    assert.match(stdout, /flaky: passed when it ran alone: once\.test\.ts › fails once/);
+    assert.match(stdout, /flaky \(passed when run alone\): once\.test\.ts › fails once/);
     assert.match(stdout, /^1 passed, 0 failed, 0 skipped$/m);
     assert.equal(status, 0);
   });
 
-  it('fails when a process ends early, and runs the files that it had not come to', () => {
+  it('fails if a process ends early, and runs the files that were left', () => {
     const { stdout, status } = run({
       ends: "test('ends the process', () => process.kill(process.pid, 'SIGKILL'));",
       other: "test('passes', () => {});",
@@ -71,19 +70,19 @@ describe('the test runner', () => {
     assert.equal(status, 1);
   });
 
-  it('ends a test that takes longer than its limit, and names it', () => {
+  it('stops a test that exceeds its time limit, and names it', () => {
     const { stdout, status } = run(
       {
-        hangs: "test('waits for ever', () => new Promise((resolve) => setTimeout(resolve, 1e9)));",
+        hangs: "test('waits forever', () => new Promise((resolve) => setTimeout(resolve, 1e9)));",
       },
       '--seconds-max',
       '3',
     );
-    assert.match(stdout, /hangs\.test\.ts › waits for ever took more than 3 s/);
+    assert.match(stdout, /hangs\.test\.ts › waits forever took more than 3 s/);
     assert.equal(status, 1);
   });
 
-  it('ends processes that a test has left, and fails', () => {
+  it('kills processes that a test leaves behind, and fails', () => {
     const { stdout, status, root } = run({
       leaves: `import { spawn } from 'node:child_process';
         test('leaves a process', () => {
@@ -92,23 +91,27 @@ describe('the test runner', () => {
     });
     const command = `sleep 1000.${root.length}`;
     assert.ok(stdout.includes(`left a process behind: ${command}`), stdout);
-    assert.equal(spawnSync('pgrep', ['-f', '-x', command]).status, 1, 'it still runs');
+    assert.equal(
+      spawnSync('pgrep', ['-f', '-x', command]).status,
+      1,
+      'the process is still running',
+    );
     assert.equal(status, 1);
   });
 
-  it('fails where a test is skipped for a reason that is not allowed', () => {
+  it('fails if a test is skipped for a reason that is not allowed', () => {
     const files = {
       skips: `test('needs a browser', { skip: 'no browser' }, () => {});
         describe('a suite', { skip: 'no NATS' }, () => { it('runs', () => {}); });`,
     };
     assert.equal(run(files).status, 0);
     const { stdout, status } = run(files, '--may-skip', 'browser');
-    assert.match(stdout, /✖ skips\.test\.ts › a suite\n {2}was skipped.*: no NATS/);
+    assert.match(stdout, /✖ skips\.test\.ts › a suite\n {2}skipped for a reason.*: no NATS/);
     assert.doesNotMatch(stdout, /✖ .*needs a browser/);
     assert.equal(status, 1);
   });
 
-  it('fails where a file takes more CPU time than it may, also alone', () => {
+  it('fails if a file exceeds its CPU time even when it runs alone', () => {
     const busy = `const burn = (seconds) => {
         const from = process.cpuUsage().user;
         while (process.cpuUsage().user - from < seconds * 1e6) for (let i = 0; i < 1e6; i++);
@@ -119,13 +122,13 @@ describe('the test runner', () => {
     const { stdout, status } = run(files, '--budget');
     assert.match(
       stdout,
-      /✖ busy\.test\.ts\n {2}took \d\.\d CPU seconds alone; expected at most 3\.0/,
+      /✖ busy\.test\.ts\n {2}Expected at most 3\.0 CPU seconds alone; found \d\.\d/,
     );
     assert.match(stdout, /^3 passed, 1 failed, 0 skipped$/m);
     assert.equal(status, 1);
   });
 
-  it('runs the files of a run only in it', () => {
+  it('runs each file only in its own run and in the nightly run', () => {
     const files = {
       a: "test('is quick', () => {});",
       'b.ci': "test('is for CI', () => {});",
