@@ -1,4 +1,4 @@
-// A first query from TypeScript against the server of `npm run demo`: counts the animals and prints the
+// A first query from TypeScript against the server that `npm run demo` starts: counts the animals and prints the
 // words nearest to "dolphin".
 
 import { createClient } from '@sagitta/client';

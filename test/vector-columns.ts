@@ -1,4 +1,4 @@
-// Columns of vectors built from the rows of a test, in unshared memory as parsers make them.
+// Builds columns of vectors from the rows of a test, in unshared memory as parsers do.
 
 import type { ElementType } from '../src/common/elements.js';
 import {
@@ -44,7 +44,7 @@ export function rowValuesOf(vector: Vector): RowValues {
   return new Map(Array.from(indices, (index, i) => [index, values[i]!]));
 }
 
-/** Undefined or null stands for a row without the vector. */
+/** Builds a column from rows. Undefined or null stands for a row without the vector. */
 export function columnOf<Spec extends ColumnSpec>(
   name: string,
   spec: Spec,
@@ -58,7 +58,7 @@ export function columnOf<Spec extends ColumnSpec>(
   return { name, ...own };
 }
 
-/** The columns of all vectors that at least one row has. */
+/** Builds the columns of all vectors that occur in at least one row. */
 export function columnsOf(
   specs: Readonly<Record<string, ColumnSpec>>,
   rows: readonly Readonly<Record<string, RowVector>>[],

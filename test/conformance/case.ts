@@ -1,5 +1,5 @@
-// What a file of conformance cases holds: behaviour of the service as data. README.md in this
-// folder says how to write one.
+// The types of conformance cases, which describe behaviour of the service as data. README.md in this folder says how to
+// write them.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Json, JsonObject } from '../../src/common/types.js';
@@ -8,43 +8,43 @@ import { inRepository } from './repository.js';
 import type { ProfileName } from './servers.js';
 
 export interface CaseFile {
-  /** What the cases are about, as a heading. */
+  /** The subject of the cases, as a heading. */
   readonly section: string;
   readonly cases: readonly Case[];
 }
 
-/** As it is written: `readCaseFiles` applies `defaults` and `kinds`. */
+/** A file as written. `readCaseFiles` applies `defaults` and `kinds`. */
 interface StoredFile {
   readonly section: string;
-  /** By name, the values of the kinds of something that each case is run for. */
+  /** The kinds that each case runs for, with their values, by name. */
   readonly kinds?: Readonly<Record<string, JsonObject>>;
-  /** Members that cases without their own have. */
+  /** Members of cases that do not set their own. */
   readonly defaults?: Partial<Case>;
   readonly cases: readonly StoredCase[];
 }
 
 type StoredCase = Omit<Case, 'steps'> & {
   readonly steps: readonly (Step | RefusalStep)[];
-  /** Those of the file by default. */
+  /** The kinds to run the case for; by default all kinds in the file. */
   readonly kinds?: readonly string[];
 };
 
 export interface Case {
-  /** A sentence of behaviour. */
+  /** A sentence that describes the behaviour. */
   readonly name: string;
   readonly steps: readonly Step[];
-  /** Why the service does not do this yet: the case is reported as todo, and fails once it passes. */
+  /** Why the service does not behave like this yet. The case is reported as todo, and fails once its steps pass. */
   readonly defect?: string;
-  /** Runs the case with and without `/v1`; else it runs with it. */
+  /** Runs the case without `/v1` as well as with it. */
   readonly bothPrefixes?: boolean;
-  /** The server of the steps that name none; several: the case runs on each. */
+  /** The server for steps that name none. With several servers, the case runs on each. */
   readonly server?: ProfileName | readonly ProfileName[];
-  /** Created before the steps as {{collection}}, with `vectors` in it; null for none of either. */
+  /** Created before the steps as {{collection}}, with `vectors` in it. Null creates neither. */
   readonly collection?: JsonObject | null;
   readonly vectors?: Json;
   /** Created before the steps as {{other}}. */
   readonly other?: JsonObject;
-  /** Only for a service that is alone: of a cluster, another node need not know yet what the steps before have done. */
+  /** Runs only on a single server: in a cluster, another node may not know yet what earlier steps have done. */
   readonly alone?: true;
 }
 
@@ -52,30 +52,30 @@ export type Step = RequestStep | FilterStep | TogetherStep | WaitStep | RestartS
 
 export interface RequestStep {
   readonly method: string;
-  /** Without `/v1`, percent-encoded, as it goes over the wire. */
+  /** Percent-encoded path as sent, but without `/v1`. */
   readonly path: string;
-  /** Appended to the path, encoded; objects as JSON. */
+  /** Encoded and appended to the path; objects are sent as JSON. */
   readonly query?: JsonObject;
   /** A header that is null is not sent. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** One of these three, or no body: JSON, text as it is (whole, or pieces and how often), bytes as base64. */
+  /** At most one of three bodies: JSON, raw text (whole, or pieces with repeat counts), or bytes as base64. */
   readonly body?: Json;
   readonly raw?: string | readonly (readonly [string, number])[];
   readonly base64?: string;
-  /** The path never has a prefix. */
+  /** Whether the path never has a prefix. */
   readonly operational?: true;
   readonly server?: ProfileName;
-  /** Sends so many of these requests at once; each reply is as expected. */
+  /** The number of these requests to send at once. Each reply must be as expected. */
   readonly times?: number;
-  /** An array: any of these. */
+  /** The expected reply, or an array of acceptable ones. */
   readonly expect: Expectation | readonly Expectation[];
-  /** A name for later steps; from a JSON pointer into the body, or from the header of that name. */
+  /** Values to save for later steps, by name: a JSON pointer into the body or the name of a header. */
   readonly save?: Readonly<Record<string, string>>;
 }
 
 /**
- * Requests to one path that are all refused, as a table: in each row the body (`raws`: as text), the status and the code,
- * and if there are any the pointer of the finding and further members of the problem. A row becomes a step.
+ * A table of refused requests to one path. Each row is a step: the body (as text in `raws`), the status, the code and,
+ * optionally, the pointer of the finding and more members of the problem.
  */
 interface RefusalStep {
   /** Method and path. */
@@ -86,13 +86,13 @@ interface RefusalStep {
 
 type RefusalRow<Body> = readonly [Body, string, (string | null)?, Omit<ExpectedProblem, 'code'>?];
 
-/** The rows of {{collection}} that a filter means, the same for count, list, query and delete. */
+/** The rows of {{collection}} that a filter matches, which count, list, query and delete must agree on. */
 export interface FilterStep {
   readonly filter: JsonObject;
   readonly matches: readonly string[];
 }
 
-/** Requests that are under way at the same time, each started `apartMs` after the one before. */
+/** Concurrent requests, each started `apartMs` after the previous one. */
 export interface TogetherStep {
   readonly together: readonly RequestStep[];
   readonly apartMs?: number;
@@ -111,24 +111,25 @@ export interface Expectation {
   readonly status: number;
   readonly headers?: JsonObject;
   readonly body?: Json;
-  /** The body as it came. */
+  /** The unparsed body. */
   readonly text?: Json;
   readonly problem?: ExpectedProblem;
 }
 
 interface ExpectedProblem {
   readonly code: string;
-  /** Of the one finding. */
+  /** JSON pointer of a single finding. */
   readonly pointer?: string;
-  /** Of the one finding: the bound and what was found. */
+  /** The bound that a single finding names. */
   readonly expected?: Json;
+  /** The value that a single finding names. */
   readonly actual?: Json;
-  /** All findings, in order, where there are several. */
+  /** All findings, in order, if there are several. */
   readonly errors?: Json;
   readonly detail?: Json;
 }
 
-/** Every file of cases, by name. Throws for a member that nothing reads: a typo would check nothing. */
+/** Reads all files of cases. Throws for a member that nothing reads, since a misspelt one would check nothing. */
 export function readCaseFiles(): { name: string; file: CaseFile }[] {
   const directory = inRepository('test', 'conformance', 'cases');
   return readdirSync(directory)
@@ -144,7 +145,7 @@ export function readCaseFiles(): { name: string; file: CaseFile }[] {
     });
 }
 
-/** A case for each of its kinds; in a file without kinds, the case itself. */
+/** Returns one case per kind or, in a file without kinds, the case itself. */
 function casesOf({ kinds, ...own }: StoredCase, known: StoredFile['kinds']): StoredCase[] {
   if (known === undefined) return [own];
   return (kinds ?? Object.keys(known)).map((kind) => {
@@ -153,7 +154,7 @@ function casesOf({ kinds, ...own }: StoredCase, known: StoredFile['kinds']): Sto
   });
 }
 
-/** The steps of a table of refusals; any other step is itself. */
+/** Expands a table of refusals into steps and returns any other step as it is. */
 function stepsOf(step: Step | RefusalStep): Step[] {
   if (!('refuse' in step)) return [step];
   const [method, path] = step.refuse.split(' ') as [string, string];
@@ -192,7 +193,7 @@ function checkMembers(file: StoredFile, name: string): void {
 
 function checkStep(step: Step | RefusalStep, place: string): void {
   const kind = (Object.keys(STEPS) as (keyof typeof STEPS)[]).find((member) => member in step);
-  if (kind === undefined) throw new Error(`${place}: a step of no known kind`);
+  if (kind === undefined) throw new Error(`${place}: expected a step of a known kind`);
   refuseOthers(step, STEPS[kind], place);
   if ('together' in step) for (const one of step.together) checkStep(one, place);
   if (!('expect' in step)) return;

@@ -1,6 +1,6 @@
-// Pages under concurrent writes, over HTTP against a real server process: a walk by cursor equals
-// one large answer of the snapshot at which it began, whatever others write meanwhile. A page that
-// is asked for again, concurrently and in any order, is always the same.
+// Pages under concurrent writes, over HTTP against a real server process. Walking by cursor returns the same as one
+// large reply of the snapshot where the walk began, whatever others write meanwhile. A page requested again,
+// concurrently and in any order, is always the same.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { DIMENSION, RestlessWriter } from './restless-writer.js';
 const PATH = '/v1/collections/restless';
 const WRITERS = 3;
 const ROUNDS = 2;
-/** Clients that ask for the same page concurrently, each over its own connections. */
+/** Number of clients that request the same page concurrently, each over its own connections. */
 const CLIENTS = 5;
 
 const VECTOR = [1, -2, 3, 0.5];
@@ -60,7 +60,7 @@ let writers: readonly RestlessWriter[];
 before(async () => {
   console.log(`SAGITTA_TEST_SEED=${seed}`);
   dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-pages-'));
-  // Small segments, so that rows are sealed, written out and compacted while pages are read.
+  // Segments are small, so that rows are sealed, written to files and compacted while pages are read.
   const settings = {
     SAGITTA_ENGINE: 'reference',
     SAGITTA_THREADS: '1',
@@ -86,7 +86,7 @@ after(async () => {
 
 describe('pages during concurrent writes', () => {
   for (const walk of WALKS) {
-    test(`${walk.name}, page by page, equals one large answer while others write`, async () => {
+    test(`${walk.name}, page by page, equals one large reply while others write`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const whole = await walk.whole(call);
         const first = await takePage(call, walk.first(20 + Math.floor(random() * 30)));
@@ -98,10 +98,10 @@ describe('pages during concurrent writes', () => {
       }
     });
 
-    test(`${walk.name} gives the same pages again while others write, to many clients and in any order`, async () => {
+    test(`${walk.name} returns the same pages to many clients in any order while others write`, async () => {
       const first = await takePage(call, walk.first(60));
       const pages = (await takePages(call, walk, first)).slice(1);
-      assert.ok(pages.length > 4, 'a walk that is too short shows nothing');
+      assert.ok(pages.length > 4, 'the walk is too short to prove anything');
       await whileRestless(async () => {
         const shuffled = pages.toSorted(() => random() - 0.5);
         await Promise.all(
@@ -115,7 +115,7 @@ describe('pages during concurrent writes', () => {
     });
   }
 
-  test('a page that all clients ask for at once has the same bytes while others write', async () => {
+  test('a page that all clients request at once has the same bytes while others write', async () => {
     const first = await takePage(call, WALKS[0].first(25));
     await whileRestless(async () => {
       const bodies = await bodiesOfNext(first);
@@ -126,12 +126,12 @@ describe('pages during concurrent writes', () => {
     });
   });
 
-  test('a page that all clients ask for at once has the same next_cursor', async () => {
+  test('a page that all clients request at once has the same next_cursor', async () => {
     const bodies = await bodiesOfNext(await takePage(call, WALKS[0].first(25)));
     assert.equal(new Set(bodies).size, 1);
   });
 
-  test('the collection has exactly the rows that the writers were acknowledged', async () => {
+  test('the collection holds exactly the acknowledged rows', async () => {
     const known = new Map(writers.flatMap(({ rows }) => [...rows]));
     const rows = await listWalk('', PATH, { include_values: 'true' }).whole(call);
     const found = new Map((rows as { id: string }[]).map((row) => [row.id, row]));
@@ -140,7 +140,7 @@ describe('pages during concurrent writes', () => {
   });
 });
 
-/** Runs the work while the writers write; they pause before and after. */
+/** Runs `work` while the writers write. They are paused before and after. */
 async function whileRestless(work: () => Promise<void>): Promise<void> {
   for (const writer of writers) writer.resume();
   try {
@@ -150,12 +150,12 @@ async function whileRestless(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Resolves when one of the writers has written. */
+/** Resolves once any of the writers has written. */
 async function someWrite(): Promise<void> {
   await Promise.race(writers.map((writer) => writer.nextWrite()));
 }
 
-/** The page after this one, asked for by each client at the same time. */
+/** Requests the page after this one from all clients at the same time. */
 function bodiesOfNext(page: Page): Promise<string[]> {
   const request = WALKS[0].next(page.next_cursor);
   return Promise.all(clients.map((client) => takeText(client.call, request)));

@@ -1,5 +1,5 @@
-// Registers the tests of the cases in cases/, which run over HTTP, and of what they cover together: every operation
-// and every error code of the OpenAPI document.
+// Registers the tests of the cases in cases/, which run over HTTP, and the tests that together they cover every
+// operation and every error code of the OpenAPI document.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,7 +11,7 @@ import { ReplyRules } from './reply-rules.js';
 import { runCase } from './run-case.js';
 import type { ProfileName, Servers } from './servers.js';
 
-/** Codes of errors that no case can cause reliably, for lack of timing, of damage or of other nodes; other tests do. */
+/** Error codes that cases cannot cause reliably, because they need timing, damage or other nodes. Other tests do. */
 const CODES_WITHOUT_CASE = [
   'idempotency_in_flight',
   'collection_unavailable',
@@ -37,8 +37,8 @@ export interface CaseChoice {
   /** The files of cases; all by default. */
   readonly files?: readonly string[];
   /**
-   * `first` is the first server that the case names, with the prefix `/v1`; `quick` is the same without the cases that
-   * take seconds, and `rest` is everything that `quick` leaves out.
+   * `first` runs each case on the first server it names, with the prefix `/v1`. `quick` does the same without the cases
+   * that take seconds. `rest` runs everything that `quick` leaves out.
    */
   readonly ways?: 'first' | 'quick' | 'rest';
   /** Whether a server is a node of a cluster. */
@@ -53,7 +53,7 @@ export function describeCases(
   let rules: ReplyRules;
   let runCount = 0;
   let caseCount = 0;
-  /** Codes that the cases for another run expect. */
+  /** Codes that cases of another run expect. */
   const codesElsewhere = new Set<string>();
 
   before(async () => {
@@ -83,7 +83,7 @@ export function describeCases(
               () => undefined,
               (error: unknown) => error,
             );
-            assert.ok(failure !== undefined, 'the case passes: take the mark `defect` away');
+            assert.ok(failure !== undefined, 'the case passes: remove its member `defect`');
             context.todo(testCase.defect);
             throw failure;
           });
@@ -94,7 +94,7 @@ export function describeCases(
 
   if (files !== undefined || ways === 'rest') return;
   describe('the conformance cases as a whole', () => {
-    test('the conformance cases ask for every operation of the OpenAPI document', (context) => {
+    test('call every operation of the OpenAPI document', (context) => {
       if (runCount < caseCount) return context.skip('only some of the cases ran');
       assert.deepEqual(
         rules.operationIds.filter(
@@ -104,7 +104,7 @@ export function describeCases(
       );
     });
 
-    test('the conformance cases cause every error code of the OpenAPI document', (context) => {
+    test('cause every error code of the OpenAPI document', (context) => {
       if (runCount < caseCount) return context.skip('only some of the cases ran');
       const codes = valueAt(document, '/components/schemas/ErrorCode/enum') as string[];
       assert.deepEqual(
@@ -125,7 +125,7 @@ function takesSeconds({ steps }: Case): boolean {
   return steps.some((step) => 'restart' in step || ('waitMs' in step && step.waitMs >= 1_000));
 }
 
-/** Error codes without which the case fails. */
+/** Error codes that the case requires. */
 function expectedCodes({ steps }: Case): string[] {
   return steps.flatMap((step) =>
     'expect' in step && 'problem' in step.expect ? [step.expect.problem.code] : [],

@@ -1,12 +1,12 @@
-// One HTTP exchange: the path and the headers are sent exactly as the case has them. Only
-// Content-Type and Content-Length of a body are added.
+// A single HTTP exchange. It sends the path and the headers exactly as in the case and adds only the Content-Type and
+// Content-Length of a body.
 
 import { type Agent, request } from 'node:http';
 import type { Json } from '../../src/common/types.js';
 
 export interface Outgoing {
   readonly method: string;
-  /** With the query string. */
+  /** Path with the query string. */
   readonly path: string;
   /** Lower-case names; null removes a header that would be added. */
   readonly headers: Readonly<Record<string, string | null>>;
@@ -17,13 +17,13 @@ export interface Incoming {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** Undefined when the body is not JSON by its type. */
+  /** Undefined if the content type is not JSON. */
   readonly json: Json | undefined;
 }
 
 export type Exchange = typeof exchange;
 
-/** Rejects when the connection breaks, and when a body of type JSON cannot be parsed. */
+/** Sends a request. Rejects if the connection breaks or a body of type JSON cannot be parsed. */
 export function exchange(url: string, agent: Agent, outgoing: Outgoing): Promise<Incoming> {
   const { hostname, port } = new URL(url);
   const { method, path, body } = outgoing;
@@ -55,7 +55,7 @@ export function exchange(url: string, agent: Agent, outgoing: Outgoing): Promise
             json: isJson ? (JSON.parse(text) as Json) : undefined,
           });
         } catch {
-          reject(new Error(`${method} ${path} answered what is not JSON: ${text.slice(0, 300)}`));
+          reject(new Error(`${method} ${path}: expected JSON, found ${text.slice(0, 300)}`));
         }
       });
     });

@@ -1,17 +1,17 @@
 // Placeholders and generators in cases, so that a case with 10 001 vectors is one line.
 //
-//   "{{name}}"                                    a saved value; inside longer text, as text
-//   "{{repeat:ab:3}}"                             text again and again
+//   "{{name}}"                                    a saved value, as text inside longer text
+//   "{{repeat:ab:3}}"                             repeated text
 //   {"$times": 3, "of": {"id": "v{{index}}"}}     an array
 //   {"$members": 3, "name": "n{{index}}", "of": 1}  an object
 //   {"$nested": 3, "in": {"$not": "{{inner}}"}, "of": {"a": 1}}  levels around a core
 //   {"$float32": [1, 2.5, "NaN"]}                 base64 of little-endian float32
 //
-// Before that, in files with kinds, whose cases are run for each of them:
+// In files with kinds, these are replaced first, once for each kind that the case runs for:
 //
-//   "{{kind.name}}"                               a value of the kind; inside longer text, as text
-//   {"id": "a", "...": "{{kind.name}}"}           the members of a value of the kind, beside others
-//   [1, {"...": "{{kind.name}}"}]                 the elements of one, beside others
+//   "{{kind.name}}"                               a value of the kind, as text inside longer text
+//   {"id": "a", "...": "{{kind.name}}"}           the members of a value of the kind, among others
+//   [1, {"...": "{{kind.name}}"}]                 the elements of a value of the kind, among others
 
 import type { Json, JsonObject } from '../../src/common/types.js';
 
@@ -26,7 +26,7 @@ export function expand(value: Json, variables: Variables): Json {
   return generate(value, variables) ?? expandMembers(value, variables);
 }
 
-/** Text in, text out. */
+/** Expands placeholders inside text. */
 export function expandString(text: string, variables: Variables): string {
   return text.replace(/\{\{([^{}]+)\}\}/g, (_whole, expression: string) => {
     const found = evaluate(expression, variables);
@@ -34,7 +34,7 @@ export function expandString(text: string, variables: Variables): string {
   });
 }
 
-/** Puts the values of a kind in place; other placeholders stay. */
+/** Replaces the placeholders for values of a kind and leaves the others. */
 export function fillIn(value: Json, kind: JsonObject): Json {
   if (typeof value === 'string') return fillText(value, kind);
   if (Array.isArray(value)) {
@@ -82,7 +82,7 @@ function evaluate(expression: string, variables: Variables): Json {
   throw new Error(`the case uses {{${expression}}}, which no step saved`);
 }
 
-/** Entries rather than assignments: a member may be named `__proto__`. */
+/** Builds the object from entries, not by assignment, because a member may be named `__proto__`. */
 function expandMembers(value: JsonObject, variables: Variables): JsonObject {
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [

@@ -1,5 +1,5 @@
-// Compares a reply with what a case expects. Objects match in part (other members are allowed),
-// arrays as a whole; an object whose members begin with `$` is a condition.
+// Compares a reply with the expectation of a case. Objects match in part (other members are allowed), arrays as a
+// whole. An object whose members begin with `$` is a condition.
 
 import type { Json, JsonObject } from '../../src/common/types.js';
 
@@ -9,7 +9,7 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   $type: (found, type) => typeOf(found) === type,
   $match: (found, pattern) => typeof found === 'string' && new RegExp(String(pattern)).test(found),
   $absent: (found) => found === undefined,
-  /** Equal once both are rounded to float32. */
+  /** Numbers that are equal when rounded to float32. */
   $float: (found, wanted) =>
     typeof found === 'number' && Math.fround(found) === Math.fround(Number(wanted)),
   $length: (found, length) =>
@@ -17,23 +17,23 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   $gt: (found, bound) => typeof found === 'number' && found > Number(bound),
   $gte: (found, bound) => typeof found === 'number' && found >= Number(bound),
   $lte: (found, bound) => typeof found === 'number' && found <= Number(bound),
-  /** An array with such an element, or text with that text in it. */
+  /** An array that contains a matching element, or text that contains the text. */
   $has: (found, wanted) =>
     Array.isArray(found)
       ? found.some((element) => differences(element, wanted).length === 0)
       : typeof found === 'string' && found.includes(String(wanted)),
-  /** These elements in any order. */
+  /** An array with these elements in any order. */
   $unordered: (found, wanted) =>
     Array.isArray(found) &&
     Array.isArray(wanted) &&
     found.length === wanted.length &&
     wanted.every((one) => found.some((element) => differences(element, one).length === 0)),
   $not: (found, wanted) => differences(found, wanted).length > 0,
-  /** The same JSON, member for member. */
+  /** Exactly the same JSON. */
   $exact: (found, wanted) => canonical(found) === canonical(wanted),
 };
 
-/** The differences, each with its place; empty when `found` matches `wanted`. */
+/** The differences, each with its location; empty if `found` matches `wanted`. */
 export function differences(found: Json | undefined, wanted: Json, place = ''): string[] {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(found) || found.length !== wanted.length) {
@@ -72,7 +72,7 @@ export function valueAt(json: Json | undefined, pointer: string): Json | undefin
 
 function conditionOf(name: string): Condition {
   const condition = CONDITIONS[name];
-  if (condition === undefined) throw new Error(`a case uses ${name}, which is no condition`);
+  if (condition === undefined) throw new Error(`a case uses the unknown condition ${name}`);
   return condition;
 }
 

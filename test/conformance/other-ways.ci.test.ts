@@ -1,5 +1,5 @@
-// Runs the cases in cases/ in the ways that conformance.test.ts leaves out: those that restart a server or wait for
-// seconds, the paths without prefix, and the other servers that a case names.
+// Runs what conformance.test.ts leaves out of the cases in cases/: cases that restart a server or wait for seconds,
+// paths without a prefix, and the other servers that a case names.
 
 import { describeCases } from './describe-cases.js';
 import { Servers } from './servers.js';

@@ -1,5 +1,4 @@
-// Reads a result page by page, and the same result in as few requests as the contract allows, for
-// tests that compare the two.
+// Reads a result page by page, or in as few requests as the contract allows, for tests that compare the two.
 
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../../src/common/types.js';
@@ -12,7 +11,7 @@ export interface Page extends JsonObject {
   has_more: boolean;
 }
 
-/** A page and the cursor that it was asked for with; the first one has none. */
+/** A page and the cursor it was requested with, which is undefined for the first page. */
 export interface TakenPage {
   readonly cursor: string | undefined;
   readonly page: Page;
@@ -30,7 +29,7 @@ export interface Walk {
   readonly records: 'matches' | 'vectors';
   first(limit: number): PageRequest;
   next(cursor: string): PageRequest;
-  /** The whole result: in one page or, for a list, in pages as large as allowed. */
+  /** Reads the whole result: as one page or, for a list, as pages of the maximum size. */
   whole(call: Call): Promise<unknown[]>;
 }
 
@@ -79,7 +78,7 @@ export function listWalk(
   };
 }
 
-/** All pages from a first one on; `between` runs before each further one. */
+/** Reads all pages from the first. `between` runs before each of the later pages. */
 export async function takePages(
   call: Call,
   walk: Walk,

@@ -1,6 +1,6 @@
-// Rules for every reply of every case: status, error code and shape are described by the OpenAPI
-// document without undeclared members, an error is a problem document, there is a request id, and
-// cache headers are as the contract says. Records the operations and codes that it has seen.
+// The rules for every reply of every case: the OpenAPI document describes its status, error code and shape, with no
+// undeclared members; an error is a problem document; a request id is present; and the cache headers follow the
+// contract. Records the operations and codes that have occurred.
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../../src/common/types.js';
@@ -26,13 +26,13 @@ export class ReplyRules {
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
   readonly #validators = new Map<string, ValidateFunction>();
   readonly #operations: readonly Operation[];
-  /** Ids of the operations that answered 200, and codes of errors, so far. */
+  /** Ids of the operations that have answered 200 so far. */
   readonly answered = new Set<string>();
   readonly codes = new Set<string>();
 
   constructor(document: JsonObject) {
     this.#ajv.addSchema(closeObjects(document) as JsonObject, 'openapi');
-    // A path without placeholders wins over one with them.
+    // A path without placeholders takes precedence over one with placeholders.
     this.#operations = operationsOf(document).sort(
       (a, b) => a.path.split('{').length - b.path.split('{').length,
     );
@@ -42,7 +42,7 @@ export class ReplyRules {
     return this.#operations.map(({ id }) => id);
   }
 
-  /** The rules that the reply breaks; empty when there are none. */
+  /** The rules that the reply breaks; empty if it breaks none. */
   check(outgoing: Outgoing, reply: Incoming): string[] {
     const operation = this.#find(outgoing);
     const complaints = [...checkRequestId(outgoing, reply)];
@@ -165,7 +165,7 @@ function operationsOf(document: JsonObject): Operation[] {
   );
 }
 
-/** Objects with described members have no others. */
+/** Forbids undeclared members in all objects that declare members. */
 function closeObjects(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(closeObjects);
   if (typeof schema !== 'object' || schema === null) return schema;

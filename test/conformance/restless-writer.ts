@@ -1,5 +1,5 @@
-// A client that inserts, updates, patches and deletes vectors all the time, and knows which vectors
-// must exist when it pauses. Each writer uses its own ids, so that this knowledge is exact.
+// A client that continuously inserts, updates, patches and deletes vectors and knows which vectors must exist when it
+// pauses. Each writer uses its own ids, so this knowledge is exact.
 
 import assert from 'node:assert/strict';
 import type { createCaller } from '../support/server-process.js';
@@ -14,9 +14,9 @@ export interface Row {
 
 export const DIMENSION = 4;
 const BATCH_ROWS_MAX = 20;
-/** The number of rows of one writer stays near this. */
+/** The number of rows that a writer stays near. */
 const ROWS_WANTED = 500;
-/** Metadata `n` is below it. */
+/** Exclusive upper bound of the metadata `n`. */
 const GROUPS = 50;
 
 export class RestlessWriter {
@@ -24,7 +24,7 @@ export class RestlessWriter {
   readonly #path: string;
   readonly #owner: number;
   readonly #random: () => number;
-  /** By id, as acknowledged. */
+  /** Acknowledged rows by id. */
   readonly rows = new Map<string, Row>();
   #createdCount = 0;
   #version = 0;
@@ -40,7 +40,7 @@ export class RestlessWriter {
     this.#random = options.random;
   }
 
-  /** Writes until it has as many rows as wanted. */
+  /** Writes until the wanted number of rows exists. */
   async fill(): Promise<void> {
     while (this.rows.size < ROWS_WANTED) await this.#upsert(this.#freshRows(100));
   }
@@ -52,13 +52,13 @@ export class RestlessWriter {
     this.#running.catch(() => {});
   }
 
-  /** Resolves when no write is in progress; rejects when a reply was wrong. */
+  /** Resolves when no write is in progress. Rejects if a reply was wrong. */
   async pause(): Promise<void> {
     this.#isStopping = true;
     await this.#running;
   }
 
-  /** Resolves when a write that starts after this call is acknowledged. */
+  /** Resolves once a write that starts after this call is acknowledged. */
   async nextWrite(): Promise<void> {
     await this.#writing;
     await this.#writing;
@@ -118,7 +118,7 @@ export class RestlessWriter {
     return Array.from({ length: count }, () => this.#row(`${this.#owner}-${this.#createdCount++}`));
   }
 
-  /** Few different values, so that many scores are equal and ids decide. */
+  /** Draws from few values, so that many scores are equal and ids decide the order. */
   #row(id: string): Row {
     return {
       id,
@@ -127,7 +127,7 @@ export class RestlessWriter {
     };
   }
 
-  /** From one to a batch of different ids that exist. */
+  /** Picks between one and a batch of distinct existing ids. */
   #someIds(): string[] {
     const ids = [...this.rows.keys()];
     const start = this.#below(ids.length);

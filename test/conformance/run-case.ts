@@ -1,5 +1,5 @@
-// Runs one case: creates its collections, performs its steps, and checks after every request that is
-// expected to fail that nothing was written.
+// Runs one case: creates its collections, performs its steps, and checks after every request that is expected to fail
+// that it wrote nothing.
 
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,15 +14,15 @@ import type { ProfileName, Servers, TestServer } from './servers.js';
 export interface CaseContext {
   readonly servers: Servers;
   readonly rules: ReplyRules;
-  /** `/v1`, or nothing. */
+  /** `/v1` or empty. */
   readonly prefix: string;
-  /** Of the steps that name none. */
+  /** The server for steps that name none. */
   readonly server: ProfileName;
 }
 
 let caseCount = 0;
 
-/** No server of the cases has a lower limit of a page. */
+/** The smallest page limit of any server in the cases. */
 const LISTED_MAX = 5;
 
 export async function runCase(testCase: Case, context: CaseContext): Promise<void> {
@@ -40,7 +40,7 @@ class CaseRun {
   readonly #context: CaseContext;
   readonly #variables: Record<string, Json>;
   readonly #used = new Set<TestServer>();
-  /** Of a server since its last request, which was refused: the next refusal need not ask for it again. */
+  /** State of each server whose last request was refused, so that the next refusal need not read it again. */
   readonly #states = new Map<TestServer, Json>();
   #mayHaveAliases = false;
 
@@ -65,7 +65,7 @@ class CaseRun {
     await this.#request({ method: 'POST', path, body: { vectors }, expect }, 'set-up');
   }
 
-  /** Deletes what the case created, since the next one expects empty servers. */
+  /** Deletes everything the case created, since the next case expects empty servers. */
   async tearDown(): Promise<void> {
     for (const server of this.#used) {
       if (server.isForOneCase) continue;
@@ -107,7 +107,7 @@ class CaseRun {
     this.#states.set(server, after);
   }
 
-  /** What a write would change: the records of the collections, and how many there are. */
+  /** Reads what a write would change: the records of the collections and their number. */
   async #state(server: TestServer): Promise<Json> {
     const get = async (path: string) =>
       (await server.send({ method: 'GET', path, headers: {} })).json as JsonObject;
@@ -169,7 +169,7 @@ class CaseRun {
       : Buffer.from(JSON.stringify(expand(body, this.#variables)));
   }
 
-  /** Differences from the expectation; empty when the reply matches one of them. */
+  /** Differences from the expectations; empty if the reply matches one of them. */
   #compareAny({ expect }: RequestStep, reply: Incoming): string[] {
     const expectations = Array.isArray(expect) ? (expect as Expectation[]) : [expect];
     const complaints = expectations.map((one) => this.#compare(one as Expectation, reply));
@@ -197,7 +197,7 @@ class CaseRun {
         place === '' || place.startsWith('/')
           ? valueAt(reply.json, place)
           : reply.headers[place.toLowerCase()];
-      assert.ok(found !== undefined, `there is nothing at ${place} to save as ${name}`);
+      assert.ok(found !== undefined, `expected a value at ${place} to save as ${name}, found none`);
       this.#variables[name] = found;
     }
   }
@@ -218,7 +218,7 @@ class CaseRun {
     const dimension = Number(this.#case.collection?.dimension);
     const query = { vector: { $times: dimension, of: 1 }, top_k: 1000, filter };
     const anyOrder = { $unordered: ids };
-    // What selects every vector without a condition is refused where it would delete.
+    // Deletion refuses a filter without a condition, which would select every vector.
     const isEmpty = ['{}', '{"$and":[{}]}', '{"f":{"$nin":[]}}'].includes(JSON.stringify(filter));
     const selection = isEmpty ? { all: true } : { filter };
     const steps: RequestStep[] = [

@@ -1,5 +1,5 @@
-// Exact answers on real data over HTTP: the neighbours that the sample data contains, for three
-// metrics and a filter, from several engines.
+// Exact results on real data over HTTP: each engine must find the neighbours listed in the sample data, for three
+// metrics and a filter.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,7 +21,7 @@ const SETS = [
     queries: inRepository('..', 'shared', 'data', 'wordnet-10k-queries.arrow'),
   },
 ];
-/** The larger set and the other engines take half a minute. */
+/** The larger data set and the other engines take half a minute. */
 const ENGINES = IS_NIGHTLY ? (['reference', 'wasm', 'auto'] as const) : (['auto'] as const);
 const BATCH_ROWS = 1_000;
 const QUERIES_AT_ONCE = 16;
@@ -33,7 +33,7 @@ interface Reply {
 for (const files of IS_NIGHTLY ? SETS : SETS.slice(0, 1)) {
   const data = readWordnet(files);
   for (const engine of ENGINES) {
-    const skip = data === null ? `there is no ${files.senses}` : false;
+    const skip = data === null ? `${files.senses} does not exist` : false;
     describe(`${files.name}, engine ${engine}`, { skip }, () => {
       let server: TestServer;
 
@@ -44,7 +44,7 @@ for (const files of IS_NIGHTLY ? SETS : SETS.slice(0, 1)) {
       after(() => server.stop());
 
       for (const { name, fields } of QUESTIONS) {
-        test(`the ${engine} engine finds exactly the neighbours of all queries by ${name} in ${files.name}`, async () => {
+        test(`finds exactly the neighbours of all queries by ${name}`, async () => {
           await eachAtOnce(data!.queries, async (query) => {
             const wanted = query.neighbours[name];
             const body = { ...fields, vector: query.values, top_k: wanted.ids.length };
@@ -90,17 +90,20 @@ function check({ matches }: Reply, neighbours: Neighbours, what: string): void {
   }
 }
 
-/** Compares with the nearest float32 of the exact value, which has the rounding error of a float64 sum. */
+/** Compares with the float32 nearest to the exact value, which itself has the rounding error of a float64 sum. */
 function assertRounded(found: number | undefined, exact: number | undefined, what: string): void {
   if (found === undefined || exact === undefined) {
     assert.equal(found, exact, what);
     return;
   }
   const error = Math.abs(Math.fround(found) - exact);
-  assert.ok(error <= Math.abs(exact) * 2 ** -24 + 1e-13, `${what} is ${found}, expected ${exact}`);
+  assert.ok(
+    error <= Math.abs(exact) * 2 ** -24 + 1e-13,
+    `${what}: expected ${exact}, found ${found}`,
+  );
 }
 
-/** Runs several at a time, so that engines see batches. */
+/** Runs several at a time, so that engines receive batches. */
 async function eachAtOnce<Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,

@@ -1,5 +1,5 @@
-// The servers that cases run against: real ones in this process, each with a data directory that is
-// removed with it. A server starts when a case first asks for it.
+// The servers that cases run against: real servers in this process, each with a data directory that is removed with it.
+// A server starts when a case first needs it.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent } from 'node:http';
@@ -17,7 +17,7 @@ interface Profile {
   readonly limits?: Partial<Limits>;
   /** Whether a directory for backups is configured. */
   readonly hasBackups?: boolean;
-  /** Of web pages that may use the server. */
+  /** Origins of web pages that may use the server. */
   readonly corsOrigins?: readonly string[];
   /** Whether each case gets a new server. */
   readonly isForOneCase?: boolean;
@@ -32,16 +32,16 @@ const PROFILES = {
   auto: { engine: 'auto' },
   /** Another server, with its own secret and default collection, and with small segments. */
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
-  /** Its cases create API keys, after which it requires credentials. */
+  /** Requires credentials, because its cases create API keys. */
   guarded: { hasBackups: true, isForOneCase: true },
-  /** For web pages of one other origin. */
+  /** Admits web pages of one other origin. */
   pages: { corsOrigins: ['https://app.example.org'] },
   /** With low rate limits. */
   throttled: {
     isForOneCase: true,
     limits: { readRateMax: 0.05, readBurstMax: 2, writeRateMax: 0.05, writeBurstMax: 4 },
   },
-  /** For a request that waits for longer than it may. */
+  /** With a short limit on the time of a request. */
   impatient: { limits: { requestMsMax: 2_500 } },
   /** With limits so low that a case reaches them with a few lines. */
   small: {
@@ -88,7 +88,7 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server with a data directory; the conformance of a cluster has another one. */
+/** Starts a server with a data directory. Conformance tests of clusters pass their own function. */
 export type StartServer = (config: Config) => Promise<RunningServer>;
 
 export class Servers {
@@ -110,7 +110,7 @@ export class Servers {
     return server;
   }
 
-  /** Stops those that are for one case only. */
+  /** Stops the servers that serve a single case only. */
   async endCase(): Promise<void> {
     for (const [name, { isForOneCase = false }] of Object.entries<Profile>(PROFILES)) {
       const server = this.#running.get(name as ProfileName);
@@ -125,7 +125,7 @@ export class Servers {
   }
 }
 
-/** Ends connections that are idle before the server does, or a request may be sent just then, and fail. */
+/** Closes idle connections before the server does; a request sent at that very moment would fail. */
 function createAgent(): Agent {
   return new Agent({ keepAlive: true, timeout: 15_000 });
 }

@@ -1,5 +1,5 @@
-// Reads the WordNet senses and queries of the sample data from Arrow files. The neighbours in the
-// query file were computed by another program in float64, best first, ties by id.
+// Reads the WordNet senses and queries of the sample data from Arrow files. Another program computed the neighbours in
+// the query file in float64, best first, with ties in the order of ids.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { type Table, tableFromIPC } from 'apache-arrow';
@@ -14,13 +14,13 @@ export interface Sense {
 
 export interface Neighbours {
   readonly ids: readonly string[];
-  /** As the metric of the service defines a score. */
+  /** Scores as the service defines them for the metric. */
   readonly scores: readonly number[];
-  /** With euclidean only. */
+  /** Present only for the metric euclidean. */
   readonly distances?: readonly number[];
 }
 
-/** The queries that are sent, and the columns of the query file with their answers. */
+/** The queries to send, with the columns of the query file that hold the answers. */
 export const QUESTIONS = [
   { name: 'cosine', column: 'cosine', fields: { metric: 'cosine' } },
   { name: 'dot', column: 'dot', fields: { metric: 'dot' } },
@@ -40,7 +40,7 @@ export interface SenseQuery {
   readonly neighbours: Readonly<Record<QuestionName, Neighbours>>;
 }
 
-/** Null when one of the files is not there. */
+/** Reads both files. Returns null if either is missing. */
 export function readWordnet(files: {
   senses: string;
   queries: string;

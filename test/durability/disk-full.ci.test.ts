@@ -1,6 +1,6 @@
-// A real server on a disk that becomes full: it refuses writes and answers reads while checkpoints
-// fail, and resumes when there is room again, which the deletion of a collection makes, too. No
-// acknowledged write is lost, and the log does not fill the disk.
+// A real server on a disk that fills up: it refuses writes and answers reads while checkpoints fail, and resumes when
+// space is free again, for example after a collection is deleted. No acknowledged write is lost, and the log does not
+// fill the disk.
 
 import assert from 'node:assert/strict';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,20 +12,20 @@ import { run } from '../cli/command.js';
 import { makeDirectory, onSmallDisk } from '../storage/directories.js';
 import { createCaller, type Reply, startServerProcess } from '../support/server-process.js';
 
-/** More than the store leaves free for what removes. */
+/** Size of the disk: more than the space that the store reserves for deletions. */
 const MEGABYTES = 12;
 const DIMENSION = 64;
 const ROWS = 40;
 const SEGMENT_ROWS = 512;
-/** After so many writes ids are used again and rows are replaced. */
+/** Number of writes after which ids repeat and rows are replaced. */
 const WRITES_UNTIL_AGAIN = 320;
-/** A segment that is not full is in the log only; the rest is for what surrounds the values. */
+/** A segment that is not full exists only in the log. The factor 2 allows for everything besides the values. */
 const LOG_BYTES_MAX = SEGMENT_ROWS * DIMENSION * 4 * 2;
 const FULL_MS = 1_500;
 const REFUSED_MIN = 20;
 const CATCH_UP_MS_MAX = 90_000;
 
-/** The last acknowledged write of an id. */
+/** The last acknowledged write to an id. */
 interface Acknowledged {
   readonly number: number;
   readonly sequence: number;
@@ -33,7 +33,7 @@ interface Acknowledged {
 
 type Call = ReturnType<typeof createCaller>['call'];
 
-it('a server on a full disk refuses writes, goes on reading, and resumes when there is room', {
+it('a server on a full disk refuses writes, answers reads, and resumes when space is free', {
   timeout: 180_000,
 }, async (t) => {
   const isDone = await onSmallDisk(MEGABYTES, async (disk, resize) => {
@@ -44,11 +44,11 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
     const settings = {
       SAGITTA_ENGINE: 'reference',
       SAGITTA_THREADS: '1',
-      // A line for every request, so that the log is written to the full disk as well.
+      // Logs a line for every request, so that the log is also written to the full disk.
       SAGITTA_LOG_LEVEL: 'debug',
       SAGITTA_BACKUP_DIR: backupDirectory,
       SAGITTA_SEGMENT_ROWS_MAX: String(SEGMENT_ROWS),
-      // Shorter than the test, so that compactions remove old rows, for which they need room.
+      // Shorter than the test, so that compactions, which need space, remove old rows.
       SAGITTA_RETENTION_MS: '1000',
     };
     const begin = async () => {
@@ -67,7 +67,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
         else {
           const { sequence } = reply.json<{ sequence: number }>();
           for (const id of ids) {
-            // Of concurrent writes the one with the later sequence remains.
+            // Among concurrent writes, the one with the latest sequence wins.
             const before = acknowledged.get(id);
             if (before === undefined || before.sequence < sequence) {
               acknowledged.set(id, { number, sequence });
@@ -84,7 +84,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
 
       const until = performance.now() + FULL_MS;
       let refusedCount = 0;
-      // On a busy machine a round takes long.
+      // A round may take long on a busy machine.
       while (performance.now() < until || refusedCount <= REFUSED_MIN) {
         const replies = await Promise.all(Array.from({ length: 8 }, write));
         refusedCount += replies.filter(({ status }) => status === 507).length;
@@ -93,7 +93,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
       t.diagnostic(
         `${writeCount} writes, ${acknowledged.size} vectors; ${refusedCount} writes refused`,
       );
-      // A compaction may just have made room, which is filled again.
+      // Fills the space that a compaction may just have freed.
       await writeFile(join(disk, 'ballast'), Buffer.alloc(MEGABYTES * 1e6)).catch(() => {});
       for (const [method, path, body] of [
         ['POST', '/v1/collections', collection('d')],
@@ -110,13 +110,13 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
       assert.deepEqual(await readdir(backupDirectory), []);
       assert.equal((await call('GET', '/readyz')).status, 200);
 
-      // The server is killed and starts on the full disk with all acknowledged writes.
+      // After a kill, the server starts on the full disk with all acknowledged writes.
       await server.kill();
       close();
       ({ server, call, close } = await begin());
       await assertAll(call, acknowledged);
       assertFull(await write());
-      // It also stops and starts again, although its log cannot be written.
+      // It also stops and starts in the regular way, although it cannot write its log.
       await server.stop();
       close();
       assert.equal(server.child.exitCode, 0);
@@ -127,7 +127,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
       for (let i = 0; i < 10; i++) assert.equal((await write()).status, 200);
       assert.equal((await call('POST', '/v1/collections', collection('d'))).status, 200);
       assert.equal((await call('POST', '/v1/backups', { name: 'b' })).status, 200);
-      // Full segments are written to files although there are no further writes.
+      // Full segments are written to files even without more writes.
       while ((await logBytes(call)) > LOG_BYTES_MAX) {
         assert.ok(
           performance.now() - roomAt < CATCH_UP_MS_MAX,
@@ -154,7 +154,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
         const count = lines.filter(
           (line) => line.includes(what) && !line.includes('"level":20'),
         ).length;
-        // One every ten seconds from each of two processes.
+        // Each of two processes logs at most one line every ten seconds.
         assert.ok(count <= seconds / 10 + 2, `${count} lines of ${what} in ${seconds} s`);
       }
     } finally {
@@ -165,7 +165,7 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
   if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
 });
 
-it('has room for batches of every size, and for an import, when a collection is deleted', {
+it('deleting a collection makes space for batches of every size and for an import', {
   timeout: 180_000,
 }, async (t) => {
   const isDone = await onSmallDisk(40, async (disk) => {
@@ -173,7 +173,7 @@ it('has room for batches of every size, and for an import, when a collection is 
     const settings = {
       SAGITTA_ENGINE: 'reference',
       SAGITTA_THREADS: '1',
-      // No segment is full: everything is in the log.
+      // No segment becomes full, so everything stays in the log.
       SAGITTA_SEGMENT_ROWS_MAX: '1000000',
     };
     const server = await startServerProcess({ dataDirectory, settings });
@@ -188,7 +188,7 @@ it('has room for batches of every size, and for an import, when a collection is 
       for (const id of ['old', 'older']) await call('POST', '/v1/collections', collection(id));
       const write = (id: string, count: number) =>
         call('POST', `/v1/collections/${id}/vectors`, rowsIn(count));
-      // Their records lie between each other, so that the pages of one are not in a row.
+      // The records of both alternate, so that the pages of neither are contiguous.
       let reply = await write('older', 1_000);
       for (; reply.status === 200; reply = await write('older', 1_000)) {
         await write('old', 200);
@@ -242,7 +242,7 @@ function assertFull(reply: Reply): void {
   assert.deepEqual([code, retryable], ['storage_full', true]);
 }
 
-/** Writes of every kind, while the disk is full. */
+/** Checks reads of every kind while the disk is full. */
 async function assertReads(
   call: Call,
   acknowledged: ReadonlyMap<string, Acknowledged>,

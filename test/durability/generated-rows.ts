@@ -1,5 +1,5 @@
-// Any number of vectors, made from their row numbers: to load more than fits into memory, and to find the
-// nearest of them by brute force without keeping them.
+// Generates any number of vectors from their row numbers, to load more than fits into memory and to find the nearest
+// ones by brute force without storing them.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,16 +13,16 @@ import {
 import { encodeEnd, encodeRecordBatch, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { columnOf } from '../database/harness.js';
 
-/** Of the vectors around each centre, whose coordinates have spread 1. */
+/** Spread of the vectors around each centre. The coordinates of centres have spread 1. */
 const SPREAD = 0.5;
 const CENTRE_COUNT = 1_000;
-/** Rows of one record batch, which is one write: 8 MB of vectors with 768 dimensions. */
+/** Rows per record batch and write: 8 MB of vectors with 768 dimensions. */
 const BATCH_ROWS = 2_500;
 
-/** A query of brute force. */
+/** A query for the brute-force search. */
 export interface Question {
   readonly vector: Float32Array;
-  /** Absent: all rows are. */
+  /** Whether a row takes part; all rows do if absent. */
   readonly isIncluded?: (row: number) => boolean;
 }
 
@@ -55,12 +55,14 @@ export class GeneratedRows {
     return `v${String(row).padStart(8, '0')}`;
   }
 
-  /** `n` is from 0 to 999, so that conditions on it pass any part of the rows. */
+  /**
+   * Metadata of a row as JSON. `n` runs from 0 to 999, so that a condition on it can match any fraction of the rows.
+   */
   metadataOf(row: number): string {
     return `{"n":${row % 1000}}`;
   }
 
-  /** For each question, the ids of its k rows of highest cosine, best first, among the rows 0..rowCount. */
+  /** For each question, the ids of the k rows with the highest cosine among the rows 0..rowCount, best first. */
   nearest(questions: readonly Question[], k: number, rowCount: number): string[][] {
     const values = new Float32Array(this.dimension);
     const searches = questions.map(({ vector, isIncluded }) => ({
@@ -76,7 +78,7 @@ export class GeneratedRows {
       for (const { query, best } of wanted) {
         const product = sumOfProducts(query.values, values, 0);
         const score = canonicalScore('cosine', product, query.square, square);
-        // Rows come in the order of their ids, which breaks ties.
+        // Rows are visited in the order of their ids, which breaks ties.
         if (best.length === k && score <= best.at(-1)!.score) continue;
         const at = best.findIndex((other) => score > other.score);
         best.splice(at < 0 ? best.length : at, 0, { score, row });
@@ -87,7 +89,7 @@ export class GeneratedRows {
   }
 }
 
-/** The sum of four bytes is roughly normal (Irwin–Hall); a step of xorshift32 makes them. */
+/** Adds roughly normal numbers: sums of four bytes (Irwin–Hall), which one step of xorshift32 yields. */
 function addBells(
   target: Float32Array,
   offset: number,
@@ -108,8 +110,8 @@ function addBells(
 }
 
 /**
- * Upserts the rows from..to by one Arrow stream. `onBatch` is told the rows of each record batch and the
- * milliseconds until the server had taken it.
+ * Upserts the rows from..to in one Arrow stream. `onBatch` receives the rows of each record batch and the milliseconds
+ * until the server had accepted it.
  */
 export async function streamRows(
   url: string,

@@ -1,6 +1,6 @@
-// A real server process, killed with SIGKILL while collections are cloned, aliases switched, collections
-// deleted and vectors with expiries written. After each restart the aliases point to a whole generation
-// and the one before it, and nothing is left of what was interrupted. The nightly run does more rounds.
+// A real server process that is killed with SIGKILL while collections are cloned, aliases switched, collections deleted
+// and expiring vectors written. After each restart, the aliases point to a complete generation and its predecessor, and
+// nothing remains of interrupted operations. The nightly run does more rounds.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -27,7 +27,7 @@ async function succeed(calling: Promise<Reply>): Promise<Reply> {
   return reply;
 }
 
-/** Fills the first generation; `live` and `previous` point to it. */
+/** Fills the first generation, which both `live` and `previous` point to. */
 async function begin(call: Call): Promise<void> {
   await succeed(call('POST', '/v1/collections', { id: 'g0', dimension: 4, metric: 'dot' }));
   const vectors = Array.from({ length: ROW_COUNT }, (_, i) => ({
@@ -48,7 +48,7 @@ function switchTo(generation: number): object {
   };
 }
 
-/** Makes the next generation and removes the one before the previous. */
+/** Creates the next generation and deletes the one before the previous. */
 async function advance(call: Call, generation: number): Promise<void> {
   const next = generation + 1;
   await succeed(call('POST', '/v1/collections/live/clone', { id: collectionOf(next) }));
@@ -59,7 +59,7 @@ async function advance(call: Call, generation: number): Promise<void> {
   await succeed(call('DELETE', `/v1/collections/${collectionOf(generation - 1)}`));
 }
 
-/** Checks what a restart has found, and removes what interrupted steps have left. Returns the generation. */
+/** Checks the state after a restart and removes what interrupted steps left. Returns the generation. */
 async function check(call: Call, acknowledged: number): Promise<number> {
   const live = (await succeed(call('GET', '/v1/collections/live'))).json<{ id: string }>().id;
   const generation = Number(live.slice(1));
@@ -90,7 +90,7 @@ async function check(call: Call, acknowledged: number): Promise<number> {
   return generation;
 }
 
-it(`a killed server has switched aliases as a whole, and leaves no half clone (${ROUNDS} rounds)`, async (t) => {
+it(`a killed server switches aliases all or nothing and leaves no partial clone (${ROUNDS} rounds)`, async (t) => {
   const seed = testSeed();
   t.diagnostic(`seed ${seed}`);
   const random = createRandom(seed);
@@ -124,7 +124,7 @@ it(`a killed server has switched aliases as a whole, and leaves no half clone ($
           }
         }
       };
-      // By a number of requests, not by a time, so that a slow machine kills at the same places.
+      // Counts requests, not time, so that the kill comes at the same points on a slow machine.
       const killAtCount = sentCount + 4 + Math.floor(random() * 24);
       const enough = async () => {
         while (sentCount < killAtCount) await sleep(1);
@@ -141,7 +141,10 @@ it(`a killed server has switched aliases as a whole, and leaves no half clone ($
     acknowledged = await check(call, acknowledged);
     close();
     await server.stop();
-    assert.ok(acknowledged >= ROUNDS, `${acknowledged} generations are too few to mean much`);
+    assert.ok(
+      acknowledged >= ROUNDS,
+      `expected at least ${ROUNDS} generations, found ${acknowledged}`,
+    );
     assert.deepEqual((await verifyDirectory(dataDirectory)).findings, []);
   } finally {
     await rm(dataDirectory, { recursive: true, force: true });

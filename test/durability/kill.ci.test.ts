@@ -1,6 +1,6 @@
-// A real server process, killed with SIGKILL at random moments while several clients write. After
-// each restart every acknowledged write is there, no batch is there in part, and idempotency keys
-// return the same replies as before. The nightly run does more rounds.
+// A real server process that is killed with SIGKILL at random moments while several clients write. After each restart,
+// every acknowledged write exists, no batch exists in part, and idempotency keys return the same replies as before. The
+// nightly run does more rounds.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -25,12 +25,12 @@ interface Sent {
   reply: string | undefined;
 }
 
-it(`a killed server loses no acknowledged write and keeps no batch in part (${ROUNDS} rounds)`, async (t) => {
+it(`a killed server loses no acknowledged write and keeps no partial batch (${ROUNDS} rounds)`, async (t) => {
   const seed = testSeed();
   t.diagnostic(`seed ${seed}`);
   const random = createRandom(seed);
   const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-kill-'));
-  // Small segments: checkpoints and compactions are under way when the process dies.
+  // Segments are small, so that checkpoints and compactions are running when the process dies.
   const settings = {
     SAGITTA_ENGINE: 'reference',
     SAGITTA_SEGMENT_ROWS_MAX: '256',
@@ -95,12 +95,12 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
           }
         }
       });
-      // By a number of writes, not by a time, so that a slow machine kills as often in the middle.
+      // Counts writes, not time, so that the kill interrupts writes just as often on a slow machine.
       const killAtCount = history.length + 8 + Math.floor(random() * 40);
       const enough = async () => {
         while (history.length < killAtCount) await sleep(2);
       };
-      // A client that fails ends the wait.
+      // A failing client ends the wait.
       await Promise.race([enough(), Promise.all(clients)]);
       isDying = true;
       await server.kill();
@@ -114,8 +114,11 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
     close();
     await server.stop();
     t.diagnostic(`${history.length} writes, ${cutOffCount} of them cut off by a kill`);
-    assert.ok(history.length > ROUNDS * 5, `${history.length} writes are too few to mean much`);
-    assert.ok(cutOffCount > 0, 'no kill met a write');
+    assert.ok(
+      history.length > ROUNDS * 5,
+      `expected more than ${ROUNDS * 5} writes, found ${history.length}`,
+    );
+    assert.ok(cutOffCount > 0, 'expected a kill to interrupt a write');
   } finally {
     await rm(dataDirectory, { recursive: true, force: true });
   }
@@ -128,12 +131,12 @@ interface Stored {
   readonly metadata: { readonly batch: number; readonly row: number };
 }
 
-/** Every other row has the named vector. */
+/** Adds the named vector to every other row. */
 function namedOf(batch: number, row: number): object {
   return row % 2 === 1 ? { odd: [batch, row] } : {};
 }
 
-/** Every third row has the sparse vector. */
+/** Adds the sparse vector to every third row. */
 function sparseOf(batch: number, row: number): object {
   return row % 3 === 2 ? { third: { indices: [row, 1_000 + batch], values: [0.5, row] } } : {};
 }
@@ -157,7 +160,7 @@ async function verify(call: Call, history: Sent[]): Promise<void> {
       await call('POST', '/v1/collections/k/vectors/fetch', { ids: sent.ids })
     ).json<{ vectors: Stored[]; not_found: string[] }>();
     const isWhole = vectors.length === 0 || not_found.length === 0;
-    assert.ok(isWhole, `half a batch: ${vectors.length} of ${sent.ids.length}`);
+    assert.ok(isWhole, `a partial batch: ${vectors.length} of ${sent.ids.length}`);
     for (const { id, vectors: named, sparse_vectors: sparse, metadata } of vectors) {
       assert.deepEqual(named, namedOf(metadata.batch, metadata.row), id);
       assert.deepEqual(sparse, sparseOf(metadata.batch, metadata.row), id);
@@ -169,7 +172,7 @@ async function verify(call: Call, history: Sent[]): Promise<void> {
       assert.equal(vectors.length, sent.ids.length, `an acknowledged batch is gone: ${sent.key}`);
     }
   }
-  // The last few keys: acknowledged writes are replayed, interrupted ones are applied exactly once.
+  // Repeating the last few keys replays acknowledged writes and applies interrupted ones exactly once.
   for (const sent of history.slice(-8)) {
     const path = `/v1/collections/k/vectors${sent.deletes ? '/delete' : ''}`;
     const reply = await call('POST', path, sent.body, { 'idempotency-key': sent.key });
@@ -178,7 +181,7 @@ async function verify(call: Call, history: Sent[]): Promise<void> {
       sent.reply = reply.text;
       continue;
     }
-    assert.equal(reply.text, sent.reply, 'a replay gives the reply of the first time');
+    assert.equal(reply.text, sent.reply, 'a replay returns the original reply');
     assert.equal(reply.headers['idempotent-replayed'], 'true');
   }
 }

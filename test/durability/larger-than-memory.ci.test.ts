@@ -1,5 +1,5 @@
-// A collection that is larger than the memory of its server is loaded, queried, filtered, compacted and
-// restarted. The limit is that of the process's own memory; mapped files do not count.
+// Loads, queries, filters and compacts a collection larger than the memory of its server, and restarts the server. The
+// limit applies to the process's own memory; mapped files do not count.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import { createCaller, type ServerProcess, startServerProcess } from '../support
 import { eventually } from '../support/waiting.js';
 import { GeneratedRows, streamRows } from './generated-rows.js';
 
-/** A server needs 250 MB by itself; the values take 600 MB, and their codes 250 MB more. */
+/** A server alone needs 250 MB. The values take 600 MB and their codes another 250 MB. */
 const LIMIT_BYTES = 550_000_000;
 const DIMENSION = 512;
 const ROW_COUNT = 300_000;
@@ -86,7 +86,7 @@ it('a collection larger than the memory of its server answers exactly', { skip }
     caller.close();
     await server.stop();
 
-    // Read into memory, the same data is too large: the limit is one.
+    // Reading the same data into memory exceeds the limit, which shows that it is effective.
     await assert.rejects(async () => {
       server = await start('memory');
       caller = createCaller(server.url, 1);

@@ -1,4 +1,4 @@
-// The memory of a real server goes back to what it was when collections are deleted.
+// A real server returns the memory of deleted collections.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,14 +15,14 @@ const ROWS_PER_WRITE = 2_500;
 const DIMENSION = 128;
 const VALUE_BYTES = COLLECTIONS * ROWS * DIMENSION * 4;
 
-it('memory goes back to what it was when collections are deleted', {
+it('a server returns the memory of deleted collections', {
   timeout: 180_000,
 }, async (t) => {
   const { trimMemory } = loadAddon<{ trimMemory?: unknown }>(
     addonPath('sagitta.node'),
     'not built',
   );
-  if (trimMemory === undefined) return t.skip('the addon or the C library trims no memory');
+  if (trimMemory === undefined) return t.skip('the addon or the C library cannot trim memory');
   const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-memory-'));
   const server = await startServerProcess({ dataDirectory, settings: { SAGITTA_THREADS: '2' } });
   const { call, close } = createCaller(server.url);
@@ -47,7 +47,7 @@ it('memory goes back to what it was when collections are deleted', {
     return loadedBytes;
   };
   try {
-    // Code and caches that the first collection needs.
+    // The first collection also loads code and fills caches.
     await loadAndDelete(1);
     const beforeBytes = await residentBytes();
     const loadedBytes = await loadAndDelete(COLLECTIONS);

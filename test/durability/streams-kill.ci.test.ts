@@ -1,5 +1,5 @@
-// Streams into a real server process that is killed, stopped, or left by its client: the disk has a
-// prefix of the stream at least as long as acknowledged, and the same stream goes on from there.
+// Streams into a real server process that is killed or stopped, or whose client disconnects: the disk holds a prefix of
+// the stream that is at least as long as acknowledged, and the same stream continues from there.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ after(() => rm(dataDirectory, { recursive: true, force: true }));
 
 const start = () => startServerProcess({ dataDirectory, settings: SETTINGS });
 
-/** Row `i` has `i` in its values, so that a row read back tells its place in the stream. */
+/** Row `i` contains `i` in its values, which reveals its place in the stream. */
 const batchOf = (batch: number, prefix: string) =>
   Array.from({ length: BATCH_ROWS }, (_, i) => {
     const row = batch * BATCH_ROWS + i;
@@ -54,7 +54,7 @@ function open(url: string, collection: string, key?: string): ClientRequest {
   });
 }
 
-/** Sends as fast as the server reads. Returns the reply, or undefined when the connection broke. */
+/** Sends as fast as the server reads. Returns the reply, or undefined if the connection breaks. */
 async function send(
   outgoing: ClientRequest,
   body: Buffer,
@@ -95,16 +95,16 @@ async function countRows(server: ServerProcess, id: string): Promise<number> {
   return reply.json<{ count: number }>().count;
 }
 
-/** Waits until so many rows are there. */
+/** Waits until at least this many rows exist. */
 async function reach(server: ServerProcess, id: string, rowCount: number): Promise<void> {
   await eventually(`${rowCount} rows`, async () => (await countRows(server, id)) >= rowCount);
 }
 
-/** The number of rows when nobody writes. Checks that they are whole batches from the first on. */
+/** Returns the number of rows while nothing is written. Checks that they form whole batches from the first on. */
 async function countBeginning(server: ServerProcess, id: string, prefix = 'r'): Promise<number> {
   const { call, close } = createCaller(server.url);
   const count = await countRows(server, id);
-  assert.equal(count % BATCH_ROWS, 0, `${count} rows are no whole batches`);
+  assert.equal(count % BATCH_ROWS, 0, `expected whole batches, found ${count} rows`);
   const path = `/v1/collections/${id}/vectors`;
   for (const row of [0, count - 1].filter((known) => known >= 0 && count > 0)) {
     const found = await call('GET', `${path}/${prefix}${row}`);
@@ -116,7 +116,7 @@ async function countBeginning(server: ServerProcess, id: string, prefix = 'r'): 
   return count;
 }
 
-it(`a stream resumes after its server was killed, without lost or duplicate rows (${KILLS} kills)`, async (t) => {
+it(`a stream resumes after its server is killed, without lost or duplicate rows (${KILLS} kills)`, async (t) => {
   const seed = testSeed();
   t.diagnostic(`seed ${seed}`);
   const random = createRandom(seed);
@@ -143,17 +143,17 @@ it(`a stream resumes after its server was killed, without lost or duplicate rows
     inserted_count: rowCount,
     updated_count: 0,
     batch_count: batchCount,
-    // If the last kill came too late, this is the reply of an earlier attempt.
+    // If the last kill came too late, the reply belongs to an earlier attempt.
     resumed_count: durable === rowCount ? reply?.json.resumed_count : durable,
     sequence: batchCount,
   });
   assert.equal(await countBeginning(server, 'k'), rowCount);
-  assert.ok(durable > 0, 'no kill met a stream');
+  assert.ok(durable > 0, 'expected a kill to interrupt a stream');
   t.diagnostic(`durable after the kills: ${[...counts, durable].join(', ')}`);
   await server.stop();
 });
 
-it(`${CLIENTS} concurrent streams are all written whole and in order`, async () => {
+it(`${CLIENTS} concurrent streams are all written completely and in order`, async () => {
   const server = await start();
   await create(server, 'many');
   const replies = await Promise.all(
@@ -200,7 +200,7 @@ it('a stream to a server that stops ends with the number of durable rows', async
       () => true,
     ),
   );
-  // The next batch is refused.
+  // The server refuses the next batch.
   const all = streamOf(11);
   outgoing.write(all.subarray(streamOf(10).length - 8, -8));
   const reply = await answered;

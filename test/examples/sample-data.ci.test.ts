@@ -1,5 +1,5 @@
-// The sample data of the repository: readable by another library than the one that wrote it, complete, and
-// with exact neighbours.
+// The sample data of the repository: it is complete, its neighbours are exact, and a library other than the one that
+// wrote it can read it.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -18,7 +18,7 @@ const NEIGHBOUR_COUNT = 20;
 const senses = tableFromIPC(readFileSync(join(DATA, 'wordnet.arrow')));
 const queries = tableFromIPC(readFileSync(join(DATA, 'wordnet-queries.arrow')));
 
-test('the sample data are at most 6 MB', () => {
+test('the sample data takes at most 6 MB', () => {
   const sizes = readdirSync(DATA).map((name) => statSync(join(DATA, name)).size);
   const byteCount = sizes.reduce((sum, size) => sum + size, 0);
   assert.ok(byteCount <= BYTES_MAX, `found ${byteCount} bytes`);
@@ -41,7 +41,7 @@ test('the senses are unit vectors of dimension 256 with metadata', () => {
   );
 });
 
-test('contains every animal, food and verb', () => {
+test('the senses include every animal, food and verb', () => {
   const categories = textsOf(senses, 'category');
   const count = (test: (category: string) => boolean): number => categories.filter(test).length;
   assert.equal(
@@ -69,7 +69,7 @@ const answers: readonly [name: string, metric: Metric, isVerbOnly: boolean][] = 
   ['cosine_verb', 'cosine', true],
 ];
 for (const [name, metric, isVerbOnly] of answers) {
-  test(`the neighbours ${name} are exact, in order, to the last bit of the score`, () => {
+  test(`the neighbours ${name} are exact and in order, to the last bit of each score`, () => {
     const found = nearest(metric, isVerbOnly);
     vectorsOf(queries).forEach((query, at) => {
       const expected = found(query);
@@ -101,7 +101,7 @@ test('the digits are 1 797 vectors in the API format', () => {
   assert.equal(labels.size, 10);
 });
 
-/** Brute force, by the score of the contract in float64 and then by id. */
+/** Brute-force search, ordered by the contract's score in float64 and then by id. */
 function nearest(metric: Metric, isVerbOnly: boolean) {
   const ids = textsOf(senses, 'id');
   const isVerb = textsOf(senses, 'pos').map((pos) => pos === 'verb');
@@ -135,7 +135,7 @@ function scoreOf(metric: Metric, product: number, querySquare: number, rowSquare
   }
 }
 
-/** In the one order of summation: eight lanes by index modulo 8, folded in halves. */
+/** Sums in the server's order: eight lanes by index modulo 8, folded in halves. */
 function sumOfProducts(left: Float32Array, right: Float32Array): number {
   const lanes = new Float64Array(8);
   for (let at = 0; at < left.length; at++) lanes[at & 7]! += left[at]! * right[at]!;

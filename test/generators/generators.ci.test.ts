@@ -1,6 +1,6 @@
-// Clients that generators make from openapi.json compile in strict mode, and make a round trip with a
-// server: create, write, query by pages, fetch, list with a filter, an error, delete. The generators are
-// installed beside the repository's own packages: README.md says how.
+// Clients generated from openapi.json compile in strict mode and complete a round trip with a server: create, write,
+// query by pages, fetch, list with a filter, an error, delete. README.md says how to install the generators, which are
+// kept apart from the repository's own packages.
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
@@ -25,7 +25,7 @@ const skip = isInstalled
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 const hasPython = spawnSync(python, ['-c', 'import dateutil, mypy']).status === 0;
 
-/** Each writes into `generated`, from `openapi.json`. */
+/** The arguments with which each generator reads `openapi.json` and writes into `generated`. */
 const GENERATORS = {
   'openapi-typescript': ['openapi.json', '-o', 'generated/openapi-typescript.ts'],
   'openapi-ts': ['-i', 'openapi.json', '-o', 'generated/hey-api', '--no-log-file'],
@@ -43,7 +43,7 @@ describe('clients generated from openapi.json', { skip }, () => {
   let data: string;
   let server: ServerProcess;
   before(async () => {
-    // Inside the folder with the packages, which its programs import.
+    // The folder is inside the one with the packages, so that its programs can import them.
     folder = await mkdtemp(join(INSTALLED, 'run-'));
     data = await mkdtemp(join(tmpdir(), 'sagitta-generators-'));
     for (const name of OWN_FILES) {
@@ -59,7 +59,7 @@ describe('clients generated from openapi.json', { skip }, () => {
     await rm(folder, { recursive: true });
   });
 
-  /** Fails with everything that the program printed. */
+  /** Runs a program. If it fails, the test fails with everything it printed. */
   async function run(command: string, words: readonly string[], env: Record<string, string> = {}) {
     const options = { cwd: folder, env: { ...process.env, ...env } };
     await promisify(execFile)(command, words, options).catch(({ message, stdout }) =>
@@ -83,7 +83,7 @@ describe('clients generated from openapi.json', { skip }, () => {
   }
 
   const skipPython = hasPython ? false : `${python} has no dateutil and mypy`;
-  it('make a round trip: dataclasses of Python', { skip: skipPython }, async () => {
+  it('make a round trip: Python dataclasses', { skip: skipPython }, async () => {
     const program = 'round-trips/python_models.py';
     const paths = { PYTHONPATH: 'generated', MYPYPATH: 'generated' };
     await run(python, ['-m', 'mypy', '--strict', '--follow-imports=silent', program], paths);

@@ -1,4 +1,4 @@
-// How orval makes its client: over `fetch`, by a function that knows the address of the service.
+// Configures orval to generate a client over `fetch`, called through a function that knows the address of the service.
 
 export default {
   sagitta: {

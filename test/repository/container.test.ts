@@ -1,6 +1,6 @@
-// Checks that the files of the container images agree with the repository and with each other: what the
-// Dockerfiles copy exists, and so do the settings of them and of the compose files. Whether the commands of
-// the images work is tested by scripts/container/replay.mjs.
+// Checks that the files for containers agree with the repository and with each other: the files that the Dockerfiles
+// copy exist, and so do the settings in them and in the compose files. scripts/container/replay.mjs tests whether the
+// commands of the images work.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -40,13 +40,13 @@ const { listRepositoryFiles } = (await import(
 
 const DOCKERFILES = ['Dockerfile', 'Dockerfile.cuda'];
 const COMPOSE = 'deploy/compose/compose.yaml';
-/** What the last instruction with the keyword says. */
+/** The arguments of the last instruction with the keyword. */
 const last = (path: string, keyword: string): string =>
   dockerfileOf(path)
     .getInstructions()
     .findLast((instruction) => instruction.getKeyword() === keyword)!
     .getArgumentsContent()!;
-/** The words of the last instruction with the keyword, which has them in brackets. */
+/** The words of the last instruction with the keyword, which lists them in brackets. */
 const wordsOf = (path: string, keyword: string): string[] =>
   JSON.parse(/\[.*\]$/.exec(last(path, keyword))![0]) as string[];
 
@@ -59,7 +59,7 @@ function environmentOf(path: string): Record<string, string> {
   );
 }
 
-/** The base images, with the defaults of their arguments. */
+/** The base images, with their arguments at their defaults. */
 function basesOf(path: string): string[] {
   const dockerfile = dockerfileOf(path);
   return dockerfile.getFROMs().flatMap((from) => {
@@ -74,7 +74,7 @@ function readYaml<Content = Compose>(path: string): Content {
 }
 
 for (const path of DOCKERFILES) {
-  test(`every file that ${path} copies exists, and .dockerignore lets it in`, () => {
+  test(`every file that ${path} copies exists and passes .dockerignore`, () => {
     const included = includedPaths();
     const sources = dockerfileOf(path)
       .getCOPYs()
@@ -84,11 +84,11 @@ for (const path of DOCKERFILES) {
     for (const source of sources.map((argument) => argument.getValue())) {
       assert.ok(existsSync(join(ROOT, source)), `${source} is copied but does not exist`);
       const isIncluded = source === '.' || included.includes(source.split('/')[0]!);
-      assert.ok(isIncluded, `${source} is copied but .dockerignore keeps it out`);
+      assert.ok(isIncluded, `${source} is copied but excluded by .dockerignore`);
     }
   });
 
-  test(`the base images of ${path} are pinned to a release, of Node to one that we support`, () => {
+  test(`the base images of ${path} are pinned to a release, and Node to a supported one`, () => {
     const bases = basesOf(path);
     assert.ok(bases.length > 1);
     for (const base of bases) assert.match(base, /^[a-z/]+:\d+\.\d+(\.\d+)?-[\w.-]+$/);
@@ -99,7 +99,7 @@ for (const path of DOCKERFILES) {
     assert.ok(major! > majorMin! || (major === majorMin && minor! >= minorMin!), engines.node);
   });
 
-  test(`the image of ${path} runs as an unprivileged user who owns the data`, () => {
+  test(`the image of ${path} runs as an unprivileged user that owns the data`, () => {
     const user = last(path, 'USER');
     assert.match(user, /^[1-9]\d*:[1-9]\d*$/);
     assert.match(
@@ -123,7 +123,7 @@ for (const path of DOCKERFILES) {
   });
 }
 
-test('both CUDA images are of the same release', () => {
+test('both CUDA images are from the same release', () => {
   const releases = basesOf('Dockerfile.cuda')
     .filter((base) => base.startsWith('nvidia/'))
     .map((base) => base.split('-')[0]);
@@ -131,7 +131,7 @@ test('both CUDA images are of the same release', () => {
   assert.equal(releases[0], releases[1]);
 });
 
-test('the image without CUDA is built and started like the one with CUDA', () => {
+test('the images with and without CUDA are built and started in the same way', () => {
   const [cpu, cuda] = DOCKERFILES.map((path) => {
     const instructions = read(path).replace(/^FROM \S+ AS cuda$[\s\S]*?(?=^FROM)/m, '');
     const isShared = (line: string) => line !== '' && !/^(#|ARG|FROM)|--from=cuda/.test(line);
@@ -147,12 +147,12 @@ function unknownSettings(environment: Readonly<Record<string, string>>): string[
   return ours.filter((name) => !known.includes(name));
 }
 
-/** The files and folders that .dockerignore lets in. */
+/** The files and folders that .dockerignore includes. */
 function includedPaths(): string[] {
   return [...read('.dockerignore').matchAll(/^!(.+)$/gm)].map(([, path]) => path!);
 }
 
-test('compose.yaml runs the image read-only, on this machine only, with time to stop', () => {
+test('compose.yaml runs the image read-only, reachable only from this machine, with time to stop', () => {
   const { services, volumes } = readYaml(COMPOSE);
   const service = services.sagitta!;
   const environment = environmentOf('Dockerfile');
@@ -170,7 +170,7 @@ test('compose.yaml runs the image read-only, on this machine only, with time to 
   assert.ok(graceMs > Number(service.environment.SAGITTA_SHUTDOWN_MS));
 });
 
-test('compose.cuda.yaml changes the image, adds the GPU, and nothing else', () => {
+test('compose.cuda.yaml only changes the image and adds the GPU', () => {
   const devices = [{ driver: 'nvidia', count: 'all', capabilities: ['gpu'] }];
   const expected = {
     build: { dockerfile: 'Dockerfile.cuda' },
@@ -182,7 +182,7 @@ test('compose.cuda.yaml changes the image, adds the GPU, and nothing else', () =
   });
 });
 
-test('compose.cluster.yaml runs three nodes on three NATS servers, each with a folder of its own', () => {
+test('compose.cluster.yaml runs three nodes on three NATS servers, each with its own folder', () => {
   const { services } = readYaml('deploy/compose/compose.cluster.yaml');
   const servers = Object.keys(services).filter((name) => name.startsWith('nats-'));
   const nodes = Object.keys(services).filter((name) => name.startsWith('node-'));
@@ -198,7 +198,7 @@ test('compose.cluster.yaml runs three nodes on three NATS servers, each with a f
       servers.map((server) => `nats://${server}:4222`).join(','),
     );
     assert.equal(environment.SAGITTA_CLUSTER_URL, `http://${name}:8484`);
-    // Without a password and a secret, compose refuses to start anything.
+    // Compose refuses to start anything without a password and a secret.
     assert.equal(environment.SAGITTA_CLUSTER_USER, 'sagitta');
     assert.match(environment.SAGITTA_CLUSTER_PASSWORD!, /^\$\{NATS_PASSWORD:\?/);
     assert.match(environment.SAGITTA_CLUSTER_SECRET!, /^\$\{SAGITTA_CLUSTER_SECRET:\?/);

@@ -1,5 +1,5 @@
-// Compares the dashboard and docs/metrics.md with the metrics of a real server after some traffic:
-// the dashboard shows only metrics that exist, and every metric is described.
+// Compares the dashboard and docs/metrics.md with the metrics of a real server after some traffic: the dashboard shows
+// only metrics that exist, and the document describes every metric.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -18,9 +18,9 @@ import { startTestServer, type TestServer } from '../support/server-in-process.j
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Metrics that only servers with some engines or with TLS have. */
+/** Metrics that exist only with certain engines or with TLS. */
 const CONDITIONAL = /^sagitta_(device_\w+_total|engine_fallbacks_total|tls_\w+)$/;
-/** Labels that Prometheus adds, and that of histograms. */
+/** The labels that Prometheus adds, and the label of histogram buckets. */
 const LABELS_OF_ALL = ['job', 'instance', 'le'];
 
 interface Metric {
@@ -65,13 +65,13 @@ const shown = dashboard.panels.filter(({ type }) => type !== 'row');
 const targets = shown.flatMap(({ title, targets = [] }) =>
   targets.map((target) => ({ title, ...target })),
 );
-/** Rows of the table of suggested alerts. */
+/** The rows of the table of suggested alerts. */
 const alerts = [
   ...read('docs/metrics.md')
     .split('## Suggested alerts')[1]!
     .matchAll(/^\| ([^|`]+) \| `(.+)` \|$/gm),
 ].map(([, title, expr]) => ({ title: title!, expr: expr!.replaceAll('\\|', '|') }));
-/** Rows of the tables: name, type, labels. */
+/** The metrics in the document's tables: name, type and labels. */
 const described = new Map(
   [...read('docs/metrics.md').matchAll(/^\| `(\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|$/gm)].map(
     ([, name, type, labels]) => [
@@ -92,7 +92,7 @@ describe('the metrics of a server', () => {
   });
   after(() => server.close());
 
-  it('every metric of a server is described with its type and labels', () => {
+  it('are all described with their type and labels', () => {
     for (const [name, { type, labels }] of live) {
       const found = described.get(name);
       assert.ok(found, `docs/metrics.md does not describe ${name}`);
@@ -103,7 +103,7 @@ describe('the metrics of a server', () => {
     assert.deepEqual(gone, [], 'described, and not there');
   });
 
-  it('every metric of a server is named by the conventions of Prometheus', () => {
+  it('are named by the conventions of Prometheus', () => {
     for (const [name, { type }] of live) {
       assert.match(name, /^(sagitta|process|nodejs)_[a-z_]+$/);
       assert.equal(name.endsWith('_total'), type === 'counter', name);
@@ -112,7 +112,7 @@ describe('the metrics of a server', () => {
     }
   });
 
-  it('the metrics of a server count its traffic', async () => {
+  it('count its traffic', async () => {
     const text = await (await fetch(`${server.url}/metrics`)).text();
     for (const line of [
       /^sagitta_queries_total 4$/m,
@@ -139,7 +139,7 @@ describe('the metrics of a server', () => {
     }
   });
 
-  it('the dashboard and the suggested alerts have only metrics that a server has', () => {
+  it('include all metrics in the dashboard and the suggested alerts', () => {
     assert.ok(alerts.length > 15);
     const names = [...targets, ...alerts].flatMap(({ title, expr }) => {
       const found = metricsOf(expr);
@@ -149,7 +149,7 @@ describe('the metrics of a server', () => {
     for (const { title, name, labels } of names) {
       const metric = findMetric(live, name);
       const isThere = metric !== undefined || CONDITIONAL.test(name);
-      assert.ok(isThere, `"${title}" shows ${name}, which no server has`);
+      assert.ok(isThere, `"${title}" shows ${name}, which does not exist`);
       for (const label of labels) {
         assert.ok(
           metric?.labels.has(label) || LABELS_OF_ALL.includes(label),
@@ -175,7 +175,7 @@ describe('the metrics of a server', () => {
 });
 
 describe('the dashboard', () => {
-  it('the dashboard shows everything that is measured of clusters', () => {
+  it('shows every metric of clusters', () => {
     const names = targets.flatMap(({ expr }) => metricsOf(expr).map(({ name }) => name));
     const ofClusters = [...described.keys()].filter((name) => name.startsWith('sagitta_cluster_'));
     assert.deepEqual(
@@ -184,7 +184,7 @@ describe('the dashboard', () => {
     );
   });
 
-  it('the dashboard has what Grafana needs: the fields of each panel and every variable in use', () => {
+  it('defines the fields that Grafana needs in each panel and every variable in use', () => {
     assert.ok(dashboard.title !== '' && dashboard.uid !== '' && dashboard.schemaVersion >= 30);
     const variables = dashboard.templating.list.map(({ name }) => name);
     assert.equal(dashboard.templating.list[0]?.type, 'datasource');
@@ -214,13 +214,13 @@ describe('the dashboard', () => {
     }
   });
 
-  it('no panel of the dashboard overlaps another one or exceeds the 24 columns', () => {
+  it('has no panel that overlaps another or exceeds the 24 columns', () => {
     const taken = new Set<string>();
     for (const { title, gridPos } of dashboard.panels) {
       assert.ok(gridPos.x + gridPos.w <= 24, title);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-          assert.ok(!taken.has(`${x} ${y}`), `${title} lies over another panel`);
+          assert.ok(!taken.has(`${x} ${y}`), `${title} overlaps another panel`);
           taken.add(`${x} ${y}`);
         }
       }
@@ -253,7 +253,7 @@ async function makeTraffic(url: string): Promise<void> {
   await call('GET', '/no/such/route');
 }
 
-/** Those of a server that is a node of a cluster. */
+/** The metrics of a server that is a node of a cluster. */
 async function metricsOfNode(): Promise<Map<string, Metric>> {
   const cluster = await MemoryCluster.start(['n1']);
   const [{ node }] = cluster.nodes as [TestNode];
@@ -268,7 +268,7 @@ async function metricsOfNode(): Promise<Map<string, Metric>> {
   return parseMetrics(text);
 }
 
-/** Metrics by name; histograms without their suffixes. */
+/** Metrics by name; the names of histograms lose their suffixes. */
 function parseMetrics(text: string): Map<string, Metric> {
   const metrics = new Map<string, Metric>();
   for (const [, name, type] of text.matchAll(/^# TYPE (\w+) (\w+)$/gm)) {
@@ -289,7 +289,7 @@ function findMetric(metrics: Map<string, Metric>, name: string): Metric | undefi
   return metrics.get(name) ?? (histogram?.type === 'histogram' ? histogram : undefined);
 }
 
-/** The metrics of an expression and the labels that it selects by. */
+/** The metrics in an expression and the labels it selects by. */
 function metricsOf(expr: string): { name: string; labels: string[] }[] {
   return [...expr.matchAll(/\b((?:sagitta|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name, selector]) => ({

@@ -1,4 +1,4 @@
-// Runs the commands of the documents, and compares what they print with what the documents show.
+// Runs the commands in the documents and compares their output with the output shown.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -11,28 +11,28 @@ import { startTestServer } from '../support/server-in-process.js';
 import { assertAnswer, ROOT } from './shell-examples.js';
 
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
-/** Ends the output of one example; no example prints it. */
+/** Separates the outputs of examples. No example prints it. */
 const SEPARATOR = '\u001e';
 
 interface Example {
-  /** Line of the fence that opens it, from 1. */
+  /** Line of the opening fence, from 1. */
   readonly line: number;
   readonly command: string;
   readonly expected: { readonly language: string; readonly text: string } | undefined;
 }
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
-const skip = hasCurl ? false : 'there is no curl on this machine';
+const skip = hasCurl ? false : 'curl is not installed';
 
 for (const path of ['README.md', 'docs/api-guide.md']) {
-  test(`the examples of ${path} print what it shows`, { skip }, async () => {
+  test(`the examples in ${path} print the output shown`, { skip }, async () => {
     const server = await startTestServer({ SAGITTA_ENGINE: 'auto' });
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
     try {
       await putCommandInto(folder);
       const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_URL: server.url };
       const load = 'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
-      // What the examples write stays out of the checkout, of which they read these folders.
+      // The examples write outside the checkout but read these folders.
       for (const name of ['examples', 'dist']) await symlink(join(ROOT, name), join(folder, name));
       const options = { cwd: folder };
       await runShell(`${load} > import.log 2>&1`, environment, options);
@@ -49,7 +49,7 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
 test('the steps of docs/production.md work from top to bottom', {
-  skip: hasCurl && hasOpenssl ? false : 'there is no curl or no openssl on this machine',
+  skip: hasCurl && hasOpenssl ? false : 'curl or openssl is not installed',
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
   try {
@@ -65,7 +65,7 @@ test('the steps of docs/production.md work from top to bottom', {
   }
 });
 
-/** Shell examples in order, each with the answer that the next fence shows, if it shows one. */
+/** The shell examples in order, each with the output in the next fence, if there is one. */
 function examplesOf(text: string): Example[] {
   const fences = [...text.matchAll(/(<!-- not run[^>]*-->\n)?^```(\w+)\n([\s\S]*?)^```$/gm)];
   return fences.flatMap(([, isNotRun, language, body], at) => {
@@ -80,19 +80,19 @@ function examplesOf(text: string): Example[] {
   });
 }
 
-/** Runs the examples of a document in one shell, and compares what they print with what it shows. */
+/** Runs the examples of a document in one shell and compares their output with the output shown. */
 async function runExamples(path: string, run: (script: string) => Promise<string>): Promise<void> {
   const examples = examplesOf(await readFile(join(ROOT, path), 'utf8'));
   assert.ok(examples.some(({ expected }) => expected !== undefined));
   const script = examples.map(({ command }) => `${command}\nprintf '${SEPARATOR}'\n`).join('');
   const answers = (await run(script)).split(SEPARATOR);
-  assert.equal(answers.length, examples.length + 1, 'an example ended the shell');
+  assert.equal(answers.length, examples.length + 1, 'an example exited the shell');
   examples.forEach(({ line, expected }, at) => {
     if (expected !== undefined) assertAnswer(`${path}:${line}`, answers[at]!, expected);
   });
 }
 
-/** Puts `sagitta` on the PATH of a shell. */
+/** Puts the command `sagitta` into a folder for the PATH of a shell. */
 async function putCommandInto(folder: string): Promise<void> {
   const main = join(ROOT, 'scripts/sagitta.cjs');
   const path = join(folder, 'sagitta');
@@ -101,8 +101,8 @@ async function putCommandInto(folder: string): Promise<void> {
 }
 
 /**
- * What the commands print. Throws when one fails or, unless it may, writes to stderr. What a failed script
- * has left in the background is ended.
+ * Runs a script and returns what it prints. Throws if a command fails or, unless permitted, writes to stderr. Kills
+ * background processes of a failed script.
  */
 function runShell(
   script: string,
@@ -112,7 +112,7 @@ function runShell(
   const shell = spawn('bash', ['-euo', 'pipefail', '-s'], {
     cwd,
     env: { ...process.env, ...environment },
-    // A process group of its own.
+    // Starts a process group, so that background processes can be killed.
     detached: true,
   });
   let output = '';
@@ -136,12 +136,12 @@ function runShell(
   });
 }
 
-/** A server in the background would keep the output of the shell open. */
+/** Kills a process group. A server left in the background would keep the shell's output open. */
 function endGroup(id: number): void {
   try {
     process.kill(-id, 'SIGTERM');
   } catch (error) {
-    // Nothing was left.
+    // The group has ended already.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

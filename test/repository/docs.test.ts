@@ -1,5 +1,5 @@
-// Checks the documents: their commands run and print what the documents show, their links lead to
-// files, and every setting, path and error code that they name exists.
+// Checks that the links in the documents lead to files, and that every setting, path and error code that they name
+// exists.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { ERROR_TITLES } from '../../src/common/errors.js';
 import { describeSettings } from '../../src/platform/config.js';
 import { assertAnswer, ROOT } from './shell-examples.js';
 
-/** A file or folder of the repository; patterns such as `src/*.ts` end before the asterisk. */
+/** A file or folder of the repository. The match ends before an asterisk, as in `src/*.ts`. */
 const SOURCE_PATH = /(?<![\w./-])(?:src|test|scripts|kernels|bench|docs|examples)\/[\w./-]*\w/g;
 
 test('the program in the README is the one in examples/', async () => {
@@ -48,7 +48,10 @@ test('every decision record states its context, decision and consequences', asyn
   const overview = await readFile(join(ROOT, folder, 'README.md'), 'utf8');
   const areas = (await readdir(join(ROOT, folder))).filter((name) => name !== 'README.md');
   for (const area of areas) {
-    assert.ok(overview.includes(`](${area})`), `${folder}/README.md does not list ${area}`);
+    assert.ok(
+      overview.includes(`](${area})`),
+      `expected ${area} in ${folder}/README.md, found none`,
+    );
     const [, ...records] = (await readFile(join(ROOT, folder, area), 'utf8')).split(/^## /m);
     assert.ok(records.length > 0, area);
     for (const record of records) {
@@ -89,7 +92,7 @@ test('every error code in the table of the guide exists', async () => {
   );
 });
 
-test('the comparison of answers leaves out values that are marked as changing', () => {
+test('values marked as changing are left out of comparisons', () => {
   const json = (text: string) => ({ language: 'json', text });
   assertAnswer('', '{"a":[1,{"b":"xyz"}]}', json('{"a": [1, {"b": "x…"}]}'));
   assertAnswer('', '{"a":{"b":1},"c":2}', json('{"a": "…", "c": 2}'));

@@ -11,7 +11,10 @@ interface SecretKey {
   readonly key: string;
 }
 
-/** What we use of the Prometheus operator's custom resource, after its API reference; no package has it. */
+/**
+ * The fields we use of the Prometheus operator's custom resource. They follow its API reference, as no package has
+ * them.
+ */
 interface ServiceMonitor {
   readonly apiVersion: 'monitoring.coreos.com/v1';
   readonly kind: 'ServiceMonitor';
@@ -32,7 +35,7 @@ interface ServiceMonitor {
   };
 }
 
-/** By apiVersion and kind. */
+/** Types of objects by apiVersion and kind. */
 export interface Kinds {
   readonly 'apps/v1 StatefulSet': StatefulSet;
   readonly 'v1 ConfigMap': ConfigMap;

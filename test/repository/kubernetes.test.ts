@@ -1,5 +1,5 @@
-// Renders the manifests for Kubernetes and checks them: every object has the members and types of its kind,
-// what refers to something else finds it, and the settings, ports and paths are those of the server.
+// Renders the manifests for Kubernetes and checks them: every object has the members and types of its kind, every
+// reference leads to an object, and the settings, ports and paths match those of the server.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -34,13 +34,13 @@ function parseObjects(text: string): KubernetesObject[] {
   });
 }
 
-/** The objects of the base as they are written; nothing in them depends on kustomize. */
+/** The objects of the base as they are written, since nothing in them depends on kustomize. */
 function readBase(): KubernetesObject[] {
   const files = readdirSync(join(FOLDER, 'base')).filter((name) => name !== 'kustomization.yaml');
   return files.flatMap((name) => parseObjects(readFileSync(join(FOLDER, 'base', name), 'utf8')));
 }
 
-/** Throws what kubectl prints when it fails. */
+/** Renders a folder with kubectl. Throws with its output if it fails. */
 function render(folder: string): KubernetesObject[] {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], {
     encoding: 'utf8',
@@ -49,7 +49,7 @@ function render(folder: string): KubernetesObject[] {
   return parseObjects(stdout);
 }
 
-/** The base with both components. Kustomize takes relative paths only, so it is made in a copy. */
+/** Renders the base with both components in a copy of the folder, because kustomize accepts only relative paths. */
 function renderWithGpu(): KubernetesObject[] {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-kubernetes-'));
   try {
@@ -69,7 +69,7 @@ function objectsOf<K extends Kind>(objects: readonly KubernetesObject[], kind: K
 
 const kindOf = ({ apiVersion, kind }: KubernetesObject) => `${apiVersion} ${kind}`;
 
-/** What the compiler says about the objects as values of the types of their kinds. */
+/** Returns the compiler's errors about the objects as values of the types of their kinds. */
 function checkTypes(objects: readonly unknown[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-kubernetes-'));
   const kinds = JSON.stringify(join(ROOT, 'test/repository/kubernetes-kinds.js'));
@@ -89,7 +89,7 @@ function checkTypes(objects: readonly unknown[]): string {
   }
 }
 
-/** Whether an object with the labels is selected. */
+/** Whether the selector selects an object with these labels. */
 function isSelected(
   selector: { readonly matchLabels?: Readonly<Record<string, string>> } | undefined,
   labels: Readonly<Record<string, string>> | undefined,
@@ -98,7 +98,7 @@ function isSelected(
   return wanted.length > 0 && wanted.every(([name, value]) => labels?.[name] === value);
 }
 
-/** The references between the objects that lead nowhere. */
+/** References from objects to objects that do not exist. */
 function brokenReferences(objects: readonly KubernetesObject[]): string[] {
   const sets = objectsOf(objects, 'apps/v1 StatefulSet');
   const services = objectsOf(objects, 'v1 Service');
@@ -118,7 +118,7 @@ function brokenReferences(objects: readonly KubernetesObject[]): string[] {
   ];
 }
 
-/** The pods that a selector selects. */
+/** The sets whose pods a selector selects. */
 function selectedBy(
   selector: Parameters<typeof isSelected>[0],
   sets: readonly StatefulSet[],
@@ -126,7 +126,7 @@ function selectedBy(
   return sets.filter(({ spec }) => isSelected(selector, spec!.template.metadata!.labels));
 }
 
-/** Selectors that do not select pods of one of the sets, and sets that do not select their own. */
+/** Selectors that do not select the pods of exactly one set, and selectors of sets that miss their own pods. */
 function brokenSelectors(
   objects: readonly KubernetesObject[],
   sets: readonly StatefulSet[],
@@ -146,7 +146,7 @@ function brokenSelectors(
   return [...ofOthers, ...broken].map((each) => `selector ${JSON.stringify(each)}`);
 }
 
-/** Pods of the same namespace that a policy names, with the ports of those that it lets connect to them. */
+/** Pods of the same namespace that a policy names and, for egress, the ports it opens to them. */
 function neighboursIn({ ingress = [], egress = [] }: NonNullable<NetworkPolicy['spec']>) {
   const rules = [
     ...ingress.map(({ from = [] }) => ({ peers: from, ports: [] as unknown[] })),
@@ -162,7 +162,7 @@ function neighboursIn({ ingress = [], egress = [] }: NonNullable<NetworkPolicy['
   );
 }
 
-/** Names of ports that no container has. */
+/** Named ports that no container defines. */
 function brokenPorts(objects: readonly KubernetesObject[], sets: readonly StatefulSet[]): string[] {
   const services = objectsOf(objects, 'v1 Service');
   const policies = objectsOf(objects, 'networking.k8s.io/v1 NetworkPolicy');
@@ -200,7 +200,7 @@ function brokenPorts(objects: readonly KubernetesObject[], sets: readonly Statef
   });
 }
 
-/** Keys of config maps that are not there. */
+/** References to missing keys of config maps. */
 function brokenConfigMaps(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
   const { containers, volumes = [] } = set.spec!.template.spec!;
   const uses = [
@@ -223,7 +223,7 @@ function brokenConfigMaps(objects: readonly KubernetesObject[], set: StatefulSet
     .map(({ name, key }) => `config map ${name}, key ${key}`);
 }
 
-/** Mounts of volumes that the pod does not have. */
+/** Mounts of volumes that the pod does not define. */
 function brokenVolumes(set: StatefulSet): string[] {
   const { template, volumeClaimTemplates = [] } = set.spec!;
   const { containers, initContainers = [], volumes = [] } = template.spec!;
@@ -258,7 +258,7 @@ test('the objects of the base have the members and types of their kinds', () => 
   assert.match(complaints, /'serviceName' is missing/);
 });
 
-test('what the base refers to exists', () => {
+test('everything that the base refers to exists', () => {
   assert.deepEqual(brokenReferences(readBase()), []);
   const text = JSON.stringify(readBase());
   for (const [found, replacement, broken] of [
@@ -276,7 +276,7 @@ test('what the base refers to exists', () => {
   }
 });
 
-test('the example and both components render to objects of their kinds that fit together', {
+test('the example and both components render to valid objects that fit together', {
   skip,
 }, () => {
   for (const [objects, expected] of [
@@ -321,7 +321,7 @@ test('the cluster renders to nodes and NATS servers that know, reach and admit e
     const [spread] = spec!.template.spec!.topologySpreadConstraints!;
     assert.equal(spread!.topologyKey, 'topology.kubernetes.io/zone');
     assert.ok(isSelected(spread!.labelSelector, spec!.template.metadata!.labels));
-    // Machines may have no such label.
+    // Machines may lack this label.
     assert.equal(spread!.whenUnsatisfiable, 'ScheduleAnyway');
     assert.equal(spec!.replicas, 3);
     assert.equal(spec!.podManagementPolicy, 'Parallel');
@@ -331,7 +331,7 @@ test('the cluster renders to nodes and NATS servers that know, reach and admit e
   }
   const config = configOfNode(objects, sagitta, { zone: 'eu-central-1a' });
   assert.equal(config.clusterZone, 'eu-central-1a');
-  // Older versions of Kubernetes do not give the label to pods.
+  // Older versions of Kubernetes do not copy the label to pods.
   assert.equal(configOfNode(objects, sagitta, { zone: '' }).clusterZone, null);
   const servers = podsOf(nats);
   assert.deepEqual(
@@ -346,12 +346,12 @@ test('the cluster renders to nodes and NATS servers that know, reach and admit e
   assert.ok(config.clusterPassword !== null && config.clusterSecret !== null);
   assert.equal(config.clusterUrl, `https://sagitta-0.sagitta-headless:${config.port}`);
   assert.equal(podsOf(sagitta)[0], new URL(config.clusterUrl!).hostname);
-  // Otherwise it would make a data directory, which cannot become that of a node.
+  // It would create a data directory that a node cannot use.
   assert.deepEqual(sagitta.spec!.template.spec!.initContainers ?? [], []);
   assert.notEqual(config.tlsPrincipals, null);
 });
 
-test('the configuration of the NATS servers is one that they accept, with what nodes demand', {
+test('the NATS servers accept their configuration, which meets the demands of nodes', {
   skip: natsMissing() ?? false,
 }, () => {
   const path = join(FOLDER, 'components/cluster/nats.conf');
@@ -362,7 +362,7 @@ test('the configuration of the NATS servers is one that they accept, with what n
   ).filter((object) => kindOf(object) === 'apps/v1 StatefulSet') as [StatefulSet];
   const environment: Record<string, string> = {};
   for (const { name, value } of nats.spec!.template.spec!.containers[0]!.env!) {
-    // Digits alone would be a number.
+    // Without quotes, digits alone would be a number.
     environment[name] = value?.replaceAll('$(PASSWORD)', '123456') ?? '';
   }
   const { status, stderr } = spawnSync(NATS_PROGRAM, ['--config', path, '-t'], {
@@ -381,7 +381,7 @@ test('the configuration of the NATS servers is one that they accept, with what n
     [0, 1, 2].map((i) => environment[`NATS_ROUTE_${i}`]),
     podsOf(nats).map((host) => `"nats://route:123456@${host}:${portOf(nats, 'route')}"`),
   );
-  // Neither nodes nor servers are let in without a password.
+  // Both nodes and servers need a password.
   assert.equal(
     text.match(/^ *authorization \{\n *user: \w+\n *password: \$NATS_PASSWORD$/gm)?.length,
     2,
@@ -390,7 +390,7 @@ test('the configuration of the NATS servers is one that they accept, with what n
   assert.equal(mounts[0]!.mountPath, /store_dir: (.*)/.exec(text)![1]);
 });
 
-/** The host names that the headless Service of a set gives to its pods. */
+/** The host names that the headless Service of a set gives its pods. */
 function podsOf({ metadata, spec }: StatefulSet): string[] {
   return Array.from({ length: spec!.replicas! }, (_, i) => {
     return `${metadata!.name}-${i}.${spec!.serviceName}`;
@@ -402,7 +402,7 @@ function portOf({ spec }: StatefulSet, name: string): number | undefined {
   return container!.ports!.find((port) => port.name === name)?.containerPort;
 }
 
-/** The configuration of the first node on a machine of a zone, by its environment. Values are only what Kubernetes makes of them. */
+/** The configuration of the first node, on a machine in the given zone, from the environment that Kubernetes sets. */
 function configOfNode(
   objects: readonly KubernetesObject[],
   set: StatefulSet,
@@ -421,19 +421,19 @@ function configOfNode(
     const { fieldRef, configMapKeyRef: entry, secretKeyRef } = valueFrom ?? {};
     const map = maps.find(({ metadata }) => metadata!.name === entry?.name);
     const found =
-      // Names in parentheses are those of variables before.
+      // Names in parentheses refer to earlier variables.
       value?.replaceAll(/\$\((\w+)\)/g, (text, variable) => environment[variable] ?? text) ??
       map?.data?.[entry!.key] ??
       (fieldRef === undefined
         ? '2'.repeat(secretKeyRef === undefined ? 1 : 32)
         : fields[fieldRef.fieldPath]);
-    assert.ok(found !== undefined, `${name} is of a field that the test does not know`);
+    assert.ok(found !== undefined, `${name} refers to a field that the test does not know`);
     environment[name] = found;
   }
   return loadConfig({ env: environment });
 }
 
-test('the pod has settings, ports and paths of the server, and time to stop', () => {
+test('the pod uses settings, ports and paths of the server and has time to stop', () => {
   const [set] = objectsOf(readBase(), 'apps/v1 StatefulSet');
   const pod = set!.spec!.template.spec!;
   const [container] = pod.containers;
@@ -443,7 +443,7 @@ test('the pod has settings, ports and paths of the server, and time to stop', ()
     environment.filter(([name]) => !known.includes(name)),
     [],
   );
-  // Those of the image, which the Dockerfile sets.
+  // The Dockerfile sets these.
   const image = { SAGITTA_HOST: '0.0.0.0', SAGITTA_DATA_DIR: '/data' };
   const config = loadConfig({ env: { ...image, ...Object.fromEntries(environment) } });
   const mounts = container!.volumeMounts!.map(({ mountPath }) => mountPath);
@@ -469,7 +469,7 @@ test('the pod has settings, ports and paths of the server, and time to stop', ()
   assert.ok(pod.terminationGracePeriodSeconds! * 1000 > waitMs + config.shutdownMs);
 });
 
-test('the NATS servers may do nothing that the restricted pod security standard forbids', () => {
+test('the NATS servers meet the restricted pod security standard', () => {
   const file = join(FOLDER, 'components/cluster/nats.yaml');
   const objects = parseObjects(readFileSync(file, 'utf8'));
   assert.equal(checkTypes(objects), '');
@@ -485,7 +485,7 @@ test('the NATS servers may do nothing that the restricted pod security standard 
   });
 });
 
-test('the pod may do nothing that the restricted pod security standard forbids', () => {
+test('the pod meets the restricted pod security standard', () => {
   const [set] = objectsOf(readBase(), 'apps/v1 StatefulSet');
   const pod = set!.spec!.template.spec!;
   assert.equal(pod.enableServiceLinks, false);

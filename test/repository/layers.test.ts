@@ -1,5 +1,5 @@
-// The rules for imports, and their check: which folder may import which, which files may import a package, and that
-// files do not import each other in a cycle.
+// The rules for imports and their checks: which folder may import which, which files may import a package, and that no
+// files import each other in a cycle.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
- * What a folder of src/ or a package of packages/ may import beside itself; packages are imported by their names. Every folder may import `common`, which imports
- * nothing; `platform` may be imported by all that does not run in a browser.
+ * What a folder of src/ or a package may import besides itself; packages are imported by name. Every folder may import
+ * `common`, which imports nothing. `platform` may be imported by any code that does not run in a browser.
  */
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   common: [],
@@ -33,8 +33,9 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The order inside a folder of src/ or a package: a file may import files of its own subfolder and of the subfolders in earlier
- * rows. The subfolders of one row are independent of each other. `.` stands for the files directly in the folder.
+ * The order inside a folder of src/ or a package: a file may import files in its own subfolder and in subfolders of
+ * earlier rows. Subfolders in the same row are independent of each other. `.` stands for the files directly in the
+ * folder.
  */
 const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
   database: [
@@ -75,17 +76,17 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 };
 
-/** Files directly in src/: each starts a process or a thread, and may import any folder. */
+/** Files directly in src/. Each starts a process or a thread and may import any folder. */
 const ENTRY_POINTS = ['main.ts', 'offline.ts', 'worker.ts'];
 
-/** Which folders may import an entry point; the others are started by their file name. */
+/** Folders that may import an entry point. The other entry points are started by file name. */
 const MAY_START: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['cli/'],
   'offline.ts': ['cli/'],
   'worker.ts': [],
 };
 
-/** Where a package may be imported: a folder, which ends in a slash, or a file. */
+/** Where a package may be imported: folders, which end in a slash, and files. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@langchain/core': ['langchain/'],
   '@nats-io/jetstream': ['cluster/service/'],
@@ -115,7 +116,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ulid: ['server/'],
   zod: ['server/', 'platform/settings.ts'],
   zstddec: ['formats/arrow/'],
-  // Of the console, which is bundled.
+  // Packages of the console, which is bundled.
   '@ariakit/react': ['console/'],
   '@fontsource-variable/inter': ['console/main.tsx'],
   '@fontsource-variable/jetbrains-mono': ['console/main.tsx'],
@@ -130,8 +131,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Files that may read the environment; every other file is given the values. TensorFlow's device
- * writes the variables that its library reads.
+ * Files that may read the environment; all others receive the values. TensorFlow's device
+ * sets the variables that its library reads.
  */
 const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'engine/tensor/tensorflow-device.ts'];
 
@@ -143,9 +144,9 @@ const STATEMENT =
   /^[ \t]*(?:import|export)\b[^'"`;()]*?\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
 
 interface SourceFile {
-  /** Relative to src/, or to packages/ without the package's own `src/`; with slashes. */
+  /** Path with slashes, relative to src/ or to packages/ and without the package's own `src/`. */
   readonly path: string;
-  /** What the file imports, as written. */
+  /** The specifiers that the file imports, as written. */
   readonly imports: readonly string[];
   readonly readsEnvironment: boolean;
 }
@@ -153,7 +154,7 @@ interface SourceFile {
 /** The compiled test is at dist/test; the sources are read where they were written. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PACKAGES = readdirSync(join(ROOT, 'packages'));
-/** The entry points of packages by the names under which they are imported. */
+/** The entry points of packages, by the name they are imported under. */
 const { compilerOptions } = JSON.parse(readFileSync(join(ROOT, 'tsconfig.json'), 'utf8')) as {
   compilerOptions: { paths: Record<string, readonly string[]> };
 };
@@ -208,7 +209,7 @@ test('packages are imported only where they may be', () => {
   );
 });
 
-test('code that may run in a browser imports no module of Node, nor does what it imports', () => {
+test('code for browsers imports no module of Node, directly or indirectly', () => {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const reached = new Set<string>();
   const reach = (path: string): void => {
@@ -275,7 +276,7 @@ test('every import names a file that exists', () => {
   );
 });
 
-test('the rules on folders allow and refuse the imports of examples', () => {
+test('the rules for folders allow and refuse sample imports', () => {
   const cases: readonly [from: string, to: string, allowed: boolean][] = [
     ['server/app.ts', 'database/api.ts', true],
     ['server/app.ts', 'common/errors.ts', true],
@@ -310,7 +311,7 @@ test('the rules on folders allow and refuse the imports of examples', () => {
   }
 });
 
-test('imports are found in every form of statement', () => {
+test('imports are found in statements of every form', () => {
   const text = `
     import fastify, { type FastifyInstance } from 'fastify';
     import type { A } from "./a.js";
@@ -349,7 +350,7 @@ function isAllowed(from: string, to: string): boolean {
   return ALLOWED_IMPORTS[fromFolder]!.includes(toFolder);
 }
 
-/** Whether a file may import another of the same folder of src/. */
+/** Whether a file may import another file in the same folder of src/. */
 function isAllowedInside(folder: string, from: string, to: string): boolean {
   const order = INNER_ORDER[folder];
   const [fromPart, toPart] = [subfolderOf(from), subfolderOf(to)];
@@ -358,24 +359,24 @@ function isAllowedInside(folder: string, from: string, to: string): boolean {
   return rowOf(toPart) !== -1 && rowOf(toPart) < rowOf(fromPart);
 }
 
-/** The subfolder of a folder of src/ that has the file; `.` for a file directly in the folder. */
+/** The subfolder that contains the file, or `.` for a file directly in its folder of src/. */
 function subfolderOf(path: string): string {
   const [, subfolder, ...rest] = path.split('/');
   return rest.length === 0 ? '.' : subfolder!;
 }
 
-/** Undefined for a file at the root of src/. */
+/** The folder of src/ that contains the file; undefined for a file directly in src/. */
 function folderOf(path: string): string | undefined {
   const slash = path.indexOf('/');
   return slash === -1 ? undefined : path.slice(0, slash);
 }
 
-/** Whether the file is the place, or lies in it where the place is a folder. */
+/** Whether the path equals `place` or, if `place` is a folder, lies inside it. */
 function isWithin(path: string, place: string): boolean {
   return place.endsWith('/') ? path.startsWith(place) : path === place;
 }
 
-/** Whether the import is of a file of this repository. */
+/** Whether the import refers to a file of this repository. */
 function isInside(specifier: string): boolean {
   return specifier.startsWith('.') || ENTRIES.has(specifier);
 }
@@ -384,7 +385,7 @@ function packageOf(specifier: string): string {
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
-/** Vite's suffixes, such as `?worker`, say how a module is loaded. */
+/** Resolves an import to a path, without Vite's suffixes such as `?worker`, which only say how to load the module. */
 function resolve(from: string, specifier: string): string {
   const entry = ENTRIES.get(specifier);
   if (entry !== undefined) return entry;
@@ -393,7 +394,7 @@ function resolve(from: string, specifier: string): string {
   return existsSync(join(ROOT, lengthen(component))) ? component : path.replace(/\.js$/, '.ts');
 }
 
-/** `app.ts` for `src/app.ts`, and `client/client.ts` for `packages/client/src/client.ts`. */
+/** Shortens `src/app.ts` to `app.ts` and `packages/client/src/client.ts` to `client/client.ts`. */
 function shorten(path: string): string {
   return path
     .replaceAll('\\', '/')
@@ -401,7 +402,7 @@ function shorten(path: string): string {
     .replace(/^(\w+)\/src\//, '$1/');
 }
 
-/** The path relative to the repository. */
+/** Reverses `shorten`: returns the path relative to the repository. */
 function lengthen(path: string): string {
   const [folder, ...rest] = path.split('/');
   return PACKAGES.includes(folder!) ? join('packages', folder!, 'src', ...rest) : join('src', path);

@@ -1,4 +1,5 @@
-// Checks that the lists that cannot be computed agree with scripts/building/products.mjs: package.json and .dockerignore.
+// Checks that the lists in package.json and .dockerignore, which cannot be computed, agree with
+// scripts/building/products.mjs.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -21,7 +22,7 @@ const { PRODUCTS, inputsOf } = (await import(
   pathToFileURL(join(ROOT, 'scripts/building/products.mjs')).href
 )) as { PRODUCTS: Readonly<Record<string, Product>>; inputsOf(name: string): readonly string[] };
 
-test('everything that a product is made from exists, and every product that it needs', () => {
+test('the sources of every product and the products it needs exist', () => {
   for (const [name, { sources, scripts, needs = [] }] of Object.entries(PRODUCTS)) {
     for (const path of [...sources, ...scripts]) {
       assert.ok(existsSync(join(ROOT, path)), `${name} is made from ${path}, which does not exist`);
@@ -30,7 +31,7 @@ test('everything that a product is made from exists, and every product that it n
   }
 });
 
-test('package.json publishes the sources of the server and what is built for it', () => {
+test('package.json publishes the sources and the builds that the server needs', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
   // npm always packs these.
   const implied = ['LICENSE', 'README.md', 'package.json'];
@@ -42,7 +43,7 @@ test('package.json publishes the sources of the server and what is built for it'
   assert.deepEqual(files.map((pattern) => pattern.split('/*')[0]).sort(), expected.sort());
 });
 
-test('.dockerignore lets in what the image is made from, without packages, logs and builds', () => {
+test('.dockerignore includes the sources of the image but no packages, logs and builds', () => {
   const [first, ...rules] = read('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));

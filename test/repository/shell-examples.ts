@@ -1,11 +1,11 @@
-// The shell examples of a document, and the comparison of what they print with what it shows.
+// Compares the output of the shell examples in a document with the output it shows.
 
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 
-/** The compiled test is at dist/test; the documents are read where they were written. */
+/** The root of the checkout. The compiled test is at dist/test. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-/** Values of an expected answer that differ from run to run: "…" for any value, "text…" for any end. */
+/** Marks values that differ from run to run: "…" stands for any value, "text…" for any ending. */
 const ANYTHING = '…';
 
 export function assertAnswer(
@@ -29,7 +29,7 @@ export function assertAnswer(
   );
 }
 
-/** The value found, with values that may change replaced by those of the document. */
+/** The value found, with changing values replaced by the document's. */
 function masked(found: unknown, wanted: unknown): unknown {
   if (wanted === ANYTHING && found !== undefined) return wanted;
   if (typeof wanted === 'string' && typeof found === 'string' && wanted.endsWith(ANYTHING)) {

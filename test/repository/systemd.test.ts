@@ -1,5 +1,5 @@
-// Checks the files for systemd: that systemd accepts them, how far the service is confined, and that they
-// agree with the settings of the server and with each other.
+// Checks the files for systemd: systemd accepts them, the service is well confined, and they agree with the settings of
+// the server and with each other.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -28,7 +28,7 @@ function valuesOf(directive: string): string[] {
   return [...lines].map(([, value]) => value!);
 }
 
-/** Runs a command of systemd on a copy of the unit, which starts a program that is installed here. */
+/** Runs a systemd command on a copy of the unit that starts a program which exists here. */
 function analyze(args: readonly string[], text = unit) {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-unit-'));
   try {
@@ -42,7 +42,7 @@ function analyze(args: readonly string[], text = unit) {
 
 test('systemd finds nothing wrong with the unit', { skip }, () => {
   const { status, stderr } = analyze(['verify']);
-  // It also looks at the units of this machine that the service needs.
+  // systemd also reports on the units of this machine that the service needs.
   const lines = stderr.split('\n').filter((line) => line.includes('sagitta'));
   assert.deepEqual([status, lines], [0, []]);
   const misspelt = analyze(['verify'], unit.replace('ProtectSystem', 'ProtectSysten'));
@@ -56,7 +56,7 @@ test('systemd considers the service well confined', { skip }, () => {
   assert.notEqual(analyze(args, unit.replace(/^Protect.*$/gm, '')).status, 0);
 });
 
-test('systemd accepts the files that make the user and the folders', { skip }, () => {
+test('systemd accepts the files that create the user and the folders', { skip }, () => {
   const { status, stderr } = spawnSync(
     'systemd-sysusers',
     ['--dry-run', join(FOLDER, 'sagitta.sysusers.conf')],
@@ -79,7 +79,7 @@ test('systemd accepts the files that make the user and the folders', { skip }, (
   );
 });
 
-test('the settings in the unit exist, and name folders that the service may write to', () => {
+test('the settings in the unit exist and name folders that the service may write to', () => {
   const environment = valuesOf('Environment').map((pair) => pair.split('=') as [string, string]);
   const known = describeSettings().map(({ variable }) => variable);
   const settings = environment.filter(([name]) => name.startsWith('SAGITTA_'));
@@ -94,7 +94,7 @@ test('the settings in the unit exist, and name folders that the service may writ
   assert.deepEqual([dataDir, backupDir], writable);
 });
 
-test('the limits of the unit fit those of the server', () => {
+test('the limits in the unit fit the limits of the server', () => {
   const { shutdownMs, limits } = loadConfig({ env: {} });
   assert.ok(Number(valuesOf('TimeoutStopSec')[0]) * 1000 > shutdownMs);
   assert.ok(Number(valuesOf('LimitNOFILE')[0]) > 2 * limits.connectionsMax);

@@ -1,5 +1,5 @@
-// Conventions that neither biome nor the compiler checks: names and headers of files, lines that must
-// not be in any file, and a README in large folders. Imports are checked by layers.test.ts.
+// Conventions that neither biome nor the compiler checks: the names and headers of files, forbidden lines, and a README
+// in large folders. layers.test.ts checks imports.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -7,24 +7,24 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-/** A header says in so many lines what the file is, what it guarantees and what it leaves to others. */
+/** A header says what the file is, what it guarantees and what it leaves to others. */
 const HEADER_LINES_MAX = 5;
-/** A folder of more files says in a README what is in it and where to start reading. */
+/** A larger folder needs a README that says what it contains and where to start reading. */
 const FILES_WITHOUT_README_MAX = 10;
 
-/** Names without a meaning, under which anything could be put. */
+/** Names that mean nothing, because anything would fit under them. */
 const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'misc', 'shared', 'util', 'utils'];
 
 const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv'];
-/** Of compilers and of Python's tools, in any folder. */
+/** Output folders of compilers and Python tools, ignored at any depth. */
 const OUTPUTS = ['dist', '.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis'];
 const GENERATED = ['package-lock.json', 'openapi.json', 'docs/configuration.md', 'LICENSE'];
 const BINARY = /\.(arrow|gz|png|ico|wasm|node)$/;
 
-/** This file spells what it forbids. */
+/** This file contains the patterns it forbids. */
 const SELF = 'test/repository/tidy.test.ts';
 
-/** Lines that no file has, beside those that biome and the compiler refuse. */
+/** Lines that no file may contain, besides those that biome and the compiler refuse. */
 const FORBIDDEN: readonly { what: string; pattern: RegExp; files: RegExp }[] = [
   { what: 'a note for later', pattern: /\b(TODO|FIXME|XXX|HACK)\b/, files: /./ },
   {
@@ -55,12 +55,12 @@ const FORBIDDEN: readonly { what: string; pattern: RegExp; files: RegExp }[] = [
   },
 ];
 
-/** The compiled test is in dist; the files are read where they were written. */
+/** The root of the checkout. The compiled test is in dist. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const files = listFiles('');
 const code = files.filter((path) => /\.(ts|mjs)$/.test(path));
 
-test('source files are named in kebab-case after what they define', () => {
+test('source files have kebab-case names with a meaning', () => {
   assertNone(
     code.flatMap((path) => {
       const name = basename(path).replace(/((\.(ci|nightly))?\.test|\.d)?\.(ts|mjs)$/, '');
@@ -99,7 +99,7 @@ test('no file contains a line of a forbidden kind', () => {
 
 test(`every folder of more than ${FILES_WITHOUT_README_MAX} files has a README.md`, () => {
   const counts = new Map<string, number>();
-  // What a subject has for CI and the nightly run counts with it.
+  // The tests of a subject for CI and the nightly run count as one file with it.
   const subjects = new Set(
     code.map((path) => path.replace(/\.(ci|nightly)\.test\.ts$/, '.test.ts')),
   );
@@ -115,7 +115,7 @@ test(`every folder of more than ${FILES_WITHOUT_README_MAX} files has a README.m
   );
 });
 
-/** Lines of the comment that a file begins with; those that show how a script is called not counted. */
+/** Number of lines in a file's header comment, without those that show how to call a script. */
 function headerLines(text: string): number {
   const lines = text.replace(/^#!.*\n/, '').split('\n');
   const header = lines.slice(

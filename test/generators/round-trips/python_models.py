@@ -1,4 +1,4 @@
-"""A round trip with Python's own HTTP client and the dataclasses that quicktype makes of the schemas."""
+"""A round trip with Python's own HTTP client and quicktype's dataclasses for the schemas."""
 
 import json
 import sys
