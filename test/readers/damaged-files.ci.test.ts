@@ -12,7 +12,7 @@ import { openVectors } from '../../src/readers/formats.js';
 import { ReadError } from '../../src/readers/read-error.js';
 
 /** Relative to the compiled file in dist/test/readers. */
-const CORPUS = new URL('../../../test/hostile/decoders/corpus/', import.meta.url);
+const CORPUS = new URL('../hostile/decoders/corpus', import.meta.url);
 
 const SOURCE = new URL('../../src/', import.meta.url);
 
