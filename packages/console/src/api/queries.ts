@@ -42,6 +42,12 @@ connection.subscribe(() => {
 });
 session.subscribe(() => void queryClient.invalidateQueries());
 
+/** Fetches a collection and the list of collections again. */
+export function refreshCollection(id: string): void {
+  void queryClient.invalidateQueries({ queryKey: ['collection', id] });
+  void queryClient.invalidateQueries({ queryKey: ['collections'] });
+}
+
 function isWorthRetrying(error: unknown): boolean {
   return error instanceof SagittaClientError && (error.status === 429 || error.status === 503);
 }

@@ -2,7 +2,8 @@
 
 import { type BackupRecord, SagittaClientError } from '@sagitta/client';
 import { useEffect, useState } from 'react';
-import { useApi } from '../../api/queries.js';
+import { queryClient, useApi } from '../../api/queries.js';
+import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
@@ -12,9 +13,30 @@ import { formatBytes, formatCount, formatDuration, formatTime } from '../../ui/f
 import { PageLayout, Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { AdminOnly } from '../admin-only.js';
-import { backupRun, startBackup } from './backup-run.js';
 import styles from './backups.module.css';
 import { restoreCommand } from './restore-command.js';
+
+type BackupRun =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'running'; readonly startedAtMs: number }
+  | { readonly kind: 'done'; readonly backup: BackupRecord }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+/** Outside React, so that a running backup continues while other views are shown. */
+const backupRun = createStore<BackupRun>({ kind: 'idle' });
+
+/** If `name` is empty, the server chooses a name. */
+async function startBackup(name: string): Promise<void> {
+  if (backupRun.get().kind === 'running') return;
+  backupRun.set({ kind: 'running', startedAtMs: Date.now() });
+  try {
+    const request = name === '' ? {} : { name };
+    backupRun.set({ kind: 'done', backup: await session.get().client.backups.create(request) });
+  } catch (error) {
+    backupRun.set({ kind: 'failed', error });
+  }
+  void queryClient.invalidateQueries({ queryKey: ['backups'] });
+}
 
 const nameStore = createStore('');
 

@@ -2,7 +2,7 @@
 
 import { type CollectionVector, VECTOR_MEMBERS } from '@sagitta/client';
 import { useState } from 'react';
-import { queryClient } from '../../api/queries.js';
+import { refreshCollection } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
 import { optionsOf, SelectField, TextField } from '../../ui/field.js';
@@ -27,7 +27,7 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
   const add = async () => {
     if (vectors === null) return;
     await session.get().client.collections.update(id, vectors);
-    refresh(id);
+    refreshCollection(id);
     notify(`Added ${draft.name} to ${id}.`);
     onClose();
   };
@@ -72,7 +72,7 @@ export function DropVector({ collection, vector, onClose }: DropVectorProps) {
     if (vector === undefined) return;
     const change = { [VECTOR_MEMBERS[vector.kind]]: { [name]: null } };
     await session.get().client.collections.update(id, change);
-    refresh(id);
+    refreshCollection(id);
     notify(`Dropped ${name} from ${id}.`);
   };
   return (
@@ -88,9 +88,4 @@ export function DropVector({ collection, vector, onClose }: DropVectorProps) {
       their metadata stay. Only a backup can restore it.
     </ConfirmByName>
   );
-}
-
-function refresh(id: string): void {
-  void queryClient.invalidateQueries({ queryKey: ['collection', id] });
-  void queryClient.invalidateQueries({ queryKey: ['collections'] });
 }

@@ -7,10 +7,14 @@ import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
 import { formatCount, formatScore, pluralize } from '../../ui/format.js';
 import { Empty, ErrorMessage } from '../../ui/states.js';
-import { searchDraftOf, searchSettings, searchStateOf } from './duplicate-search.js';
+import {
+  type DuplicateResult,
+  searchDraftOf,
+  searchSettings,
+  searchStateOf,
+} from './duplicate-search.js';
 import styles from './duplicates.module.css';
 import { GroupActions } from './group-actions.js';
-import type { SelfJoinResult } from './self-join.js';
 import type { SimilarGroup } from './similar-pairs.js';
 
 interface CollectionProps {
@@ -25,7 +29,7 @@ export function DuplicateGroups({ collection }: CollectionProps) {
 }
 
 interface FoundGroupsProps extends CollectionProps {
-  readonly result: SelfJoinResult;
+  readonly result: DuplicateResult;
   readonly version: number;
 }
 
@@ -54,7 +58,7 @@ function FoundGroups({ collection, result, version }: FoundGroupsProps) {
 }
 
 interface SummaryProps {
-  readonly result: SelfJoinResult;
+  readonly result: DuplicateResult;
   readonly groups: readonly SimilarGroup[];
   readonly threshold: number;
   /** Whether the form's settings have changed since the search. */

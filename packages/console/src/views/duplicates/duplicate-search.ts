@@ -1,14 +1,14 @@
 // The search for duplicates in a collection: the form and the state of the search. Both survive a visit to
 // another view, which stops a running search.
 
-import type { CollectionRecord, JsonObject, Metric } from '@sagitta/client';
+import type { CollectionRecord, JoinRequest, JsonObject, Metric } from '@sagitta/client';
 import { type DenseVector, denseVectors } from '@sagitta/client';
-import { useEffect, useRef } from 'react';
 import { session } from '../../api/session.js';
 import { createStores, useStore } from '../../api/store.js';
 import type { KeepChoices, KeepRule } from './keep-rules.js';
+import { type JoinEnding, readJoin, useSearch } from './run-join.js';
 import { scoreScale } from './score-scale.js';
-import { runSelfJoin, type SelfJoinProgress, type SelfJoinResult } from './self-join.js';
+import { SimilarPairs } from './similar-pairs.js';
 
 export interface SearchDraft {
   /** Absent until the user chooses a vector. */
@@ -19,13 +19,27 @@ export interface SearchDraft {
   readonly filter?: JsonObject | undefined;
 }
 
+interface DuplicateRequest {
+  /** Empty for the unnamed vector. */
+  readonly using: string;
+  readonly metric: Metric;
+  readonly threshold: number;
+  readonly filter: JsonObject | undefined;
+}
+
+export interface DuplicateResult {
+  readonly request: DuplicateRequest;
+  readonly pairs: SimilarPairs;
+  readonly ending: JoinEnding;
+}
+
 export type SearchState =
   | { readonly kind: 'none' }
-  | { readonly kind: 'running'; readonly progress: SelfJoinProgress }
+  | { readonly kind: 'running'; readonly progress: Pick<SimilarPairs, 'rowCount' | 'pairCount'> }
   | { readonly kind: 'failed'; readonly error: unknown }
   | {
       readonly kind: 'done';
-      readonly result: SelfJoinResult;
+      readonly result: DuplicateResult;
       /** Changes with every deletion, because `result.pairs` is changed in place. */
       readonly version: number;
     };
@@ -59,30 +73,29 @@ export function searchSettings(collection: CollectionRecord, draft: SearchDraft)
 /** Starts and stops the search of a collection. */
 export function useDuplicateSearch({ id }: CollectionRecord) {
   const { client } = useStore(session);
-  const controller = useRef<AbortController>(undefined);
-  useEffect(() => () => controller.current?.abort(), []);
-  const store = searchStateOf(id);
-  const start = async ({ using, metric, threshold, filter }: SearchSettings) => {
-    controller.current?.abort();
-    const current = new AbortController();
-    controller.current = current;
-    const { signal } = current;
-    // Ignore the outcome of a search that a newer one has replaced.
-    const settle = (state: SearchState) => {
-      if (controller.current === current) store.set(state);
-    };
-    store.set({ kind: 'running', progress: { rowCount: 0, pairCount: 0 } });
-    keepChoicesOf(id).set(new Map());
-    try {
+  const { start, stop } = useSearch<SearchState>(searchStateOf(id));
+  const startSearch = ({ using, metric, threshold, filter }: SearchSettings) =>
+    start(async (settle, signal) => {
       const request = { using, metric, threshold, filter };
-      const result = await runSelfJoin(client.collection(id), request, {
-        signal,
-        onProgress: (progress) => settle({ kind: 'running', progress }),
-      });
-      settle({ kind: 'done', result, version: 0 });
-    } catch (error) {
-      settle({ kind: 'failed', error });
-    }
+      const pairs = new SimilarPairs();
+      const onProgress = () => {
+        const { rowCount, pairCount } = pairs;
+        settle({ kind: 'running', progress: { rowCount, pairCount } });
+      };
+      onProgress();
+      keepChoicesOf(id).set(new Map());
+      const vectors = client.collection(id);
+      const ending = await readJoin(vectors, joinOf(request), pairs, { signal, onProgress });
+      settle({ kind: 'done', result: { request, pairs, ending }, version: 0 });
+    });
+  return { start: startSearch, stop };
+}
+
+function joinOf({ using, metric, threshold, filter }: DuplicateRequest): JoinRequest {
+  return {
+    metric,
+    scoreThreshold: threshold,
+    ...(using !== '' && { using, withUsing: using }),
+    ...(filter !== undefined && { filter, withFilter: filter }),
   };
-  return { start, stop: () => controller.current?.abort() };
 }

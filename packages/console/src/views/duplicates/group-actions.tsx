@@ -1,24 +1,23 @@
 // The groups and their actions: choose the member to keep, delete the others, export all.
 
 import type { CollectionRecord } from '@sagitta/client';
-import { Download, Trash2 } from 'lucide-react';
+import { Trash2 } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { fetchMetadata } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { formatCount } from '../../ui/format.js';
-import { MenuButton } from '../../ui/menu-button.js';
-import { saveFile } from '../../ui/save-file.js';
 import { ErrorMessage } from '../../ui/states.js';
 import { DeleteDialog } from '../selection/delete-dialog.js';
 import { searchStateOf } from './duplicate-search.js';
 import styles from './duplicates.module.css';
 import { groupsAsCsv, groupsAsNdjson } from './export-groups.js';
+import { ExportMenu } from './export-menu.js';
 import { GroupList } from './group-list.js';
 import { KeepRuleFields } from './keep-rule-fields.js';
 import { idsToDelete } from './keep-rules.js';
-import { type Found, type KeptOf, useKeeping } from './use-keeping.js';
+import { type Found, useKeeping } from './use-keeping.js';
 
 interface GroupActionsProps {
   readonly collection: CollectionRecord;
@@ -26,6 +25,7 @@ interface GroupActionsProps {
 }
 
 export function GroupActions({ collection, found }: GroupActionsProps) {
+  const { client } = useStore(session);
   const { groups, result, version } = found;
   const { keptOf, isReady, error } = useKeeping(collection, found);
   const [deleting, setDeleting] = useState<readonly string[]>();
@@ -39,7 +39,17 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
       <div className={styles.toolbar}>
         <KeepRuleFields collection={collection} />
         <div className={styles.toolbarActions}>
-          <ExportMenu collection={collection} found={found} keptOf={keptOf} isReady={isReady} />
+          <ExportMenu
+            name={`${collection.id}-duplicates`}
+            labels={{ ndjson: 'NDJSON, one line per group', csv: 'CSV, one line per vector' }}
+            disabled={!isReady}
+            write={async (format) => {
+              const ids = groups.flatMap(({ members }) => members.map(({ id }) => id));
+              const metadata = await fetchMetadata(client.collection(collection.id), ids);
+              const exported = groups.map((group) => ({ group, kept: keptOf(group) ?? null }));
+              return (format === 'csv' ? groupsAsCsv : groupsAsNdjson)(exported, metadata);
+            }}
+          />
           <Button
             kind="danger"
             icon={Trash2}
@@ -60,48 +70,6 @@ export function GroupActions({ collection, found }: GroupActionsProps) {
         onClose={() => setDeleting(undefined)}
         onDeleted={removeFromGroups}
       />
-    </>
-  );
-}
-
-const FORMATS = {
-  ndjson: { mediaType: 'application/x-ndjson', write: groupsAsNdjson },
-  csv: { mediaType: 'text/csv', write: groupsAsCsv },
-};
-
-interface ExportMenuProps extends GroupActionsProps {
-  readonly keptOf: KeptOf;
-  readonly isReady: boolean;
-}
-
-function ExportMenu({ collection, found, keptOf, isReady }: ExportMenuProps) {
-  const { client } = useStore(session);
-  const [error, setError] = useState<unknown>();
-  const exportAs = async (format: keyof typeof FORMATS) => {
-    setError(undefined);
-    const { mediaType, write } = FORMATS[format];
-    const ids = found.groups.flatMap(({ members }) => members.map(({ id }) => id));
-    try {
-      const metadata = await fetchMetadata(client.collection(collection.id), ids);
-      const groups = found.groups.map((group) => ({ group, kept: keptOf(group) ?? null }));
-      saveFile(`${collection.id}-duplicates.${format}`, mediaType, write(groups, metadata));
-    } catch (cause) {
-      setError(cause);
-    }
-  };
-  return (
-    <>
-      <MenuButton
-        icon={Download}
-        disabled={!isReady}
-        actions={[
-          { label: 'NDJSON, one line per group', onSelect: () => exportAs('ndjson') },
-          { label: 'CSV, one line per vector', onSelect: () => exportAs('csv') },
-        ]}
-      >
-        Export
-      </MenuButton>
-      {error !== undefined && <ErrorMessage error={error} />}
     </>
   );
 }

@@ -1,17 +1,19 @@
 // The results of a join: a summary, a table and an export.
 
-import type { CollectionRecord } from '@sagitta/client';
-import { Download } from 'lucide-react';
-import { useState } from 'react';
+import type { Client, CollectionRecord } from '@sagitta/client';
 import { fetchMetadata } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import { formatCount, pluralize } from '../../ui/format.js';
-import { MenuButton } from '../../ui/menu-button.js';
-import { saveFile } from '../../ui/save-file.js';
 import { Empty, ErrorMessage } from '../../ui/states.js';
 import styles from './duplicates.module.css';
-import { type JoinMatches, matchesAsCsv, matchesAsNdjson } from './join-matches.js';
+import { ExportMenu } from './export-menu.js';
+import {
+  type JoinedMetadata,
+  type JoinMatches,
+  matchesAsCsv,
+  matchesAsNdjson,
+} from './join-matches.js';
 import { joinStateOf } from './join-search.js';
 import { JoinTable } from './join-table.js';
 
@@ -22,6 +24,7 @@ const ENDINGS = {
 };
 
 export function JoinResults({ collection }: { readonly collection: CollectionRecord }) {
+  const { client } = useStore(session);
   const state = useStore(joinStateOf(collection.id));
   if (state.kind === 'failed') return <ErrorMessage error={state.error} />;
   if (state.kind !== 'done') return null;
@@ -46,53 +49,31 @@ export function JoinResults({ collection }: { readonly collection: CollectionRec
           <h2>{pluralize(found.matches.length, 'match', 'matches')}</h2>
           <p>{compared}</p>
         </div>
-        <ExportMenu collections={collections} found={found} />
+        <div className={styles.toolbarActions}>
+          <ExportMenu
+            name={`${collections.left}-${collections.right}`}
+            labels={{ ndjson: 'NDJSON', csv: 'CSV' }}
+            write={async (format) => {
+              const metadata = await metadataOf(client, collections, found);
+              return (format === 'csv' ? matchesAsCsv : matchesAsNdjson)(found.matches, metadata);
+            }}
+          />
+        </div>
       </div>
       <JoinTable collections={collections} matches={found.matches} />
     </>
   );
 }
 
-const FORMATS = {
-  ndjson: { mediaType: 'application/x-ndjson', write: matchesAsNdjson },
-  csv: { mediaType: 'text/csv', write: matchesAsCsv },
-};
-
-interface ExportMenuProps {
-  readonly collections: { readonly left: string; readonly right: string };
-  readonly found: JoinMatches;
-}
-
-function ExportMenu({ collections: { left, right }, found }: ExportMenuProps) {
-  const { client } = useStore(session);
-  const [error, setError] = useState<unknown>();
-  const exportAs = async (format: keyof typeof FORMATS) => {
-    setError(undefined);
-    const { mediaType, write } = FORMATS[format];
-    const ids = new Set(found.matches.map(({ id }) => id));
-    const matchIds = new Set(found.matches.map(({ matchId }) => matchId));
-    try {
-      const metadata = {
-        left: await fetchMetadata(client.collection(left), [...ids]),
-        right: await fetchMetadata(client.collection(right), [...matchIds]),
-      };
-      saveFile(`${left}-${right}.${format}`, mediaType, write(found.matches, metadata));
-    } catch (cause) {
-      setError(cause);
-    }
+async function metadataOf(
+  client: Client,
+  { left, right }: { readonly left: string; readonly right: string },
+  { matches }: JoinMatches,
+): Promise<JoinedMetadata> {
+  const ids = new Set(matches.map(({ id }) => id));
+  const matchIds = new Set(matches.map(({ matchId }) => matchId));
+  return {
+    left: await fetchMetadata(client.collection(left), [...ids]),
+    right: await fetchMetadata(client.collection(right), [...matchIds]),
   };
-  return (
-    <div className={styles.toolbarActions}>
-      <MenuButton
-        icon={Download}
-        actions={[
-          { label: 'NDJSON', onSelect: () => exportAs('ndjson') },
-          { label: 'CSV', onSelect: () => exportAs('csv') },
-        ]}
-      >
-        Export
-      </MenuButton>
-      {error !== undefined && <ErrorMessage error={error} />}
-    </div>
-  );
 }

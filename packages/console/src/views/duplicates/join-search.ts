@@ -2,11 +2,11 @@
 // another view, which stops a running join.
 
 import type { CollectionRecord, JoinRequest } from '@sagitta/client';
-import { useEffect, useRef } from 'react';
 import { session } from '../../api/session.js';
 import { createStores, useStore } from '../../api/store.js';
 import { JoinMatches } from './join-matches.js';
 import type { JoinDraft } from './join-settings.js';
+import { type JoinEnding, readJoin, useSearch } from './run-join.js';
 
 export type JoinState =
   | { readonly kind: 'none' }
@@ -16,44 +16,24 @@ export type JoinState =
       readonly kind: 'done';
       readonly request: JoinRequest;
       readonly found: JoinMatches;
-      readonly ending: 'complete' | 'stopped' | 'full';
+      readonly ending: JoinEnding;
     };
 
 export const joinDraftOf = createStores<JoinDraft>({});
 export const joinStateOf = createStores<JoinState>({ kind: 'none' });
 
-/** Progress is reported once per so many rows, to keep its cost negligible. */
-const ROWS_PER_REPORT = 200;
-
 /** Starts and stops the join of a collection. */
 export function useJoin({ id }: CollectionRecord) {
   const { client } = useStore(session);
-  const controller = useRef<AbortController>(undefined);
-  useEffect(() => () => controller.current?.abort(), []);
-  const store = joinStateOf(id);
-  const start = async (request: JoinRequest) => {
-    controller.current?.abort();
-    const current = new AbortController();
-    controller.current = current;
-    const { signal } = current;
-    // Ignore the outcome of a join that a newer one has replaced.
-    const settle = (state: JoinState) => {
-      if (controller.current === current) store.set(state);
-    };
-    settle({ kind: 'running', rowCount: 0, matchCount: 0 });
-    const found = new JoinMatches();
-    try {
-      for await (const row of client.collection(id).join(request, { signal })) {
-        found.addRow(row);
-        if (found.isFull) break;
-        if (found.rowCount % ROWS_PER_REPORT > 0) continue;
+  const { start, stop } = useSearch<JoinState>(joinStateOf(id));
+  const startJoin = (request: JoinRequest) =>
+    start(async (settle, signal) => {
+      const found = new JoinMatches();
+      const onProgress = () =>
         settle({ kind: 'running', rowCount: found.rowCount, matchCount: found.matches.length });
-      }
-      settle({ kind: 'done', request, found, ending: found.isFull ? 'full' : 'complete' });
-    } catch (error) {
-      if (signal.aborted) settle({ kind: 'done', request, found, ending: 'stopped' });
-      else settle({ kind: 'failed', error });
-    }
-  };
-  return { start, stop: () => controller.current?.abort() };
+      onProgress();
+      const ending = await readJoin(client.collection(id), request, found, { signal, onProgress });
+      settle({ kind: 'done', request, found, ending });
+    });
+  return { start: startJoin, stop };
 }

@@ -5,14 +5,13 @@ import { useMemo } from 'react';
 import { fetchMetadata } from '../../api/by-ids.js';
 import { useApi } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
-import { keepChoicesOf, keepRuleOf } from './duplicate-search.js';
+import { type DuplicateResult, keepChoicesOf, keepRuleOf } from './duplicate-search.js';
 import { keptIn, type MetadataById } from './keep-rules.js';
-import type { SelfJoinResult } from './self-join.js';
 import type { SimilarGroup } from './similar-pairs.js';
 
 /** The groups that a search found, for a threshold and after some deletions. */
 export interface Found {
-  readonly result: SelfJoinResult;
+  readonly result: DuplicateResult;
   readonly version: number;
   readonly threshold: number;
   readonly groups: readonly SimilarGroup[];

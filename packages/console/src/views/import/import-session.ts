@@ -5,7 +5,7 @@ import type { CollectionRecord } from '@sagitta/client';
 import { whenAborted } from '../../../../../src/common/when-aborted.js';
 import type { BadRow } from '../../../../../src/readers/reader-options.js';
 import { connection } from '../../api/connection.js';
-import { queryClient } from '../../api/queries.js';
+import { refreshCollection } from '../../api/queries.js';
 import { SERVER_URL, session } from '../../api/session.js';
 import { createStore } from '../../api/store.js';
 import { draftOf, type ImportDraft, identityOf, importKeyOf } from './import-draft.js';
@@ -177,8 +177,7 @@ async function run(
     const shown = abort.signal.aborted ? undefined : error;
     if (reader === opened) importState.set({ kind: 'stopped', ...open, progress, error: shown });
   } finally {
-    void queryClient.invalidateQueries({ queryKey: ['collections'] });
-    void queryClient.invalidateQueries({ queryKey: ['collection', draft.collectionId] });
+    refreshCollection(draft.collectionId);
   }
 }
 

@@ -11,10 +11,9 @@ import { PageLayout, Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { AdminOnly } from '../admin-only.js';
 import { CreateKeyDialog } from './create-key.js';
+import { RevokeDialog, RotateDialog } from './key-dialogs.js';
 import { KeyTable } from './key-table.js';
 import styles from './keys.module.css';
-import { RevokeDialog } from './revoke-key.js';
-import { RotateDialog } from './rotate-key.js';
 import { SecretDialog } from './secret-dialog.js';
 
 /** The open dialog. */

@@ -1,15 +1,16 @@
 // The map canvas with the card of the hovered point and lines to its neighbours.
 
 import type { CollectionRecord } from '@sagitta/client';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import type { Json } from '../../../../../src/common/types.js';
+import { useApi } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
+import { useDebounced } from '../../ui/use-debounced.js';
 import { formatValue } from '../vectors/preview.js';
 import { HoverCard } from './hover-card.js';
 import { MapCanvas } from './map-canvas.js';
 import { hiddenEntriesOf, type MapData, mapSelectionOf } from './map-state.js';
 import type { Tool } from './use-map-gestures.js';
-import { useNeighbors } from './use-neighbors.js';
 import type { PointColours } from './use-point-colours.js';
 
 interface MapPictureProps {
@@ -58,6 +59,34 @@ export function MapPicture(props: MapPictureProps) {
       }
     />
   );
+}
+
+const NEIGHBORS_SHOWN = 8;
+/** Delays the request, so that a pointer that passes over points sends none. */
+const HOVER_DELAY_MS = 100;
+
+/** Indexes of points; neighbours outside the sample are left out. */
+function useNeighbors(
+  { id: collectionId }: CollectionRecord,
+  { ids, request }: MapData,
+  hovered: number,
+): readonly number[] {
+  const pointOf = useMemo(() => new Map(ids.map((id, point) => [id, point])), [ids]);
+  const rested = useDebounced(hovered, HOVER_DELAY_MS);
+  const id = ids[rested];
+  const { data } = useApi(
+    ['collection', collectionId, 'neighbors', request.using, id],
+    async (client, signal) => {
+      const using = request.using === '' ? {} : { using: request.using };
+      const query = { id: id!, top_k: NEIGHBORS_SHOWN, ...using };
+      return (await client.collection(collectionId).query(query, { signal })).matches;
+    },
+    { enabled: id !== undefined, staleTime: 60_000 },
+  );
+  return useMemo(() => {
+    if (rested !== hovered || data === undefined) return [];
+    return data.flatMap((match) => pointOf.get(match.id) ?? []).filter((point) => point !== rested);
+  }, [data, rested, hovered, pointOf]);
 }
 
 function spokenOf(id: string, path: string, value: Json | undefined): string {

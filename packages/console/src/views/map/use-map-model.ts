@@ -10,6 +10,7 @@ import {
   useRef,
   useState,
 } from 'react';
+import { useElementSize } from '../../ui/use-element-size.js';
 import {
   type Camera,
   fitCamera,
@@ -27,7 +28,6 @@ import {
   pointsWithin,
   type SelectionMode,
 } from './point-selection.js';
-import { useElementSize } from './use-element-size.js';
 import { type Tool, useMapGestures } from './use-map-gestures.js';
 import { useMapKeys } from './use-map-keys.js';
 

@@ -3,14 +3,14 @@
 import { Link } from 'wouter';
 import { useScrapes } from '../../api/metrics.js';
 import { useCollections, useLimits, useReadiness } from '../../api/queries.js';
+import { CopyButton } from '../../ui/copy-button.js';
 import { Meter } from '../../ui/meter.js';
 import { PageLayout, Panel } from '../../ui/panel.js';
-import { ErrorMessage, Loading } from '../../ui/states.js';
+import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { AliasPanel } from './alias-panel.js';
 import { CollectionTable } from './collection-table.js';
 import { NewCollectionButton } from './create-collection.js';
 import { limitUsageOf } from './limit-usage.js';
-import { NoCollections } from './no-collections.js';
 import styles from './overview.module.css';
 import { ServicePanel } from './service-panel.js';
 import { TrafficPanel } from './traffic-panel.js';
@@ -52,6 +52,38 @@ function CollectionsSection() {
   }
   if (collections.length === 0) return <NoCollections />;
   return <CollectionTable collections={collections} updatedAtMs={dataUpdatedAt} />;
+}
+
+const COMMANDS = [
+  { text: 'sagitta demo', what: 'A server with sample data' },
+  {
+    text: 'sagitta import vectors.parquet --collection documents',
+    what: 'A file, from the command line',
+  },
+];
+
+function NoCollections() {
+  return (
+    <Panel>
+      <Empty title="No collections yet">
+        <p>
+          <Link href="/import">Import a file</Link> with vectors (Parquet, Arrow, NDJSON, CSV or
+          npy), or create an empty collection above.
+        </p>
+        <div className={styles.first}>
+          {COMMANDS.map(({ text, what }) => (
+            <div key={text}>
+              <p>{what}</p>
+              <div className={styles.command}>
+                <pre>{text}</pre>
+                <CopyButton text={text} label={`Copy: ${text}`} />
+              </div>
+            </div>
+          ))}
+        </div>
+      </Empty>
+    </Panel>
+  );
 }
 
 function LimitsPanel() {

@@ -11,6 +11,7 @@ import {
   useRef,
   useState,
 } from 'react';
+import { useElementSize } from '../../ui/use-element-size.js';
 import type { ShownVector } from './preview.js';
 import { contentHeight } from './scroll-window.js';
 import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
@@ -52,7 +53,7 @@ export function VectorTable(props: VectorTableProps) {
   const gridId = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
-  const viewportHeight = useHeight(scroller) - HEADER_HEIGHT;
+  const viewportHeight = useElementSize(scroller).height - HEADER_HEIGHT;
   const area = useMemo(
     () => ({ rowCount, rowHeight: ROW_HEIGHT, viewportHeight: Math.max(viewportHeight, 0) }),
     [rowCount, viewportHeight],
@@ -232,14 +233,4 @@ function slotsOf(viewportHeight: number): number {
 function nextSort(sort: SortState | undefined, key: string): SortState | undefined {
   if (sort?.key !== key) return { key, isDescending: false };
   return sort.isDescending ? undefined : { key, isDescending: true };
-}
-
-function useHeight(element: { readonly current: HTMLElement | null }): number {
-  const [height, setHeight] = useState(0);
-  useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setHeight(entry!.contentRect.height));
-    observer.observe(element.current!);
-    return () => observer.disconnect();
-  }, [element]);
-  return height;
 }

@@ -1,4 +1,4 @@
-// Replaces the secret of an API key; the old one may stay valid for a while.
+// The dialogs that rotate and revoke an API key. The old secret of a rotated key may stay valid for a while.
 
 import type { ApiKeyRecord, ApiKeyWithSecret } from '@sagitta/client';
 import { useState } from 'react';
@@ -6,11 +6,17 @@ import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { SelectField } from '../../ui/field.js';
+import { notify } from '../../ui/notices.js';
 
-interface RotateDialogProps {
+interface KeyDialogProps {
   /** Undefined while the dialog is closed. */
   readonly record: ApiKeyRecord | undefined;
   readonly onClose: () => void;
+}
+
+type WithRecord<Props> = Props & { readonly record: ApiKeyRecord };
+
+interface RotateDialogProps extends KeyDialogProps {
   readonly onRotated: (key: ApiKeyWithSecret) => void;
 }
 
@@ -31,11 +37,7 @@ export function RotateDialog({ record, onClose, onRotated }: RotateDialogProps) 
   );
 }
 
-interface RotateFormProps extends RotateDialogProps {
-  readonly record: ApiKeyRecord;
-}
-
-function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
+function RotateForm({ record, onClose, onRotated }: WithRecord<RotateDialogProps>) {
   const [grace, setGrace] = useState('3600');
   const rotate = async () => {
     const request = { grace_seconds: Number(grace) };
@@ -55,6 +57,31 @@ function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
         options={GRACE_OPTIONS}
         onChange={setGrace}
       />
+    </DialogForm>
+  );
+}
+
+export function RevokeDialog({ record, onClose }: KeyDialogProps) {
+  return (
+    <Dialog title="Revoke the key" isOpen={record !== undefined} onClose={onClose}>
+      {record !== undefined && <RevokeForm record={record} onClose={onClose} />}
+    </Dialog>
+  );
+}
+
+function RevokeForm({ record, onClose }: WithRecord<KeyDialogProps>) {
+  const revoke = async () => {
+    await session.get().client.keys.revoke(record.id);
+    notify(`Revoked the key of ${record.owner}.`);
+    onClose();
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
+  };
+  return (
+    <DialogForm action="Revoke" kind="danger" onSubmit={revoke} onClose={onClose}>
+      <p>
+        Requests with the key <code>{record.id}</code> of <strong dir="auto">{record.owner}</strong>{' '}
+        will be refused. This cannot be undone.
+      </p>
     </DialogForm>
   );
 }

@@ -1,10 +1,14 @@
 // The current size of an element in CSS pixels.
 
 import { type RefObject, useLayoutEffect, useState } from 'react';
-import type { ViewSize } from './camera.js';
 
-export function useElementSize(element: RefObject<HTMLElement | null>): ViewSize {
-  const [size, setSize] = useState<ViewSize>({ width: 0, height: 0 });
+interface ElementSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+export function useElementSize(element: RefObject<HTMLElement | null>): ElementSize {
+  const [size, setSize] = useState<ElementSize>({ width: 0, height: 0 });
   useLayoutEffect(() => {
     const observed = element.current!;
     const read = () => setSize({ width: observed.clientWidth, height: observed.clientHeight });
