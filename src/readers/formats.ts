@@ -11,13 +11,13 @@ import { textHead } from './utf8.js';
 import { wordFormatOf } from './word-head.js';
 
 interface Format {
-  /** For help texts, previews and errors. */
+  /** The name of the format in help texts, previews and errors. */
   readonly title: string;
   readonly extensions: readonly string[];
   readonly magic?: Uint8Array;
   /** Whether the reader reads bytes in any order and therefore needs an uncompressed file. */
   readonly needsFile?: true;
-  /** Whether rows can have ids and metadata. */
+  /** Whether rows of the format can have ids and metadata. */
   readonly hasMetadata: boolean;
   open(source: InputSource, options: ReaderOptions): Promise<RowReader>;
 }

@@ -1,5 +1,5 @@
-// Reads HDF5 files in the layout of ann-benchmarks. The HDF5 library opens the file where it is and reads the dataset of
-// vectors in slices, so only one slice is in memory.
+// Reads HDF5 files in the layout of ann-benchmarks. The HDF5 library opens the file where it is and reads the dataset
+// of vectors in slices, so only one slice is in memory.
 
 import type { Dataset, Module } from 'h5wasm/node';
 import type { InputSource } from './input-source.js';

@@ -1,5 +1,5 @@
-// Checks that input files are UTF-8, with or without a byte order mark. Other encodings are an error that names the line
-// of the first invalid byte; replacement characters would corrupt ids and metadata.
+// Checks that input files are UTF-8, with or without a byte order mark. Other encodings are an error that names the
+// line of the first invalid byte; replacement characters would corrupt ids and metadata.
 
 import { encodeUtf8, isUtf8, startsWith } from '../common/bytes.js';
 import { refuseForeign, refuseUtf16 } from './foreign-files.js';

@@ -9,7 +9,7 @@ import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
 
 let url: string;
-/** Later than what other tests have done on the server. */
+/** A time after the events of other tests on the server. */
 let startedAt: string;
 before(async () => {
   url = await emptyServer();
@@ -39,7 +39,7 @@ it('lists events, newest first', async () => {
   assert.match(lines[1]!, /collection\.delete +none +refused \(404\)/);
 });
 
-it('names the node that has sent a request on', async () => {
+it('names the node that forwarded a request', async () => {
   const event = {
     sequence: 1,
     time: '2026-01-31T12:00:00.000Z',
@@ -74,7 +74,7 @@ it('selects events, and prints them as JSON', async () => {
   assert.deepEqual(await linesOf('--since', '2100-01-01'), ['No events.']);
 });
 
-it('says what it expects', async () => {
+it('reports invalid options with what was expected', async () => {
   for (const [args, message] of [
     [['--since', 'yesterday'], /--since: expected a duration such as 90d, or a time/],
     [['--since', '1960-01-01'], /--since: expected a time since 1970/],

@@ -3,7 +3,7 @@
 import { batchOf, openDatabase } from '../database/harness.js';
 import { openIn } from '../storage/directories.js';
 
-/** Makes a data directory with the collection `c`, which has segment files and a log. */
+/** Creates a data directory with the collection `c`, which has segment files and a log. */
 export async function makeData(directory: string): Promise<void> {
   const store = await openIn(directory);
   const database = await openDatabase({ store });
@@ -25,7 +25,7 @@ export async function makeData(directory: string): Promise<void> {
   await store.close();
 }
 
-/** Makes a data directory in which an entry of the collection `c` has a format version of the future. */
+/** Creates a data directory in which an entry of the collection `c` has a future format version. */
 export async function newerCopy(
   entry: 'collection' | 'manifest',
   directory: string,

@@ -47,10 +47,10 @@ async function readyReply(call: ReturnType<typeof createCaller>['call']): Promis
   return text;
 }
 
-describe('a server that is written to', () => {
+describe('a server that accepts writes', () => {
   let server: RunningCommand;
   let url: string;
-  /** Of the last write that was acknowledged before the first backup began. */
+  /** Sequence of the last write that was acknowledged before the first backup began. */
   let sequenceBefore = 0;
   let sequence = 0;
   before(async () => {
@@ -86,7 +86,7 @@ describe('a server that is written to', () => {
     close();
   });
 
-  it('keeps verify and other servers from its directory, which say so', async () => {
+  it('locks its directory against verify and other servers, which report it', async () => {
     const busy = await run(['verify'], { env: env() });
     assert.equal(busy.code, 2);
     assert.match(
@@ -113,7 +113,7 @@ describe('a server that is written to', () => {
     }
   });
 
-  it('ends with exit code 0 after SIGTERM, when it has made backups', async () => {
+  it('ends with exit code 0 after SIGTERM when it has made backups', async () => {
     await stop(server);
   });
 
@@ -146,7 +146,7 @@ describe('a server that is written to', () => {
   });
 });
 
-it('a server serves the others of a collection of a newer format version, and makes no backup', async () => {
+it('a server with a collection of a newer format version serves the others, but makes no backup', async () => {
   await newerCopy('manifest', path('newer'));
   const { server, url } = await serve({ SAGITTA_DATA_DIR: path('newer') });
   const { call, close } = createCaller(url);

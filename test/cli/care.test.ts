@@ -37,14 +37,14 @@ it('verify finds nothing in a sound data directory and in its backup', async () 
   }
 });
 
-it('backup without a data directory fails, and makes none', async () => {
+it('backup without a data directory fails and creates none', async () => {
   const { code, stderr } = await run(['backup', '--to', path('b'), '--data-dir', path('none')]);
   assert.equal(code, 1);
   assert.match(stderr, /^sagitta: no data directory at .*none/);
   assert.ok(!(await readdir(folder.path)).includes('none'));
 });
 
-it('restore makes a data directory in which verify finds nothing', async () => {
+it('restore creates a data directory in which verify finds nothing', async () => {
   const { code, stdout, stderr } = await run([
     'restore',
     path('backup'),
@@ -59,8 +59,8 @@ it('restore makes a data directory in which verify finds nothing', async () => {
 for (const [title, words, target, message] of [
   ['over any other directory', ['backup'], 'mine', /mine already exists/],
   ['over a data directory', ['backup'], 'data', /data already exists/],
-  ['what is no backup', ['data'], 'refused', /data is not a finished backup/],
-  ['what does not exist', ['none'], 'refused', /no backup at .*none: it does not exist/],
+  ['a directory that is not a backup', ['data'], 'refused', /data is not a finished backup/],
+  ['a missing directory', ['none'], 'refused', /no backup at .*none: it does not exist/],
   [
     'several backups that are not of a cluster',
     ['backup', 'twin'],
@@ -69,7 +69,7 @@ for (const [title, words, target, message] of [
   ],
   ['a damaged backup', ['broken'], 'refused', /1\.arrow: expected crc32:\w+; found the checksum/],
 ] as const) {
-  it(`restore refuses to restore ${title}, and changes nothing`, async () => {
+  it(`restore refuses to restore ${title} and changes nothing`, async () => {
     const before = (await readdir(folder.path)).toSorted();
     const { code, stderr } = await run(['restore', ...words.map(path), '--data-dir', path(target)]);
     assert.equal(code, 1, stderr);
@@ -98,7 +98,7 @@ it('verify of a directory without data ends with exit code 2', async () => {
   assert.equal((await run(['verify', path('mine')])).code, 2);
 });
 
-it('a server does not start on a catalogue of a newer format version, and says so', async () => {
+it('a server refuses to start on a catalogue of a newer format version', async () => {
   await newerCopy('collection', path('newer'));
   const { code, stderr } = await run(['serve'], { env: serverVariables(path('newer')) });
   assert.equal(code, 1);

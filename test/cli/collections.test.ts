@@ -63,7 +63,7 @@ it('creates a collection with a time to live and a schema', async () => {
   assert.deepEqual([ttl_seconds, schema], [30 * 86_400, { year: 'integer' }]);
 });
 
-it('creates a collection with named vectors or text in place of a dimension', async () => {
+it('creates a collection with named vectors or text instead of a dimension', async () => {
   const vectors = ['--vectors', '{"title": {"dimension": 2}}'];
   const posters = JSON.parse(
     await stdoutOf('collections', 'create', 'posters', ...vectors, '--json'),
@@ -138,7 +138,7 @@ it('sets, lists and deletes aliases', async () => {
   }
 });
 
-it('updates metadata by filter in steps, once', async () => {
+it('updates metadata by filter in steps, and a repetition changes nothing', async () => {
   const change = ['--filter', '{"even": true}', '--patch', '{"half": true, "even": null}'];
   const command = ['update', 'points', ...change, '--batch', '4'];
   assert.equal(await stdoutOf(...command), 'Updated 6 vectors.\n');

@@ -1,7 +1,6 @@
-// A process that runs commands one after another, for tests that do not test the process itself: starting
-// Node and loading the modules takes most of a command's time. It is the installed program, which loads in a
-// fraction of the time that separate modules take. Each message is a command; the reply contains its output and exit
-// code.
+// A process that runs commands one after another, for tests that do not test the process itself: starting Node and
+// loading the modules takes most of a command's time. It runs the installed program, which loads faster than separate
+// modules. Each message is a command; the reply contains its output and exit code.
 
 import { createRequire } from 'node:module';
 import { packageFile } from '../../src/common/package-files.js';
@@ -22,7 +21,7 @@ export interface CommandReply {
   readonly stderr: string;
 }
 
-/** Thrown in place of process.exit. */
+/** Thrown instead of calling process.exit. */
 class Exit extends Error {}
 
 // Each run adds a listener.
@@ -52,12 +51,12 @@ async function run({ args, env, cwd }: CommandRequest): Promise<CommandReply> {
     if (!(error instanceof Exit)) throw error;
   });
   await Promise.race([ran, exited]);
-  // Calls the callbacks of writes.
+  // Lets the callbacks of writes run.
   await new Promise((resolve) => setImmediate(resolve));
   return { code: Number(process.exitCode ?? 0), stdout: stdout(), stderr: stderr() };
 }
 
-/** Captures everything written from now on; the returned function returns it as text. */
+/** Captures everything written from now on; the function that it returns gives the text. */
 function capture(stream: NodeJS.WriteStream): () => string {
   const chunks: Uint8Array[] = [];
   stream.write = (

@@ -1,5 +1,5 @@
-// Runs the command line in a child process and captures its output and exit code. `run` is for
-// commands that end by themselves, `start` for those that a test signals or waits for.
+// Runs the command line in a child process and captures its output and exit code. `run` is for commands that end by
+// themselves, `start` for commands that a test signals or whose output it waits for.
 
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.met
 
 export interface CommandResult {
   readonly code: number | null;
-  /** That ended a process of `start`. */
+  /** The signal that ended a process of `start`. */
   readonly signal?: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -27,10 +27,13 @@ export interface CommandResult {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** Written after this on stdout: `script` gives up an end of the input that is not read within two seconds. */
+  /**
+   * The text on stdout after which the input is written: `script` drops the end of the input if it is not read within
+   * two seconds.
+   */
   readonly inputAfter?: RegExp | undefined;
   readonly cwd?: string;
-  /** Whether stdin, stdout and stderr are a terminal; what is written to it is read as stdout. */
+  /** Whether stdin, stdout and stderr are a terminal, whose output is captured as stdout. */
   readonly isOnTerminal?: boolean;
 }
 
@@ -38,13 +41,13 @@ export interface RunningCommand {
   readonly pid: number;
   /** Resolves when stdout contains a match; rejects when the process ends without one. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
-  /** The same for stderr. */
+  /** Like `waitFor`, for stderr. */
   waitForStderr(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
   readonly ended: Promise<CommandResult>;
 }
 
-/** Starts the command in a process of its own. */
+/** Starts the command in a separate process. */
 export function start(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   const [program, ...words] = commandLine(args, options);
   const child = spawn(program, words, {
@@ -91,7 +94,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   if (inputAfter !== undefined) {
     waitForMatch(inputAfter, () => stdout).then(
       () => child.stdin.end(input),
-      // `ended` tells what it has printed instead.
+      // `ended` resolves to what the command printed instead.
       () => {},
     );
   }
@@ -104,7 +107,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   };
 }
 
-/** `script` runs a command line of sh on a terminal of its own. */
+/** The arguments of `script`, which runs a shell command on a new terminal. */
 function commandLine(args: readonly string[], options: CommandOptions): [string, ...string[]] {
   if (options.isOnTerminal !== true) return [process.execPath, MAIN, ...args];
   const words = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ');
@@ -112,8 +115,8 @@ function commandLine(args: readonly string[], options: CommandOptions): [string,
 }
 
 /**
- * Runs the command to its end: in a process that has loaded the modules for the commands before it,
- * or in one of its own when it has input. All test files of a process share it.
+ * Runs the command to its end: in the shared process, which has already loaded the modules, or in a separate one when
+ * it has input. All test files of a process share it.
  */
 export function run(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   if (options.input !== undefined && options.input !== '') return start(args, options).ended;

@@ -12,7 +12,7 @@ before(async () => {
   script = stdout;
 });
 
-/** The completions that bash offers for the last of these words. */
+/** The completions that bash offers for the last word. */
 function complete(...words: readonly string[]): string[] {
   const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ASK, 'bash', ...words], {
     input: script,

@@ -1,5 +1,4 @@
-// What commands say when they cannot talk to a server: wrong scheme, unknown authority, missing or
-// wrong key.
+// The messages of commands that cannot talk to a server: wrong scheme, unknown authority, missing or wrong key.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -10,7 +9,7 @@ import { after, before, it } from 'node:test';
 import { createAuthority } from '../support/certificates.js';
 import { run } from './command.js';
 
-/** The problem that a server replies by the key it gets. */
+/** The problem with which a server replies to each key. */
 const PROBLEMS: Readonly<Record<string, readonly [status: number, code: string]>> = {
   none: [401, 'credentials_missing'],
   'Bearer wrong': [401, 'credentials_invalid'],
@@ -58,7 +57,7 @@ const failures: readonly [what: string, url: () => string, expected: RegExp][] =
 ];
 
 for (const [what, url, expected] of failures) {
-  it(`the message about ${what} says what to do`, async () => {
+  it(`the message about ${what} gives advice`, async () => {
     const { code, stderr } = await run(['collections', 'list', '--url', url()]);
     assert.match(stderr, expected);
     assert.equal(code, 3);

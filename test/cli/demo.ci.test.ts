@@ -34,17 +34,17 @@ describe('the demo on a new data directory, and on it again', () => {
   });
   after(() => folder.remove());
 
-  it('demo --port --data-dir says that it made the directory', async () => {
+  it('demo --port --data-dir reports that it created the directory', async () => {
     await first.waitFor(/^Created the data directory .*demo-data\.$/m);
   });
 
-  it('the demo says that it loads, and others are told so meanwhile', async () => {
+  it('the demo reports that it is loading, and other clients get 503 until it is done', async () => {
     const other = await makeFolder();
     const demo = start(['demo'], { env: serverVariables(join(other.path, 'data')) });
     const [, url] = await demo.waitFor(/^Sagitta is starting on (\S+) and answers 503 until/m);
     const reply = await fetch(`${url}/v1/collections/wordnet`);
     const { code } = (await reply.json()) as { code?: string };
-    // A fast machine may have loaded all of it by now.
+    // A fast machine may have loaded everything by now.
     const isLoaded = reply.status === 200;
     if (!isLoaded) assert.deepEqual([reply.status, code], [503, 'starting']);
     await demo.waitFor(/is kept\.\n/);

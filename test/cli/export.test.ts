@@ -1,4 +1,4 @@
-// What `sagitta export` and `sagitta join` print, against a real server.
+// The output of `sagitta export` and `sagitta join`, against a real server.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ it('export --columns typed gives each metadata path a column of its type', async
     '"b","[0,1]",false,,,,"""text""",,2,,,',
     '"c","[0.5,-0]",,,,"[-0.0]",,-0,,,,',
   ]);
-  // What a filter leaves out has no columns.
+  // Metadata that occurs only in rows outside the filter gets no columns.
   const some = await sagitta([...typed, '--format', 'csv', '--filter', '{"o.p":2}', '--no-values']);
   assert.equal(some.stdout, 'id,b,m,n,o.p\n"b",false,"text",,2\n');
   for (const extension of ['parquet', 'arrow', 'arrows']) {
@@ -69,7 +69,7 @@ it('export --columns typed gives each metadata path a column of its type', async
   await collections.delete('typed');
 });
 
-it('join --unordered-pairs gives each pair once, and join says how far it is', async () => {
+it('join --unordered-pairs reports each pair once, and join shows its progress', async () => {
   const pairs = ['join', 'points', '--score-threshold', '-1e9', '--format', 'csv'];
   const { stdout, stderr } = await sagitta([...pairs, '--unordered-pairs']);
   assert.equal(stdout.trimEnd().split('\n').length, 1 + (12 * 11) / 2);

@@ -1,5 +1,5 @@
-// Import and export of files against a real server: files written by other programs are imported, exported
-// files are read by them, and the results of query files are compared with numpy.
+// Import and export of files against a real server: the tests import files written by other programs, read exported
+// files with them, and compare the results of query files with numpy.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -119,7 +119,7 @@ describe('import and export of files', { skip }, () => {
     assert.match(stdout, /^Imported 300 rows into rows in .* \(300 new, 0 replaced\)\.\n$/);
     const names = ['arrow', 'arrows', 'parquet', 'csv', 'ndjson', 'fvecs', 'fbin', 'npy'];
     for (const name of names) {
-      // The side files of npy overwrite those of fvecs and fbin.
+      // Needs --force, since fvecs, fbin and npy write the same side files.
       const result = await done('export', 'rows', '-o', `out.${name}`, '--force');
       assert.match(result.stdout, new RegExp(`^Wrote .*rows to out\\.${name} \\(\\d.*\\) in `));
     }

@@ -1,4 +1,4 @@
-// `sagitta import` from pipes, by processes of their own.
+// `sagitta import` from pipes, in separate processes.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -43,7 +43,7 @@ function fifo(name: string): string {
 }
 
 it('reads pipes one after another, and ids from a pipe', async () => {
-  // More than a pipe holds: its writer waits until it is read, before it opens the next one.
+  // More than a pipe holds: the writer waits until it is read before it opens the next pipe.
   const lines = Array.from({ length: 5_000 }, (_, n) => `{"id":"p${n}","values":[${n},1]}\n`);
   const paths = [fifo('piped-1.ndjson'), fifo('piped-2.ndjson')];
   const importing = imported(...paths, '-c', 'pipes');
@@ -71,7 +71,7 @@ it('reads /dev/stdin, and stdin only once', async () => {
   assert.match(twice.stderr, /stands for stdin, which can be read only once/);
 });
 
-it('an import that fails ends, although its pipe does not', async (t) => {
+it('an import that fails ends although its pipe stays open', async (t) => {
   const path = fifo('endless');
   const command = start(['import', path, '-c', 'endless'], { env: { SAGITTA_URL: url } });
   const writer = await open(path, 'w');
@@ -82,7 +82,7 @@ it('an import that fails ends, although its pipe does not', async (t) => {
   assert.match(stderr, /endless: cannot detect the format/);
 });
 
-it('an import from a pipe that is interrupted says that it cannot be resumed', async (t) => {
+it('an interrupted import from a pipe reports that it cannot be resumed', async (t) => {
   const path = fifo('slow.ndjson');
   const command = start(['import', path, '-c', 'slow'], { env: { SAGITTA_URL: url } });
   const writer = await open(path, 'w');

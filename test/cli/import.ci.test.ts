@@ -1,4 +1,4 @@
-// `sagitta import` of a file that takes several requests.
+// `sagitta import` of a file that needs several requests.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

@@ -310,7 +310,7 @@ const BAD: readonly [string, string | Uint8Array, RegExp][] = [
 ];
 
 for (const [name, content, message] of BAD) {
-  // In this process, since starting one per case would take most of the time.
+  // Runs in this process, since starting one per case would take most of the time.
   it(`${name} fails the import with its location, and nothing of its write is kept`, async () => {
     const collection = `bad-${name.replaceAll(' ', '-')}`;
     const importing = importFilesHere(client, [await file('bad', content)], {
@@ -331,7 +331,7 @@ for (const [name, content, message] of BAD) {
   });
 }
 
-it('a failed import deletes only a collection that it has made and nobody has written to', async () => {
+it('a failed import deletes only a collection that it created and nobody wrote to', async () => {
   const path = await file('bad-end.ndjson', `${ROWS[0]}\n{"values":[1,null]}`);
   const failing = (collection: string, onMade: () => Promise<unknown>): Promise<unknown> =>
     importFilesHere(client, [path], {
@@ -376,7 +376,7 @@ it('an invalid file is reported in one line, with exit code 1', async () => {
   assert.doesNotMatch(stderr, /\n\s+at .*\.js/);
 });
 
-it('a byte order mark at the beginning is no part of the first row', async () => {
+it('a byte order mark at the beginning is not part of the first row', async () => {
   for (const [name, text] of [
     ['mark.ndjson', '\ufeff{"id":"a","values":[1,2]}\n'],
     ['mark.json', '\ufeff[{"id":"a","values":[1,2]}]'],
@@ -392,7 +392,7 @@ it('a byte order mark at the beginning is no part of the first row', async () =>
   for (const id of ['a', '%ef%bb%bfb']) await metadataOf('mark-ids', id);
 });
 
-it('text in another encoding is refused with its line', async () => {
+it('text in a different encoding is refused with its line', async () => {
   const rows = Buffer.from('id,values,name\na,1,x\n\nb,2,caf\u00e9\n', 'latin1');
   for (const [name, bytes, line] of [
     ['latin.csv', rows, 4],
@@ -405,7 +405,7 @@ it('text in another encoding is refused with its line', async () => {
   }
 });
 
-it('an import without a row fails', async () => {
+it('an import without rows fails', async () => {
   const none = await file('none.ndjson', '\n');
   const header = await file('header.csv', 'id,values\n');
   const { code, stdout, stderr } = await importFiles(none, header, '-c', 'none');
@@ -415,7 +415,7 @@ it('an import without a row fails', async () => {
   assert.equal((await imported(none, rows, header, '-c', 'one')).rows, 1);
 });
 
-it('a field that no row has is an error, which names the one that was meant', async () => {
+it('a field that no row has is an error that suggests the one that was meant', async () => {
   const rows = await file('fields.ndjson', '{"id":"a","values":[1]}\n{"values":[1],"Year":1}\n');
   const plain = await file('plain.ndjson', '{"id":"a","values":[1]}\n');
   const table = await file('fields.csv', 'id,values,Year\na,1,2024\n');
@@ -492,11 +492,11 @@ it('an unreachable server is reported after few attempts', async (t) => {
   const { code, stderr } = await importFiles(path, '-c', 'none', '--url', url);
   assert.equal(code, 3);
   assert.match(stderr, /cannot reach .*Is the server running/);
-  // A server that goes away later, in the middle of the import, gets nine.
+  // A connection lost in the middle of the import gets nine attempts.
   assert.equal(attemptCount, 3);
 });
 
-it('says which ids it made for rows without one', async () => {
+it('reports the ids that it generated for rows without one', async () => {
   const rows = '{"values":[1,2]}\n{"id":"a","values":[3,4]}\n{"values":[5,6]}\n';
   const path = await file('no-ids.ndjson', rows);
   const { stdout } = await importFiles(path, '-c', 'no-ids');
@@ -520,7 +520,7 @@ it('--nan null applies to the metadata of plain vectors, and to nothing without 
   assert.match(stderr, /--nan does not apply to float32 vectors/);
 });
 
-it('reads a file with tabs, decimal commas and any name', async () => {
+it('reads a file with tabs and decimal commas under any name', async () => {
   const path = await file('tabs.txt', 'id\tvalues\tn\na\t0,5 1,25\t2,5\n');
   const args = [path, '-c', 'tabs', '--format', 'csv', '--decimal', ','];
   const { code, stderr } = await importFiles(...args);
@@ -530,7 +530,7 @@ it('reads a file with tabs, decimal commas and any name', async () => {
   assert.deepEqual(await read('tabs', 'a'), { id: 'a', values: [0.5, 1.25], metadata: { n: 2.5 } });
 });
 
-it('says which column is probably an index', async () => {
+it('reports a column that is probably an index', async () => {
   const path = await file('index.csv', ',id,values\n0,a,1 2\n');
   const { stdout } = await importFiles(path, '-c', 'index');
   assert.match(stdout, /^The column "" is probably an index .*; --no-index leaves it out\.$/m);
@@ -573,7 +573,7 @@ it('named vectors come from NDJSON, Arrow and Parquet', async () => {
     assert.equal((await imported(source, '--collection', id)).rows, 3);
     for (const row of POSTERS) assert.deepEqual(await read(id, row.id), row, source);
   }
-  // Files with and without them in one upload.
+  // One upload holds files with and without named vectors.
   await client.collections.create({ id: 'mixed', dimension: 2, vectors: POSTER_VECTORS });
   const csv = await file('plain.csv', 'id,values\nd,"[7,8]"\n');
   assert.equal((await imported(sources[0]!, csv, '--collection', 'mixed')).rows, 4);
@@ -643,7 +643,7 @@ it('an array and ids fill a named vector, and change nothing else', async () => 
   assert.deepEqual((await read('filled', 'c')).vectors, { summary: [1, 0] });
 });
 
-it('files with columns of named vectors change these, and merge metadata', async () => {
+it('files with columns of named vectors change these vectors and merge metadata', async () => {
   const patches = [
     ['p.ndjson', '{"id":"a","vectors":{"summary":[1,2]},"metadata":{"new":1,"n":null}}\n'],
     ['p.csv', 'id,vectors.summary,new,n\na,"[1,2]",1,\n'],
@@ -659,7 +659,7 @@ it('files with columns of named vectors change these, and merge metadata', async
     assert.deepEqual({ vectors, values }, { vectors: { summary: [1, 2] }, values: [1, 2] }, name);
     const { n, ...rest } = metadata as Record<string, unknown>;
     assert.deepEqual(rest, { x: 1, new: 1 }, name);
-    // The Parquet file is an export of what the patches leave.
+    // The Parquet file is an export of the collection after the patches.
     assert.equal(n === undefined, content !== null, name);
     const filter = { $id: 'a' };
     const { body } = await client.collection(id).exportStream({ format: 'parquet', filter });
@@ -675,7 +675,7 @@ async function rowsOf(collection: string): Promise<StoredVector[]> {
   return rows;
 }
 
-it('an export of a collection to which vectors were added is the same data elsewhere', async () => {
+it('an export of a collection with added vectors imports as the same data elsewhere', async () => {
   await withSummary('grown');
   await client.collection('grown').patch('b', { vectors: { summary: [3, 1] } });
   for (const format of ['ndjson', 'arrow', 'parquet'] as const) {
@@ -703,7 +703,7 @@ it('an export of a collection to which vectors were added is the same data elsew
   assert.deepEqual(await rowsOf('of-csv'), await rowsOf('grown'));
 });
 
-it('a file of vectors makes a collection with the named vector that they are', async () => {
+it('a file of vectors creates a collection with a named vector', async () => {
   const array = await file('titles.npy', npyOf([[1, 0]]));
   const options = ['--vector-name', 'title', '--metric', 'dot', '--row-ids'];
   await imported(array, '-c', 'titles', ...options);
@@ -713,7 +713,7 @@ it('a file of vectors makes a collection with the named vector that they are', a
   assert.deepEqual((await read('titles', '0')).vectors, { title: [1, 0] });
 });
 
-it('an import that changes vectors says which row it cannot apply', async () => {
+it('an import that changes vectors names the row that it cannot apply', async () => {
   await withSummary('mended');
   const array = await file('mended.npy', npyOf([[1, 0, 2]]));
   const ids = await file('mended.txt', 'a\n');
@@ -755,7 +755,7 @@ it('an import that changes vectors says which row it cannot apply', async () => 
   assert.deepEqual((await read('mended', 'a')).vectors, {});
 });
 
-/** Float32, [rows, dimension]. */
+/** A .npy file of float32 values, [rows, dimension]. */
 function npyOf(rows: readonly (readonly number[])[]): Uint8Array {
   const shape = `(${rows.length}, ${rows[0]!.length})`;
   const text = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;

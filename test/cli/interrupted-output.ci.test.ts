@@ -1,5 +1,5 @@
-// Output of a command that a signal or a full disk interrupts: no file is left behind, and the command says so and
-// fails. Each command is a process of its own.
+// Output that a signal or a full disk interrupts: the command fails with a message and leaves no file behind. Each
+// command runs in a separate process.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -72,7 +72,7 @@ it('a full disk behind stdout is reported in a line', {
 it('a stdout that is a file gets the whole output, or the command fails', async () => {
   const main = packageFile('scripts/sagitta.cjs');
   const path = join(folder.path, 'show.json');
-  // The system writes up to the limit of the file's size, and reports an error for the rest only.
+  // The system writes up to the size limit of files and reports an error only for the rest.
   for (const limit of ['unlimited', '8']) {
     const line = `trap '' XFSZ; ulimit -f ${limit}; exec "$0" "$@" > show.json`;
     const args = [process.execPath, main, 'collections', 'show', 'long', '--json', '--url', url];
@@ -103,7 +103,7 @@ for (const [args, signal] of [
   [['join', 'c', '-k', '1'], 'SIGTERM'],
   [['query', 'c', '--file', 'queries.ndjson'], 'SIGINT'],
 ] as const) {
-  it(`${signal} in ${args[0]} leaves no file behind, and says so`, async () => {
+  it(`${signal} in ${args[0]} leaves no file behind and is reported`, async () => {
     const output = join(folder.path, 'out.ndjson');
     const command = start([...args, '-o', output, '--url', url], { cwd: folder.path });
     const isBegun = (): boolean =>

@@ -1,5 +1,5 @@
-// Output that is not complete because the reply is cut: no file is left behind, and the command says so and fails.
-// What a signal or a full disk interrupts is in interrupted-output.ci.test.ts.
+// Output that is incomplete because the reply is cut: the command fails with a message and leaves no file behind.
+// Interruptions by a signal or a full disk are in interrupted-output.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
@@ -37,11 +37,11 @@ after(async () => {
   await folder.remove();
 });
 
-/** A row, without the end of the stream, in the format that is asked for. */
+/** A row in the requested format, without the end of the stream. */
 function cut(request: IncomingMessage, response: ServerResponse): void {
   const { accept = '' } = request.headers;
   const wire = /arrow|parquet/.exec(accept + request.url!)?.[0] ?? 'ndjson';
-  // Without its length and without chunks, a reply ends with its connection.
+  // A reply without a length and without chunks ends with its connection.
   const isFramed = request.headers.authorization === 'Bearer framed';
   response.writeHead(200, {
     'content-type': 'application/octet-stream',
@@ -73,12 +73,12 @@ const PARTS = {
 } as const;
 
 for (const [kind, message] of [
-  // The client may notice the end before it has the beginning.
+  // The client may notice the end before it has received the beginning.
   ['framed', /^sagitta: (.* was cut off after \d+ bytes|cannot reach .* other side closed)/m],
   ['unframed', /^sagitta: the reply was cut off after \d+ bytes/m],
 ] as const) {
   for (const extension of ['ndjson', 'csv', 'arrow', 'arrows', 'parquet', 'npy', 'fbin']) {
-    it(`a reply that is cut, ${kind}, gives no file .${extension}`, async () => {
+    it(`a reply that is cut, ${kind}, leaves no .${extension} file`, async () => {
       const args = ['export', 'cut', '-o', join(folder.path, `out.${extension}`), '--force'];
       const { code, stdout, stderr } = await run([...args, '--url', url, '--api-key', kind]);
       assert.equal(code, 3, stderr);
@@ -89,7 +89,7 @@ for (const [kind, message] of [
   }
 }
 
-it('output on stdout that is cut is said to be incomplete', async () => {
+it('output on stdout that is cut is reported as incomplete', async () => {
   const { code, stdout, stderr } = await run(['export', 'cut', '--url', url]);
   assert.equal(code, 3, stderr);
   assert.match(stdout, /^\{"id":"a"/);

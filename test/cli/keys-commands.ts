@@ -1,4 +1,4 @@
-// `sagitta keys`, servers, and requests with keys, for the tests of keys.
+// Helpers for the tests of keys: `sagitta keys`, servers, and requests with keys.
 
 import assert from 'node:assert/strict';
 import { type Agent, get } from 'node:http';
@@ -6,7 +6,7 @@ import type { ApiKeyRecord } from '@sagitta/client';
 import { type CommandResult, type RunningCommand, run, start } from './command.js';
 import { serverVariables } from './serve-settings.js';
 
-/** What `create` prints. */
+/** The output of `sagitta keys create`. */
 export const KEY = /^sk_[0-9A-Za-z]{16}_[0-9A-Za-z]{43}\n$/;
 
 /** Runs `sagitta keys` with space-separated arguments. */
@@ -53,7 +53,7 @@ export function serve(
   });
 }
 
-/** Ends the server as a process manager does. */
+/** Stops the server as a process manager does. */
 export async function stop(server: RunningCommand): Promise<CommandResult> {
   server.signal('SIGTERM');
   const result = await server.ended;

@@ -1,4 +1,4 @@
-// `sagitta keys` and servers that are started with the keys it made, and its question on a terminal.
+// `sagitta keys` with servers that start with the keys it created, and its question on a terminal.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -62,7 +62,7 @@ describe('keys in a data directory', () => {
     const { stdout, stderr } = await keys(directory, 'create --owner me --scope admin');
     assert.doesNotMatch(stderr, /first|scope admin,|last key/);
     assert.equal((await ask(agent, url, stdout.trim())).status, 200);
-    // Over the network, the last one stays.
+    // The last admin key cannot be revoked over the network.
     const remote = ['keys', 'revoke', stdout.trim(), '--url', url, '--api-key', stdout.trim()];
     const refused = await run(remote);
     assert.equal(refused.code, 1);
@@ -70,7 +70,7 @@ describe('keys in a data directory', () => {
     await stop(server);
   });
 
-  it('keys create asks on a terminal before it makes the first key', async (t) => {
+  it('keys create asks on a terminal before it creates the first key', async (t) => {
     if (spawnSync('script', ['--version']).status !== 0) {
       t.skip('the program script is not installed');
       return;
@@ -139,7 +139,7 @@ it('a key for web pages has origins and a rate, offline and after a restart', as
   await stop(server);
 });
 
-describe('a server that others can reach', () => {
+describe('a server that is reachable from other machines', () => {
   it('does not start on all addresses without credentials, and explains how to create a key', async () => {
     const directory = join(folder.path, 'open');
     // With a trusted proxy that terminates TLS, credentials are still required.

@@ -1,4 +1,4 @@
-// `sagitta keys` with a running server and in a data directory. More starts of servers are in keys.ci.test.ts.
+// `sagitta keys` with a running server and in a data directory. Tests that start more servers are in keys.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -127,7 +127,7 @@ describe('a running server', () => {
   it('a server rejects a revoked key on an open connection', async () => {
     const key = secrets[1]!;
     assert.equal((await ask(agent, url, key)).status, 200);
-    // The whole key is accepted instead of its id.
+    // The whole key is accepted in place of its id.
     const said = await succeed(keys(directory, `revoke ${key}`));
     assert.equal(said, `Revoked key ${idOf(key)} (owner: site).\n`);
     assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
@@ -160,7 +160,7 @@ describe('a running server', () => {
 });
 
 describe('a data directory without a server', () => {
-  it('each change of the keys says who can manage keys from then on', async () => {
+  it('each change of the keys reports who can manage keys from then on', async () => {
     const directory = join(folder.path, 'locked');
     const saying = async (words: string) => (await keys(directory, words)).stderr;
     const first = await saying('create --owner site --scope vectors:read');
@@ -178,7 +178,7 @@ describe('a data directory without a server', () => {
     assert.match(await saying(`revoke ${expiring!.id}`), nobody);
   });
 
-  it('keys create says that it made the directory', async () => {
+  it('keys create reports that it created the directory', async () => {
     const directory = join(folder.path, 'made');
     const made = /^Created the data directory .*made\.$/m;
     const args = ['create', '--owner', 'me', '--scope', 'admin'].join(' ');

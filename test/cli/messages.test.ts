@@ -1,4 +1,4 @@
-// What commands say about invalid arguments and failures, and their help.
+// The messages of commands about invalid arguments and failures, and their help.
 
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';

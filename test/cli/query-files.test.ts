@@ -69,7 +69,7 @@ describe('query --file --recall', () => {
   });
 
   it('--recall counts missing ids against k, and ids that repeat once', async () => {
-    // p0 and p1 are not among the three nearest of the first query, and count against k, not their number.
+    // p0 and p1 are not among the three nearest of the first query, and recall divides by k, not by the number of ids.
     for (const [lists, k, recall] of [
       ['["p11"]\n["p11","p0"]\n["p0","p1","p2"]\n', 3, (1 + 2 + 3) / 9],
       ['[]\n["p9"]\n[]\n', 1, 1 / 3],
@@ -84,14 +84,14 @@ describe('query --file --recall', () => {
     }
   });
 
-  it('--recall says when all lists are shorter than k', async () => {
+  it('--recall reports when all lists are shorter than k', async () => {
     await writeFile(path('short.ndjson'), '["p11"]\n["p11"]\n[]\n');
     const short = await sagitta([...ask(), '--recall', path('short.ndjson')]);
     assert.match(short.stderr, /no query has more than 1 ids; the others of 3 \(--top-k\) count/);
     assert.match(short.stdout, /^recall@3: 0\.2222 \(3 queries\)$/m);
   });
 
-  it('--recall refuses a file of results that does not fit the queries, and says where', async () => {
+  it('--recall refuses a file of results that does not fit the queries and names the place', async () => {
     for (const [name, text, message] of [
       [
         'x.ndjson',
@@ -164,7 +164,7 @@ describe('query --file --recall', () => {
     const metadata = (n: number) => ({ even: n % 2 === 0 });
     const rows = [1, 2, 3].map((n) => ({ id: String(n), values: [n], metadata: metadata(n) }));
     await collection('numbered').upsert(rows);
-    // More queries than one request takes. The expected match is the largest even number.
+    // More queries than fit into one request. The expected match is the largest even number.
     const count = 501;
     const records = (item: readonly number[]) =>
       Buffer.concat(Array(count).fill(Buffer.from(item)));

@@ -1,4 +1,4 @@
-// `sagitta query` and `sagitta aggregate` against a real server: what they take and what they print.
+// `sagitta query` and `sagitta aggregate` against a real server: their options and their output.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -28,8 +28,8 @@ async function stdoutOf(args: readonly string[], options?: CommandOptions): Prom
   return stdout;
 }
 
-describe('what a query is near to', () => {
-  /** The best match of this vector. */
+describe('the target of a query', () => {
+  /** The id of the best match for the vector. */
   const best = async (vector: string, input = '') => {
     const args = ['query', 'points', '--vector', vector, '-k', '1', '--json'];
     const reply = JSON.parse(await stdoutOf(args, { input })) as { matches: { id: string }[] };
@@ -148,7 +148,7 @@ describe('what a query is near to', () => {
   });
 });
 
-describe('what a query prints', () => {
+describe('the output of a query', () => {
   it('a query prints its matches as a table with their metadata', async () => {
     const table = await stdoutOf(['query', 'points', '--vector', '[1, 0]', '--top-k', '2']);
     assert.equal(
@@ -231,12 +231,12 @@ describe('what a query prints', () => {
     await collections.delete('digits');
   });
 
-  it('a query without matches says so', async () => {
+  it('a query without matches prints a message', async () => {
     const args = ['query', 'points', '--vector', '[1,0]', '--filter', '{"name":"none"}'];
     assert.equal(await stdoutOf(args), 'No matches.\n');
   });
 
-  it('a path that no vector has is warned of on stderr', async () => {
+  it('a path that no vector has causes a warning on stderr', async () => {
     const args = ['query', 'points', '--vector', '[1,0]', '--filter', '{"nmae":"p1"}'];
     const { code, stdout, stderr } = await sagitta(args);
     assert.equal(stderr, 'Warning: No vector has metadata at "nmae"; did you mean "name"?\n');

@@ -1,5 +1,5 @@
-// Imports that are interrupted, killed, or lose their server: what they report and keep, and where the
-// next run resumes.
+// Imports that are interrupted, killed, or lose their server: what they report and keep, and where the next run
+// resumes.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
@@ -20,13 +20,13 @@ let server: TestServer;
 let proxy: Server;
 let proxyUrl: string;
 let folder: string;
-/** Streams that the proxy forwards; it destroys the connections of further ones. */
+/** Number of streams that the proxy forwards; it destroys the connections of later ones. */
 let streamsLeft = Number.POSITIVE_INFINITY;
-/** Called before the reply to the last of them is forwarded, which waits for its promise. */
+/** Called before the reply to the last stream is forwarded, which waits for its promise. */
 let onLast: (() => Promise<void> | undefined) | undefined;
 let onDestroyed: (() => void) | undefined;
 
-/** A proxy between command and server, which controls the moment of an interruption. */
+/** A proxy between command and server that controls the moment of an interruption. */
 function createProxy(): Server {
   return createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -150,7 +150,7 @@ it('a killed import resumes after the last acknowledged row', async () => {
   const command = startImport('killed');
   const ended = new Promise<CommandResult>((resolve) => {
     onLast = () => {
-      // Killed once the journal is written after this reply.
+      // The command is killed once it has written the journal after this reply.
       const wait = async (): Promise<void> => {
         while (statesLeft().length === 0) await sleep(10);
         command.signal('SIGKILL');

@@ -1,5 +1,5 @@
-// `sagitta selftest` and `sagitta bench`: output and exit codes, and that every wrong result of an engine
-// is detected.
+// `sagitta selftest` and `sagitta bench`: their output and exit codes. Also checks that the selftest detects every
+// wrong result of an engine.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -188,7 +188,7 @@ const LIES: Readonly<Record<string, (hits: SearchHits) => SearchHits>> = {
 /** Cases without hits. */
 const WITHOUT_HITS = ['reports its name', 'returns no results for an empty batch'];
 
-/** Cases of counts, which are no searches. */
+/** Cases that count rows instead of searching. */
 const isOfCounts = ({ name }: ContractCase) => /^counts |\bcount whose\b/.test(name);
 
 function createTruthful(): Engine {
@@ -257,7 +257,7 @@ describe('the contract', () => {
     assert.deepEqual(kept, [], `seed ${SEED}`);
   });
 
-  it('is broken by an engine whose name is another', async () => {
+  it('is broken by an engine with the wrong name', async () => {
     const cases = CONTRACT.filter(({ name }) => name === 'reports its name');
     const options = { engine: createTruthful(), seed: SEED, cases };
     assert.equal((await runContract({ ...options, name: 'simd' })).results[0]!.status, 'failed');
@@ -267,7 +267,7 @@ describe('the contract', () => {
     );
   });
 
-  it('is broken by true answers behind which the engine reports a failure', async () => {
+  it('is broken by correct answers after which the engine reports a failure', async () => {
     const cases = CONTRACT.filter(({ name }) => name.includes(QUICK));
     const reports = ['its thread died'];
     const { results } = await runContract({
@@ -282,7 +282,7 @@ describe('the contract', () => {
     assert.match(results[0]!.failure!, /its thread died/);
   });
 
-  it('is broken by an engine that leaves ordinary searches to another', async () => {
+  it('is broken by an engine that delegates ordinary searches to another engine', async () => {
     let count = 0;
     const { results } = await runContract({
       ...{ engine: createTruthful(), name: 'reference', seed: SEED },
@@ -295,7 +295,7 @@ describe('the contract', () => {
     assert.match(results[0]!.failure!, /the fallback engine answered/);
   });
 
-  it('does not wait for an engine that hangs, and does not ask it again', async () => {
+  it('does not wait for an engine that hangs and does not use it again', async () => {
     const engine: Engine = {
       ...createLiar(LIES['one row']!, () => false),
       search: () => new Promise(() => {}),
@@ -314,7 +314,7 @@ describe('the contract', () => {
 });
 
 describe('a selftest of every engine', () => {
-  /** Each engine is the reference, unless `start` throws or puts another in its place. */
+  /** Each engine is the reference engine, unless `start` throws or replaces it. */
   const selftest = (
     engines: readonly EngineName[] | null,
     start: (options: EngineOptions) => Engine | undefined,
@@ -331,7 +331,7 @@ describe('a selftest of every engine', () => {
   const statusOf = ({ engines }: SelftestReport, name: string) =>
     engines.find(({ engine }) => engine === name)?.status;
 
-  it('skips what does not start, and fails what starts and lies to the probe', async () => {
+  it('skips an engine that does not start, and fails one that answers the probe wrongly', async () => {
     const report = await selftest(null, ({ requested }) => {
       if (requested === 'simd') throw new Error('there is no device');
       if (requested === 'wasm') throw new ProbeError('it lies');
@@ -344,13 +344,13 @@ describe('a selftest of every engine', () => {
     assert.equal(report.engines.find(({ engine }) => engine === 'reference')?.facts, 'as it likes');
   });
 
-  it('does not take another engine for the one that was asked for', async () => {
+  it('does not accept another engine instead of the requested one', async () => {
     const report = await selftest(['simd'], createTruthful);
     assert.equal(statusOf(report, 'simd'), 'failed');
     assert.match(report.engines[0]!.facts, /the reference engine started instead/);
   });
 
-  it('fails an engine that logs an error, whoever answers for it', async () => {
+  it('fails an engine that logs an error, even if a fallback answers correctly', async () => {
     const report = await selftest(['reference'], ({ logger }) => {
       logger?.error({ error: 'out of memory' }, 'the device died');
       return undefined;
@@ -360,7 +360,7 @@ describe('a selftest of every engine', () => {
   });
 });
 
-it('a report of failures says what, in a few lines, and how to see it again', () => {
+it('a report shows failures in a few lines, with the command that reproduces them', () => {
   const long = Array.from({ length: 30 }, (_, line) => `line ${line}`).join('\n');
   const cases = [
     { name: "keeps the caller's arrays", status: 'failed', seconds: 1, failure: long },

@@ -1,4 +1,4 @@
-// What the tests of `sagitta serve` and `sagitta demo` share.
+// Settings and output that the tests of `sagitta serve` and `sagitta demo` share.
 
 /** The line on stdout when the server listens. */
 export const LISTENING = /listening on (http:\S+?)\. /;

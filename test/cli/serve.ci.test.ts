@@ -1,4 +1,4 @@
-// `sagitta serve` in surroundings that need a server each: Kubernetes, all addresses, terminals.
+// `sagitta serve` in environments that each need their own server: Kubernetes, all addresses, terminals.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -55,7 +55,7 @@ it('serve names a URL that a browser can open when it listens on all addresses',
   }
 });
 
-it('serve goes on after SIGHUP without a terminal, as under nohup', async () => {
+it('serve continues after SIGHUP without a terminal, as under nohup', async () => {
   const server = start(['serve'], { env: settings() });
   const [, url] = await server.waitFor(LISTENING);
   server.signal('SIGHUP');

@@ -1,4 +1,4 @@
-// `sagitta serve`: its settings, signals and messages. Starts that take more time are in serve.ci.test.ts.
+// `sagitta serve`: its settings, signals and messages. Slower tests are in serve.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ it('the help of serve lists every setting with its variable and default', async 
   const { stdout } = await run(['serve', '--help']);
   const words = stdout.replace(/\s+/g, ' ');
   for (const { option, variable, fileVariable, default: value, unit } of describeSettings()) {
-    // Anybody on the machine can read the options of a process.
+    // Every user of the machine can read the options of a process.
     if (fileVariable !== null) continue;
     assert.ok(words.includes(` ${option} <value> `), option);
     const text = value === '' ? [] : [`default ${unit === null ? value : `${value} ${unit}`}`];
@@ -80,7 +80,7 @@ async function isListening(url: string): Promise<boolean> {
   return isOpen;
 }
 
-it('a command that fails leaves no data directory that it made, and keeps any other', async () => {
+it('a command that fails removes a data directory that it created, and keeps any other', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;

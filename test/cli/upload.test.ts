@@ -1,5 +1,5 @@
-// The uploader against a fake server that records uploads: how rows are grouped, the order of
-// acknowledgements, and the location of rows in errors.
+// The uploader against a fake server that records uploads: the grouping of rows, the order of acknowledgements, and the
+// location of rows in errors.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,5 +1,5 @@
-// Files that libraries trap at, or that they refuse in other places than when they open them: found by the fuzzer of
-// decoders, whose corpus they are made from.
+// Damaged files that crash a library, or that it refuses only after opening them. They come from the corpus of the
+// decoder fuzzer, which found them.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,8 +11,8 @@ import { openInput } from '../../src/cli/files/file-source.js';
 import { openVectors } from '../../src/readers/formats.js';
 import { ReadError } from '../../src/readers/read-error.js';
 
-/** Relative to the compiled file in dist/test/readers. */
-const CORPUS = new URL('../hostile/decoders/corpus', import.meta.url);
+/** Path relative to the compiled file in dist/test/readers. */
+const CORPUS = new URL('../../../test/hostile/decoders/corpus/', import.meta.url);
 
 const SOURCE = new URL('../../src/', import.meta.url);
 
@@ -50,12 +50,12 @@ describe('a damaged file is refused with a message', () => {
   const isRefusal = (kind: string) => (error: unknown) =>
     error instanceof ReadError && error.message.includes(`invalid ${kind}: `);
 
-  it('where the decoder of Parquet traps in a callback of its own', () => {
+  it('if the Parquet decoder traps in one of its own callbacks', () => {
     const bytes = readFileSync(new URL('parquet/plain.parquet', CORPUS));
     bytes[4] = 255;
     const path = join(folder, 'trap.parquet');
     writeFileSync(path, bytes);
-    // The test runner would take the exception of the callback for a failure of the test.
+    // The test runner would report the exception of the callback as a failure of the test.
     const found = spawnSync(process.execPath, ['--input-type=module', '--eval', READ, path], {
       encoding: 'utf8',
     });
@@ -67,7 +67,7 @@ describe('a damaged file is refused with a message', () => {
     assert.equal(found.status, 0);
   });
 
-  it('where the type of an HDF5 dataset cannot be read', async () => {
+  it('if the type of an HDF5 dataset cannot be read', async () => {
     const damage = (bytes: Buffer) => bytes.fill(0, 882, 889);
     await assert.rejects(read('hdf5/plain.hdf5', damage), isRefusal('HDF5'));
   });

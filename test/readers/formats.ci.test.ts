@@ -1,5 +1,5 @@
-// The readers with files written by other programs: every format yields the same five rows from any start
-// row; and error messages for damaged files.
+// Readers with files written by other programs: every format yields the same five rows from any start row. Also tests
+// the error messages for damaged files.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -120,7 +120,7 @@ const KINDS = ['"x"', '"y"', '"x"', 'null', '"x"'];
 const TABLE_METADATA = YEARS.map((year, at) => `{"year":${year},${TABLE_REST}${KINDS[at]}}`);
 const YEAR_METADATA = YEARS.map((year) => `{"year":${year}}`);
 
-describe('files of other programs', { skip }, () => {
+describe('files written by other programs', { skip }, () => {
   before(() => {
     runPython(SCRIPT, path());
   });
@@ -216,7 +216,7 @@ describe('files of other programs', { skip }, () => {
     });
   }
 
-  it('UUIDs are ids, as their text', async () => {
+  it('UUIDs become ids in their text form', async () => {
     const uuids = [0, 1, 2, 3, 4].map((n) => `00112233-4455-6677-8899-aabbccddee0${n}`);
     const batches = await batchesOf('uuids.parquet', { exclude: ['raw', 'place'] });
     for (const found of [await batchesOf('uuids.arrow'), batches]) {
@@ -231,7 +231,7 @@ describe('files of other programs', { skip }, () => {
     );
   });
 
-  it('formats without random access are read from gzip, too', async () => {
+  it('formats without random access can also be read from gzip', async () => {
     for (const name of ['f4.npy', 'a.fvecs', 'a.fbin', 'duckdb.csv', 'plain.arrows']) {
       write(`${name}.gz`, gzipSync(readFileSync(path(name))));
       assert.deepEqual(vectorsOf(await batchesOf(`${name}.gz`)), VALUES);

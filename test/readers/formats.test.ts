@@ -1,4 +1,4 @@
-// The readers of JSON arrays and CSV. Files of other programs are in formats.ci.test.ts.
+// Readers of JSON arrays and CSV. Files written by other programs are in formats.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -49,7 +49,7 @@ describe('a JSON array', () => {
     assert.deepEqual(await readText(' [ \n ] '), []);
   });
 
-  it('is cut alike wherever chunks begin', async () => {
+  it('is split into the same rows wherever chunks begin', async () => {
     const bytes = Buffer.from(`[${rows.join(', ')}]`);
     for (let size = 1; size < 20; size++) {
       async function* chunks() {
@@ -63,7 +63,7 @@ describe('a JSON array', () => {
     }
   });
 
-  it('that is not whole or not alone is reported with the line', async () => {
+  it('is reported with the line if it is cut off or followed by something else', async () => {
     for (const [text, message] of [
       [`[${rows[2]},\n`, /:2: the file ends within the JSON array/],
       [`[${rows[2]}]\n{`, /:2: found "\{", expected nothing after the JSON array/],
@@ -76,10 +76,10 @@ describe('a JSON array', () => {
   });
 });
 
-describe('a file that no reader reads', () => {
+describe('a file in an unsupported format', () => {
   const hex = (text: string) => Buffer.from(text, 'hex');
 
-  it('is named by what it is, whatever its name or the format that is asked for', async () => {
+  it('is recognized, whatever its name or the requested format', async () => {
     for (const [bytes, message] of [
       [hex('28b52ffd206f4d020032040f16903b07'), /: found zstd, .*; decompress .* with zstd -d$/],
       [hex('fd377a585a000004e6d6b446'), /: found xz, .* with xz -d$/],
@@ -102,8 +102,8 @@ describe('a file that no reader reads', () => {
     }
   });
 
-  it('is not taken for one by its dimension', async () => {
-    // 80 02 00 00, 80 03 00 00 and so on, with which pickles begin.
+  it('is not confused with vectors whose dimension looks like a pickle', async () => {
+    // Dimensions such as 80 02 00 00 and 80 03 00 00 begin like a pickle.
     for (const dimension of [640, 896, 1_152, 1_408]) {
       const bytes = Buffer.alloc(4 + 4 * dimension);
       bytes.writeInt32LE(dimension);
@@ -141,7 +141,7 @@ describe('an index of pandas', () => {
     __index_level_0__: vectorFromArray([7, 8], new Int32()),
   });
 
-  it('is metadata, said to be an index, and left out on request', async () => {
+  it('becomes metadata, is reported as an index, and is left out on request', async () => {
     for (const [name, content, index] of [
       ['index.arrow', tableToIPC(table, 'file'), '__index_level_0__'],
       ['index.arrows', tableToIPC(table, 'stream'), '__index_level_0__'],
@@ -163,7 +163,7 @@ describe('an index of pandas', () => {
       assert.deepEqual(said, [index]);
       assert.deepEqual(await read({ withoutIndex: true }), [{ title: 'a' }, { title: 'b' }]);
       assert.deepEqual(said, []);
-      // Who names the column wants it.
+      // Naming the column selects it.
       if (index === '') continue;
       const named = { fields: [index], withoutIndex: true };
       assert.deepEqual(await read(named), [{ [index]: 7 }, { [index]: 8 }]);
@@ -212,7 +212,7 @@ describe('NaN in metadata', () => {
     assert.deepEqual(await metadataOf({ isNanNull: true }), ['{"x":null,"y":"NaN"}']);
   });
 
-  it('is not looked for in text and in vectors, and infinity stays an error', async () => {
+  it('is kept in text, refused in vectors, and infinity remains an error', async () => {
     const text = write('text.ndjson', '{"values":[1],"metadata":{"NaN":"NaN \\"NaN","NaNs":1}}\n');
     const [batch] = await batchesOf(text, { isNanNull: true });
     assert.deepEqual(batch!.metadata, ['{"NaN":"NaN \\"NaN","NaNs":1}']);
@@ -251,7 +251,7 @@ describe('Parquet', () => {
 });
 
 describe('a file of plain vectors', () => {
-  it('is read alike wherever the chunks of a pipe begin', async () => {
+  it('yields the same rows wherever the chunks of a pipe begin', async () => {
     const values = Float32Array.from({ length: 40 }, (_, at) => at / 8);
     const bytes = Buffer.concat([
       Buffer.from(Int32Array.of(20, 2).buffer),
@@ -268,7 +268,7 @@ describe('a file of plain vectors', () => {
 });
 
 describe('CSV', () => {
-  it('tells texts in quotes from numbers, wherever the quotes stand', async () => {
+  it('distinguishes quoted text from numbers, wherever the quotes are', async () => {
     const name = write(
       'quotes.csv',
       'id,values,a,b,c\r\n' +
@@ -324,7 +324,7 @@ describe('CSV', () => {
     }
   });
 
-  it('reads decimal commas of vectors where --decimal says so', async () => {
+  it('reads decimal commas in vectors with --decimal', async () => {
     const options = { ...semicolons, decimal: ',' } as const;
     for (const cell of ['0,5 -1,25 2', '0,5;-1,25;2', '[0,5; -1,25e0; 2,]', '0,5, -1,25, 2']) {
       const { values } = await readCsv(`values\n"${cell}"\n`, options);
@@ -341,7 +341,7 @@ describe('CSV', () => {
     }
   });
 
-  it('names --delimiter for a file with other delimiters', async () => {
+  it('suggests --delimiter for a file with a different delimiter', async () => {
     for (const [text, spelling] of [
       ['id;values\na;1 2\n', "';'"],
       ['id\tvalues\na\t1 2\n', "'\\t'"],
@@ -357,7 +357,7 @@ describe('CSV', () => {
     assert.deepEqual((await readCsv('values\n1 2\n')).values, [[1, 2]]);
   });
 
-  it('names --decimal for a decimal comma in a column of a value', async () => {
+  it('suggests --decimal for a decimal comma in a value column', async () => {
     const columns = { ...semicolons, vectorColumns: ['x', 'y'] };
     await assert.rejects(
       readCsv('x;y\n0,5;2\n', columns),
@@ -366,7 +366,7 @@ describe('CSV', () => {
     await assert.rejects(readCsv('x;y\n2;a\n', columns), /value 2 is "a", .* float32 number$/);
   });
 
-  it('reads decimal commas of metadata where --decimal says so', async () => {
+  it('reads decimal commas in metadata with --decimal', async () => {
     const text = 'values;a;b;c;d\n1 2;2,5;"2,5";1.000;7\n';
     assert.deepEqual((await readCsv(text, semicolons)).metadata, [
       '{"a":"2,5","b":"2,5","c":1.000,"d":7}',
@@ -374,7 +374,7 @@ describe('CSV', () => {
     assert.deepEqual((await readCsv(text, { ...semicolons, decimal: ',' })).metadata, [
       '{"a":2.5,"b":"2,5","c":"1.000","d":7}',
     ]);
-    // Between commas such a number is quoted.
+    // Where commas are delimiters, a number with a decimal comma is quoted.
     const quoted = 'values,a,b\n1 2,"-2,5e3","1,2,3"\n';
     assert.deepEqual((await readCsv(quoted, { decimal: ',' })).metadata, [
       '{"a":-2.5e3,"b":"1,2,3"}',
@@ -398,7 +398,7 @@ describe('bad rows', () => {
     ['bad.arrows', tableToIPC(table, 'stream')],
   ] as const;
 
-  it('are skipped, with their number and what is wrong, by every format of text and columns', async () => {
+  it('are skipped and reported with number and problem, in every text and column format', async () => {
     for (const [name, content] of contents) {
       write(name, content);
       const bad: number[] = [];
@@ -426,7 +426,7 @@ describe('bad rows', () => {
     }
   });
 
-  it('end the reading before them on request', async () => {
+  it('stop the reading before them on request', async () => {
     for (const [name] of contents) {
       const batches = await batchesOf(name, { onBadRow: () => 'stop', rowsPerBatch: 10 }, 2);
       assert.deepEqual(vectorsOf(batches), [[5, 6]], name);
@@ -459,7 +459,7 @@ describe('a vector', () => {
   });
 });
 
-it('a sample has the first rows as the file has them', async () => {
+it('a sample holds the first rows as they are in the file', async () => {
   const file = parquetOf({ dimension: 2, groups: [[['a', 'b']], [['c']]] });
   write('sample.parquet', file.bytes);
   write('sample.csv', 'id,n\na,"1"\n');

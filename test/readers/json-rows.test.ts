@@ -109,19 +109,19 @@ it('lines are found wherever the chunks end, with and without a last newline', a
   assert.deepEqual(await locationsOf([]), []);
 });
 
-it('bytes that are no UTF-8 are an error with their line', async () => {
+it('bytes that are not UTF-8 are an error with their line', async () => {
   const chunks = ['{"values":[1]}\n{"id":"', new Uint8Array([0xff]), '","values":[1]}\n'];
   await assert.rejects(locationsOf(chunks), {
     message: /^f:2: invalid UTF-8; convert the file with iconv/,
   });
 });
 
-it('rejects a file without newlines before it fills the memory', async () => {
+it('rejects a file without newlines before it fills memory', async () => {
   const chunks = Array.from({ length: 20 }, () => ' '.repeat(1_000_000));
   await assert.rejects(locationsOf(chunks), /found a line of more than 16000000 bytes/);
 });
 
-it('reports a row of another dimension with both locations', async () => {
+it('reports a row of a different dimension with both locations', async () => {
   const chunks = ['{"values":[1]}\n\n{"values":[1,2]}\n'];
   await assert.rejects(locationsOf(chunks), {
     message: 'f:3: found 2 values, expected 1 as in f:1',

@@ -1,4 +1,4 @@
-// Archives and headers of NumPy that lie: every statement that does not hold is an error, not wrong numbers.
+// NumPy archives and headers with false statements: each one is an error instead of wrong numbers.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -74,7 +74,7 @@ const B: Member = { name: 'b.npy', content: npy() };
 const FORTRAN: Member = { ...A, name: 'f.npy', content: npy({ order: 'True' }) };
 
 describe('an archive', () => {
-  it('gives stored and deflated arrays, with large numbers, data descriptors and a comment as well', async () => {
+  it('yields stored and deflated arrays, also with zip64 fields, data descriptors and a comment', async () => {
     for (const options of [{}, { zip64: true }, { dataDescriptor: true }]) {
       const bytes = await zip(
         { ...A, ...options },
@@ -90,7 +90,7 @@ describe('an archive', () => {
     }
   });
 
-  /** The offset of the array's first number. */
+  /** Offset of the first number of the array. */
   const valuesAt = (bytes: Buffer) =>
     bytes.indexOf(Buffer.from(Float32Array.of(...NUMBERS).buffer));
   const entryAt = (bytes: Buffer) => bytes.indexOf(Buffer.from([0x50, 0x4b, 1, 2]));

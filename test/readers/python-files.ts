@@ -1,16 +1,16 @@
-// Test files written by other programs, created by one Python process per test file.
+// Creates test files with other programs, in one Python process per test file.
 
 import { spawnSync } from 'node:child_process';
 
 const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
 
-/** Exits with 1 unless all modules are there. Importing them would take seconds. */
+/** Exits with 1 unless all modules are installed. Importing them would take seconds. */
 const FIND = `
 import importlib.util, sys
 sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))
 `;
 
-/** Why tests are skipped, or false if the interpreter has the modules. */
+/** The reason for skipping tests, or false if the interpreter has the modules. */
 export function skipWithout(...modules: readonly string[]): string | false {
   const { status } = spawnSync(python, ['-c', FIND, ...modules]);
   if (status === 0) return false;

@@ -1,4 +1,4 @@
-// Files of a temporary folder, and what the readers of the command line find in them.
+// Writes files to a temporary folder and reads them with the readers of the command line.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ export const READ_OPTIONS: ReaderOptions = {
   rowsPerBatch: 2,
 };
 
-/** Makes a folder for the tests of the file or suite that calls this. */
+/** Creates a folder for the tests of the file or suite that calls this. */
 export function folderOfTests() {
   let folder: string;
   before(() => {
@@ -48,7 +48,7 @@ export function folderOfTests() {
   };
 }
 
-/** A source that gives these chunks, as a pipe does. */
+/** A source of the given chunks that behaves like a pipe. */
 export function sourceOf(name: string, chunks: readonly Uint8Array[]): InputSource {
   const whole = Buffer.concat(chunks);
   async function* from(start = 0) {
@@ -70,7 +70,7 @@ export function sourceOf(name: string, chunks: readonly Uint8Array[]): InputSour
   };
 }
 
-/** The bytes in chunks of this length; each begins at an odd place in memory. */
+/** The bytes in chunks of the given length, each of which begins at an odd address. */
 export function cut(bytes: Uint8Array, chunkBytes: number): Uint8Array[] {
   return Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, at) => {
     const chunk = bytes.subarray(at * chunkBytes, (at + 1) * chunkBytes);

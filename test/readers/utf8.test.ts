@@ -1,4 +1,4 @@
-// Text of input files: the byte order mark, and bytes that are not UTF-8.
+// The text of input files: byte order marks, and bytes that are not UTF-8.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -26,7 +26,7 @@ it('bytes that are not UTF-8 are an error with their line, wherever chunks end',
   }
 });
 
-it('a byte order mark is skipped at the beginning only', async () => {
+it('a byte order mark is skipped only at the beginning', async () => {
   const textOf = async (text: string) => {
     const parts: Uint8Array[] = [];
     const source = sourceOf('f', cut(Buffer.from(text), 2));

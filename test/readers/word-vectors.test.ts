@@ -22,7 +22,7 @@ const lineOf = (word: string, values: readonly number[]) =>
   `${word} ${values.map((value) => (Object.is(value, -0) ? '-0' : value)).join(' ')}`;
 const LINES = WORDS.map(([word, values]) => lineOf(word, values));
 
-/** With a line feed after each vector, as word2vec writes it, or without, as gensim does. */
+/** The binary format with a line feed after each vector, as word2vec writes it, or without, as gensim does. */
 function binary(words: typeof WORDS, end: string): Buffer {
   const rows = words.flatMap(([word, values]) => [
     Buffer.from(`${word} `),
@@ -54,7 +54,7 @@ describe('words with vectors', () => {
         assert.deepEqual(await rowsOf(name, start), EXPECTED.slice(start), `${name} ${start}`);
       }
     }
-    // Its first bytes have a control character, and are text all the same.
+    // The first bytes are text although they contain a control character.
     write('odd.vec', `2 3\n\u001f 1 2.5 -3\nb 4 5 6\n`);
     assert.deepEqual(await rowsOf('odd.vec'), [
       ['\u001f', [1, 2.5, -3]],
@@ -67,7 +67,7 @@ describe('words with vectors', () => {
   });
 
   it('are read from the binary form of word2vec, from any row on', async () => {
-    // There a word ends with the first space.
+    // In the binary format, a word ends at the first space.
     const words = WORDS.filter(([word]) => !word.includes(' '));
     const expected = EXPECTED.filter(([word]) => !(word as string).includes(' '));
     for (const end of ['\n', '']) {
@@ -79,7 +79,7 @@ describe('words with vectors', () => {
         }
       }
     }
-    // Longer than the chunks in which a file is read.
+    // The file is longer than the chunks in which it is read.
     const nameOf = (n: number) => `${n}${'w'.repeat(n === 0 ? 1 : 2_000)}`;
     const long = Array.from({ length: 1_000 }, (_, n) => [nameOf(n), [n, 0.1, 1e-9]] as const);
     const rows = await rowsOf(write('long.bin', binary(long, '\n')), 0, 5_000);
@@ -89,7 +89,7 @@ describe('words with vectors', () => {
     }
   });
 
-  it('are recognized by the first word, which numbers alone do not have', async () => {
+  it('are recognized by the first word, which a table of numbers lacks', async () => {
     for (const [content, format] of [
       ['the 0.1 -2 3e-5\n', 'glove'],
       [`the ${'0.12345 '.repeat(300)}\n`, 'glove'],
@@ -110,7 +110,7 @@ describe('words with vectors', () => {
     assert.deepEqual(batches[0]!.ids, ['1', '4']);
   });
 
-  it('that are damaged are refused with their place', async () => {
+  it('are refused with their location if they are damaged', async () => {
     const bytes = binary([...WORDS.slice(0, 2)], '\n');
     for (const [name, content, message] of [
       ['a.txt', 'the 1 2 3\nof 1 2\n', /a\.txt:2: found 2 values, expected 3 after the word$/],

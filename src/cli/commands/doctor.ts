@@ -1,5 +1,5 @@
-// `sagitta doctor gpu`: reports what the cuda engine finds on this machine, what it chooses and why, or what is missing.
-// It needs no server; the table or JSON goes to stdout.
+// `sagitta doctor gpu`: reports what the cuda engine finds on this machine, what it chooses and why, or what is
+// missing. It needs no server; the table or JSON goes to stdout.
 
 import { Command } from 'commander';
 import { printable } from '../../common/printable.js';

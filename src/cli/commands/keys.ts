@@ -1,6 +1,6 @@
-// `sagitta keys`: creates, lists, shows, rotates and revokes API keys, in a data directory (through the server that runs
-// on it, or offline) or, with --url, over the network. A new key is the only text on stdout, so that a shell can capture
-// it; everything else goes to stderr.
+// `sagitta keys`: creates, lists, shows, rotates and revokes API keys, in a data directory (through the server that
+// runs on it, or offline) or, with --url, over the network. A new key is the only text on stdout, so that a shell can
+// capture it; everything else goes to stderr.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';

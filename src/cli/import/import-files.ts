@@ -256,7 +256,9 @@ async function openReader(
     : reader;
 }
 
-/** The vectors to read from the files. With `--vector-name`, every row must have the unnamed vector, which is renamed. */
+/**
+ * The vectors to read from the files. With `--vector-name`, every row must have the unnamed vector, which is renamed.
+ */
 function vectorsToRead(
   vectors: TargetVectors | undefined,
   { vectorName, mode }: ImportChoices,

@@ -1,5 +1,5 @@
-// Measures text in columns of a terminal: wide characters (Chinese, Japanese, Korean, emoji) take two columns, combining
-// marks none.
+// Measures text in columns of a terminal: wide characters (Chinese, Japanese, Korean, emoji) take two columns,
+// combining marks none.
 
 const GRAPHEMES = new Intl.Segmenter();
 const ASCII = /^[\x20-\x7e]*$/;

@@ -1,5 +1,5 @@
-// Converts an Arrow stream to an Arrow file, which has the same messages between the magic bytes and a footer with their
-// offsets. Also reports the metadata of the messages. Only message headers are decoded.
+// Converts an Arrow stream to an Arrow file, which has the same messages between the magic bytes and a footer with
+// their offsets. Also reports the metadata of the messages. Only message headers are decoded.
 
 import { MetadataVersion, type Schema } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';

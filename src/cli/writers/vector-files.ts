@@ -154,8 +154,8 @@ const NO_MATCH = -1;
 
 /**
  * The matches of a query stream as ivecs: a record of k ids per query, best first, padded with -1. The ids must be
- * integers, such as those of `sagitta import --row-ids`. `queryCount` is called at the end, because the last queries may
- * have no matches.
+ * integers, such as those of `sagitta import --row-ids`. `queryCount` is called at the end, because the last queries
+ * may have no matches.
  */
 export async function* ivecsOfMatches(
   stream: AsyncIterable<Uint8Array>,

@@ -1,5 +1,5 @@
-// Checks that a streamed reply is complete. The client reports a broken connection, but a proxy may end a reply early as
-// if it were complete.
+// Checks that a streamed reply is complete. The client reports a broken connection, but a proxy may end a reply early
+// as if it were complete.
 
 import type { StreamFormat } from '@sagitta/client';
 import { CliError, EXIT_CODES } from '../terminal/failure.js';
