@@ -25,11 +25,11 @@ import { listNames, noSuchName } from './names.js';
 import { ReadError, RowError } from './read-error.js';
 import { indexColumns, type ReaderOptions, UNNAMED_ONLY } from './reader-options.js';
 import {
-  otherVector,
   type RowBatch,
   type RowReader,
   rowsPerBatch,
   type Sample,
+  unsupportedVector,
   withoutBadRows,
 } from './row-batch.js';
 
@@ -114,7 +114,7 @@ async function openStream(
   { format, firstRow, uuidColumns }: StreamPlace,
 ): Promise<BatchSource> {
   const reader = new ArrowStreamReader(chunks, { batchBytesMax: BATCH_BYTES_MAX });
-  const schema = await readable(name, () => reader.readSchema(), format);
+  const schema = await wrapErrors(name, () => reader.readSchema(), format);
   const fields = schema.fields.map((field) =>
     uuidColumns.includes(field.name) ? { ...field, extension: UUID_EXTENSION } : field,
   );
@@ -131,7 +131,7 @@ async function openFile({ name, file }: InputSource): Promise<BatchSource> {
       target.set(await file!.read(offset, offset + target.length));
     },
   };
-  const reader = await readable(name, () => ArrowFileReader.open(bytes, BATCH_BYTES_MAX));
+  const reader = await wrapErrors(name, () => ArrowFileReader.open(bytes, BATCH_BYTES_MAX));
   const { fields } = reader.schema;
   return { format: ARROW, firstRow: 0, fields, batches: () => reader.batches() };
 }
@@ -145,9 +145,9 @@ async function sampleOf(
   const named = fields.map((field, index) => ({ name: field.name, index }));
   const readableColumns = named.filter(({ index }) => jsonViolation(fields[index]!) === null);
   const found = batches();
-  const next = await readable(name, () => found.next(), format);
+  const next = await wrapErrors(name, () => found.next(), format);
   if (next.done) return { columns: named.map((column) => column.name), rows: [] };
-  const rows = await readable(
+  const rows = await wrapErrors(
     name,
     async () => {
       const columns = openColumns(next.value, BATCH_BYTES_MAX);
@@ -178,18 +178,18 @@ async function* rowsOfBatches(
   startRow: number,
 ): AsyncGenerator<RowBatch> {
   const { format, fields, firstRow } = source;
-  const plan = await readable(name, async () => planColumns(name, fields, options));
+  const plan = await wrapErrors(name, async () => planColumns(name, fields, options));
   const batches = source.batches();
   let { dimension } = options;
   try {
     while (true) {
-      const next = await readable(name, () => batches.next(), format);
+      const next = await wrapErrors(name, () => batches.next(), format);
       if (next.done) return;
       const batch = next.value;
       const before = firstRow + batch.firstRow;
       if (before + batch.rowCount <= startRow) continue;
       const location = (row: number) => `${name}, row ${before + row + 1}`;
-      const { rows, problems } = await readable(
+      const { rows, problems } = await wrapErrors(
         name,
         async () => {
           const columns = openColumns(batch, BATCH_BYTES_MAX);
@@ -259,7 +259,7 @@ function planColumns(
       /^(sparse_)?vectors\./.test(column) && !isNamed(index) && !excluded.has(index),
   );
   if (other !== undefined && options.fields === undefined) {
-    throw otherVector(name, other.name);
+    throw unsupportedVector(name, other.name);
   }
   const selected = options.fields?.map((each) => indexOf(each, '--fields'));
   const indexes = selected === undefined ? indexColumns(names) : new Set<number>();
@@ -511,7 +511,7 @@ function textsOf(column: Utf8Column, count: number): string[] {
 }
 
 /** Adds the file name to errors of the Arrow reader. */
-async function readable<Value>(
+async function wrapErrors<Value>(
   name: string,
   read: () => Promise<Value>,
   format = ARROW,

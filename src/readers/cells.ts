@@ -39,7 +39,7 @@ export function floatsOfTexts(
   for (let at = 0; at < values.length; at++) {
     const text = texts[at]!.trim();
     values[at] = numberOfText(text, style);
-    if (!Number.isFinite(values[at])) throw notNumber(location, at, text, style);
+    if (!Number.isFinite(values[at])) throw notNumberError(location, at, text, style);
   }
   return values;
 }
@@ -52,7 +52,7 @@ function numberOfText(text: string, { hasDecimalCommas }: Pick<NumberStyle, 'has
   return text.includes('.') ? Number.NaN : Number(text.replace(',', '.'));
 }
 
-function notNumber(location: string, at: number, text: string, style: NumberStyle): RowError {
+function notNumberError(location: string, at: number, text: string, style: NumberStyle): RowError {
   const { hasDecimalCommas } = style;
   const expected = hasDecimalCommas ? ' with a decimal comma, as --decimal says' : '';
   const isOther =

@@ -21,10 +21,10 @@ import {
 import {
   collectBatches,
   type FoundRow,
-  otherVector,
   type ParsedRow,
   type RowReader,
   type Sample,
+  unsupportedVector,
 } from './row-batch.js';
 import { countNewlines, requireUtf8, textChunks, textHead } from './utf8.js';
 
@@ -278,7 +278,7 @@ function planColumns(name: string, names: readonly string[], options: ReaderOpti
     named.some((vector) => vector.index === index);
   if (options.fields === undefined) {
     const other = names.find((each, index) => /^(sparse_)?vectors\./.test(each) && !isTaken(index));
-    if (other !== undefined) throw otherVector(`${name}:1`, other);
+    if (other !== undefined) throw unsupportedVector(`${name}:1`, other);
   }
   const indexes = chosen
     .map((each) => indexOf(each, '--fields'))

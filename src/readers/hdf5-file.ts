@@ -35,15 +35,15 @@ export async function openHdf5(source: InputSource, options: ReaderOptions): Pro
 
 /** Finds an item by its path through groups: `group/vectors`. Null when it does not exist. */
 function findItem<Item>(
-  readable: <Value>(read: () => Value) => Value,
+  wrapErrors: <Value>(read: () => Value) => Value,
   file: { keys(): string[]; get(name: string): Item },
   path: string,
 ): Item | null {
   let at = file;
   const parts = path.split('/').filter((part) => part !== '');
   for (const [depth, part] of parts.entries()) {
-    if (!readable(() => at.keys()).includes(part)) return null;
-    const item = readable(() => at.get(part));
+    if (!wrapErrors(() => at.keys()).includes(part)) return null;
+    const item = wrapErrors(() => at.get(part));
     if (depth === parts.length - 1) return item;
     if (!isGroup<Item>(item)) return null;
     at = item;
@@ -89,7 +89,7 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
   const library = await hdf5.ready;
   // By default the library prints errors on stderr and continues.
   library.activate_throwing_error_handler();
-  const readable = <Value>(read: () => Value): Value => {
+  const wrapErrors = <Value>(read: () => Value): Value => {
     try {
       return read();
     } catch (cause) {
@@ -97,10 +97,10 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
       throw new ReadError(`${path}: invalid HDF5: ${reason}`, { cause });
     }
   };
-  const file = readable(() => new hdf5.File(filePath, 'r'));
-  const found = findItem(readable, file, name);
+  const file = wrapErrors(() => new hdf5.File(filePath, 'r'));
+  const found = findItem(wrapErrors, file, name);
   if (found === null) {
-    const names = readable(() => file.paths());
+    const names = wrapErrors(() => file.paths());
     throw new ReadError(
       `${path}: no dataset ${name} (datasets: ${names.join(', ')}); choose one with --dataset`,
       { isUsage: true },
@@ -111,7 +111,7 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
   }
   const dataset: Dataset = found;
   // Each access to these properties reads the header of the dataset.
-  const { shape, dtype: type } = readable(() => ({ shape: dataset.shape, dtype: dataset.dtype }));
+  const { shape, dtype: type } = wrapErrors(() => ({ shape: dataset.shape, dtype: dataset.dtype }));
   if (shape === null || shape.length !== 2 || shape[1]! < 1) {
     throw new ReadError(
       `${path}: dataset ${name} has the shape (${shape?.join(', ') ?? ''}), ` +
@@ -123,7 +123,7 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
       `${path}: dataset ${name} has the type ${JSON.stringify(type)}, expected numbers`,
     );
   }
-  const unknown = readable(() => dataset.filters).filter(({ id }) => id > FILTER_ID_MAX);
+  const unknown = wrapErrors(() => dataset.filters).filter(({ id }) => id > FILTER_ID_MAX);
   if (unknown.length > 0) {
     const filters = unknown
       .map(({ name: filter, id }) => `${filter || 'filter'} (${id})`)
@@ -139,10 +139,10 @@ async function openTable(source: InputSource, name: string): Promise<NumberTable
     dimension,
     slice(from, to) {
       if (type.endsWith('e')) {
-        const bytes = readable(() => bytesOf(library, dataset, from, to));
+        const bytes = wrapErrors(() => bytesOf(library, dataset, from, to));
         return toFloats('float16', bytes);
       }
-      const values = readable(() =>
+      const values = wrapErrors(() =>
         dataset.slice([
           [from, to],
           [0, dimension],

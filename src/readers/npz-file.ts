@@ -22,7 +22,7 @@ export async function openNpz(source: InputSource, options: ReaderOptions): Prom
   const file = source.file!;
   // The workers of the library would need another file of the program.
   configure({ useWebWorkers: false });
-  const entries = await readable(name, () =>
+  const entries = await wrapErrors(name, () =>
     new ZipReader(new FileReader(file), { checkOverlappingEntry: true }).getEntries(),
   );
   const names = entries.map(({ filename }) => filename);
@@ -106,12 +106,12 @@ async function* contentOf(member: string, entry: FileEntry): AsyncGenerator<Uint
   const reader = content.getReader();
   try {
     while (true) {
-      const next = await readable(member, () => Promise.race([reader.read(), failed]));
+      const next = await wrapErrors(member, () => Promise.race([reader.read(), failed]));
       if (next.done) break;
       byteCount += next.value.length;
       yield next.value;
     }
-    await readable(member, () => writing);
+    await wrapErrors(member, () => writing);
   } finally {
     abort.abort();
     void reader.cancel().catch(() => {});
@@ -141,7 +141,7 @@ function chooseArray(file: string, members: readonly string[], wanted: string | 
 }
 
 /** Adds the name of the archive to errors of the library. */
-async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+async function wrapErrors<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
     return await read();
   } catch (cause) {

@@ -77,7 +77,7 @@ function rowGroupsOf(file: ParquetFile): { rowCount: number; byteCount: number }
 
 async function openFile({ name, file }: InputSource): Promise<ParquetFile> {
   const { ParquetFile } = await file!.packages.parquet();
-  return await readable(name, async () => ParquetFile.fromFile(await file!.blob()));
+  return await wrapErrors(name, async () => ParquetFile.fromFile(await file!.blob()));
 }
 
 async function readFooter({ file }: InputSource): Promise<Uint8Array> {
@@ -106,11 +106,11 @@ async function* arrowOf(
   group: number,
   batchSize: number,
 ): AsyncGenerator<Uint8Array> {
-  const stream = await readable(name, () => file.stream({ rowGroups: [group], batchSize }));
+  const stream = await wrapErrors(name, () => file.stream({ rowGroups: [group], batchSize }));
   const reader = (stream as ReadableStream<RecordBatch>).getReader();
   let isFirst = true;
   while (true) {
-    const next = await readable(name, () => reader.read());
+    const next = await wrapErrors(name, () => reader.read());
     if (next.done) break;
     const bytes = next.value.intoIPCStream();
     const start = isFirst ? 0 : endOfFirstMessage(bytes);
@@ -127,9 +127,9 @@ function endOfFirstMessage(bytes: Uint8Array): number {
 }
 
 /** Adds the file name to errors of the decoder, which throws strings and WebAssembly traps. */
-async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+async function wrapErrors<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
-    return await orTrap(read);
+    return await rejectOnTrap(read);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ReadError(`${name}: invalid Parquet: ${reason}`, { cause });
@@ -140,7 +140,7 @@ async function readable<Value>(name: string, read: () => Promise<Value>): Promis
  * Also rejects when the decoder traps in one of its own callbacks, as it does for some damaged files: its promise would
  * never settle, and the uncaught exception would end the process without a message.
  */
-async function orTrap<Value>(read: () => Promise<Value>): Promise<Value> {
+async function rejectOnTrap<Value>(read: () => Promise<Value>): Promise<Value> {
   let onTrap: (error: unknown) => void = () => {};
   const trapped = new Promise<never>((_, reject) => {
     onTrap = reject;

@@ -83,7 +83,7 @@ export function toFloat32(
 }
 
 /** The error for a column that is named like a vector but cannot be imported as one. */
-export function otherVector(location: string, column: string): ReadError {
+export function unsupportedVector(location: string, column: string): ReadError {
   return new ReadError(
     `${location}: the column ${JSON.stringify(column)} holds a sparse vector, a multi-vector or a vector that the collection does not have, which import does not send; ` +
       'write the file to the API as it is, or select the metadata with --fields',

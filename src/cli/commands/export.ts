@@ -6,7 +6,7 @@ import { addConnectionOptions, type ConnectionOptions, connect } from '../servic
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import { readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import { pluralize } from '../terminal/units.js';
-import { fileOf, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
+import { toFileFormat, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
   addOutputFileOptions,
   checkOutput,
@@ -135,7 +135,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
         },
       });
     } else if (!isVectorFile) {
-      await writeFile(await fileOf(stream, format), options);
+      await writeFile(await toFileFormat(stream, format), options);
     }
     // Rows are counted only after the bytes that contain them.
     if (rowCount !== undefined) progress?.update(rowCount, 1, byteCount);

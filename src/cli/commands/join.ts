@@ -8,9 +8,9 @@ import { addConnectionOptions, type ConnectionOptions, connect } from '../servic
 import { EXIT_CODES_TEXT, usageError } from '../terminal/failure.js';
 import { anyNumber, readJsonObject, wholeNumber } from '../terminal/option-values.js';
 import {
-  fileOf,
   MATCH_FORMATS,
   type MatchFormat,
+  toFileFormat,
   WRITE_FORMATS,
   writeFormatOf,
 } from '../writers/formats.js';
@@ -113,7 +113,7 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   };
   const stream = await watchRows(requireWhole(wire, body), wire, watch);
   try {
-    await writeFile(await fileOf(stream, format), options);
+    await writeFile(await toFileFormat(stream, format), options);
     onRows(rowCount);
     isDone = true;
   } finally {

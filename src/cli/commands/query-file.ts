@@ -10,22 +10,16 @@ import { usageError } from '../terminal/failure.js';
 import type { Progress } from '../terminal/progress.js';
 import { pluralize } from '../terminal/units.js';
 import {
-  fileOf,
   RESULT_FORMATS,
   type ResultFormat,
+  toFileFormat,
   WRITE_FORMATS,
   writeFormatOf,
 } from '../writers/formats.js';
 import { checkOutput, printResult, progressOf, writeFile } from '../writers/output-file.js';
 import { ivecsOfMatches } from '../writers/vector-files.js';
 import { requireWhole } from '../writers/whole-reply.js';
-import {
-  openQueries,
-  type QueryFileOptions,
-  searchOf,
-  shareOf,
-  withoutQueries,
-} from './query-rows.js';
+import { noQueries, openQueries, type QueryFileOptions, searchOf, shareOf } from './query-rows.js';
 
 /** Small enough that results begin soon, large enough for the engine to batch. */
 const QUERIES_PER_BATCH = 1_000;
@@ -55,7 +49,7 @@ export async function queryFile(
     checkOutput(options);
     const { body, queryCount } = await streamQueries(client, collection, options, format, progress);
     const chunks =
-      format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await fileOf(body, format);
+      format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await toFileFormat(body, format);
     await writeFile(chunks, options);
     progress?.end(true);
     const summary = { collection, queries: queryCount(), format, file: options.output ?? null };
@@ -115,7 +109,7 @@ async function streamQueries(
         queryCount += batch.rowCount;
         progress?.update(queryCount, shareOf(rows, queryCount));
       }
-      if (hasIds === undefined) throw withoutQueries(source);
+      if (hasIds === undefined) throw noQueries(source);
       yield encodeEnd();
     } catch (error) {
       failure = error;

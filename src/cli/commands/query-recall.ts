@@ -8,11 +8,11 @@ import { type ResultIds, readResultIds } from '../files/result-ids.js';
 import { CliError } from '../terminal/failure.js';
 import type { Progress } from '../terminal/progress.js';
 import {
+  noQueries,
   type QueryFileOptions,
   type QueryRows,
   searchOf,
   shareOf,
-  withoutQueries,
 } from './query-rows.js';
 
 /** Number of ids that are looked up when no result is correct. */
@@ -59,7 +59,7 @@ export async function measureRecall(
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(queries, queryCount));
   }
-  if (kFound === undefined) throw withoutQueries(queries.source);
+  if (kFound === undefined) throw noQueries(queries.source);
   if ((await results.lists.next()).done !== true) {
     throw new CliError(
       `${path}: found more results than the ${queryCount} queries of ${queries.source.name}`,

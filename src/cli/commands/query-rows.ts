@@ -51,7 +51,7 @@ export async function openQueries(options: QueryFileOptions, rows: number): Prom
   return { source, reader };
 }
 
-export function withoutQueries({ name }: InputSource): CliError {
+export function noQueries({ name }: InputSource): CliError {
   return usageError(`${name}: the file contains no vectors`);
 }
 

@@ -125,12 +125,12 @@ export async function importFiles(
   try {
     if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
     for (let file = start.file; file < inputs.length && !isInterrupted; file++) {
-      const source = await orInterrupted(inputs[file]!.open(), options.interruption);
+      const source = await raceInterruption(inputs[file]!.open(), options.interruption);
       if (source === undefined) break;
       const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
       for await (const found of untilInterrupted(reader.batches(row), options.interruption)) {
-        const batch = named(found, options);
+        const batch = toNamedVector(found, options);
         target ??= await createTarget(client, options, batch);
         checkBatch(batch, target, options);
         uploader ??= createUploader(client, options, target, {
@@ -140,19 +140,19 @@ export async function importFiles(
         });
         row += batch.rowCount;
         shares.mark({ file, row }, source, reader.rowCount);
-        await uploader.add(withNamed(batch, target), file, row - batch.rowCount);
+        await uploader.add(completeNamed(batch, target), file, row - batch.rowCount);
       }
     }
     isInterrupted = options.interruption.aborted;
     if (isInterrupted) await uploader?.settle();
-    else if (uploader === undefined && start.total === 0) throw withoutRows(inputs);
+    else if (uploader === undefined && start.total === 0) throw noRows(inputs);
     else await uploader?.finish();
     if (!isInterrupted) await target?.journal.remove();
     isDone = !isInterrupted;
   } catch (error) {
     await uploader?.settle();
     if (!isUnreachable(error)) await removeUnused(client, target, uploader?.result);
-    throw withCommitted(error, uploader?.result, target, options.isPiped === true);
+    throw withCommittedRows(error, uploader?.result, target, options.isPiped === true);
   } finally {
     progress?.end(isDone);
   }
@@ -171,13 +171,13 @@ export async function importFiles(
 }
 
 /** Files without rows most likely come from a failed export, which a script should notice. */
-function withoutRows(inputs: readonly Input[]): CliError {
+function noRows(inputs: readonly Input[]): CliError {
   const names = inputs.map(({ name }) => name).join(', ');
   return new CliError(`${names}: found no rows, expected at least one; nothing was imported`);
 }
 
 /** Turns the unnamed vectors of the rows into the named vector of the options, if they name one. */
-function named(batch: RowBatch, { vectorName: name }: ImportChoices): RowBatch {
+function toNamedVector(batch: RowBatch, { vectorName: name }: ImportChoices): RowBatch {
   if (name === undefined) return batch;
   const { rowCount, values, dimension, named: others = [] } = batch;
   const presence = new Uint8Array(rowCount).fill(1);
@@ -376,7 +376,7 @@ async function removeUnused(
 }
 
 /** Adds a column for each missing named vector, since all batches of an upload have the same columns. */
-function withNamed(batch: RowBatch, { vectors: { named } }: Target): RowBatch {
+function completeNamed(batch: RowBatch, { vectors: { named } }: Target): RowBatch {
   const { rowCount, named: found = [] } = batch;
   const all = [...named].map(([name, dimension]): NamedVectors => {
     const presence = new Uint8Array(rowCount);
@@ -400,7 +400,7 @@ async function* untilInterrupted<Item>(
 ): AsyncGenerator<Item> {
   const iterator = items[Symbol.asyncIterator]();
   while (!signal.aborted) {
-    const next = await orInterrupted(iterator.next(), signal);
+    const next = await raceInterruption(iterator.next(), signal);
     if (next === undefined || next.done) break;
     yield next.value;
   }
@@ -409,7 +409,7 @@ async function* untilInterrupted<Item>(
 }
 
 /** The result of the work, or undefined when the signal aborts first. */
-async function orInterrupted<Value>(
+async function raceInterruption<Value>(
   work: Promise<Value>,
   signal: AbortSignal,
 ): Promise<Value | undefined> {
@@ -463,7 +463,7 @@ class ReadShares {
 }
 
 /** Adds to an error how many rows were written before it, and how to continue. */
-function withCommitted(
+function withCommittedRows(
   error: unknown,
   result: UploadResult | undefined,
   target: Target | undefined,

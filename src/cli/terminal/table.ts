@@ -24,11 +24,11 @@ type Rows = readonly (readonly string[])[];
 export function tableForStdout(
   columns: readonly TextTableColumn[],
   rows: Rows,
-  widthElsewhere = WIDTH_DEFAULT,
+  widthDefault = WIDTH_DEFAULT,
 ): string {
   const { isTTY, columns: width } = process.stdout;
   // Some terminals report the width 0 when they do not know it.
-  const widthMax = width || widthElsewhere;
+  const widthMax = width || widthDefault;
   return isTTY === true
     ? renderFitting(columns, rows, widthMax)
     : renderTable(columns, rows, widthMax);

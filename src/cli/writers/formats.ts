@@ -71,7 +71,7 @@ export const MATCH_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'parquet
 export type MatchFormat = (typeof MATCH_FORMATS)[number];
 
 /** Converts a reply to the file format. The server sends every format except Arrow files, which end in a footer. */
-export async function fileOf(
+export async function toFileFormat(
   body: AsyncIterable<Uint8Array>,
   format: MatchFormat,
 ): Promise<AsyncIterable<Uint8Array>> {

@@ -120,7 +120,7 @@ class FileOutput implements Output {
   }
 
   async seal(): Promise<void> {
-    await this.#naming(async () => {
+    await this.#withPath(async () => {
       await this.#handle.sync();
       await this.#handle.close();
     });
@@ -138,7 +138,7 @@ class FileOutput implements Output {
   }
 
   async #put(bytes: Uint8Array, at: number): Promise<void> {
-    await this.#naming(async () => {
+    await this.#withPath(async () => {
       for (let done = 0; done < bytes.length; ) {
         const left = bytes.length - done;
         const { bytesWritten } = await this.#handle.write(bytes, done, left, at + done);
@@ -148,7 +148,7 @@ class FileOutput implements Output {
   }
 
   /** Throws CliError with the path for an error of the file system. */
-  async #naming(work: () => Promise<void>): Promise<void> {
+  async #withPath(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (cause) {
