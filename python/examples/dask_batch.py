@@ -1,9 +1,9 @@
-"""A batch job with Dask: embeds texts, writes them, and writes the neighbours of each as Parquet.
+"""A batch job with Dask: embeds texts, stores them, and writes their neighbours as Parquet.
 
     python dask_batch.py texts.parquet neighbours
 
-`texts.parquet` has the columns `id` and `text`. Partitions are processed in
-parallel; a task that is repeated writes the same ids again, which changes nothing.
+`texts.parquet` has the columns `id` and `text`. Partitions are processed in parallel. A repeated
+task writes the same ids again, which changes nothing.
 """
 
 import os
@@ -24,7 +24,7 @@ COLLECTION = "dask-example"
 
 
 def embed(texts: list[str]) -> numpy.ndarray:
-    """[texts, DIMENSION] float32: counts of hashed triples of characters, in place of a model."""
+    """[texts, DIMENSION] float32: counts of hashed character triples, in place of a model."""
     values = numpy.zeros((len(texts), DIMENSION), numpy.float32)
     for row, text in enumerate(texts):
         for at in range(max(1, len(text) - 2)):

@@ -1,4 +1,4 @@
-"""Finds near-duplicates by joining a collection with itself, and deletes all but one of each group.
+"""Joins a collection with itself to find near-duplicates and deletes all but one of each group.
 
 python deduplicate.py
 """

@@ -1,4 +1,4 @@
-"""Writes record batches from a generator, and queries them in batches, by filters and by pages.
+"""Writes record batches from a generator and queries them in batches, with filters and by page.
 
     python load_and_query.py
 
@@ -19,13 +19,13 @@ ROWS_PER_BATCH = 2_500
 
 
 def vectors_of(batch: int) -> numpy.ndarray:
-    """Row-major [ROWS_PER_BATCH, DIMENSION] float32; in practice, the output of a model."""
+    """Row-major [ROWS_PER_BATCH, DIMENSION] float32. In practice, this is the output of a model."""
     generator = numpy.random.default_rng(seed=batch)
     return generator.standard_normal((ROWS_PER_BATCH, DIMENSION), numpy.float32)
 
 
 def batches():
-    """Opens the same batches each time, so that a stream that is cut can be sent again."""
+    """Yields the same batches each time, so that an interrupted stream can be sent again."""
     for batch in range(BATCH_COUNT):
         rows = range(batch * ROWS_PER_BATCH, (batch + 1) * ROWS_PER_BATCH)
         values = pyarrow.FixedSizeListArray.from_arrays(vectors_of(batch).reshape(-1), DIMENSION)
@@ -59,7 +59,7 @@ with Sagitta(os.environ.get("SAGITTA_URL", "http://127.0.0.1:8484")) as client:
     are_odd = ['"odd"' in text for text in odd["metadata"].to_pylist()]
     print("odd matches:", odd.num_rows, "all odd:", all(are_odd))
 
-    # Page by page through all vectors that match a filter.
+    # Reads all vectors that match a filter, page by page.
     pages = [
         page["matches"]
         for page in collection.query_pages(

@@ -1,9 +1,9 @@
-"""A batch job with Ray Data: embeds texts, writes them, and writes the neighbours as Parquet.
+"""A batch job with Ray Data: embeds texts, stores them, and writes their neighbours as Parquet.
 
     python ray_batch.py texts.parquet neighbours
 
 `texts.parquet` has the columns `id` and `text`. Blocks are processed in parallel, each in constant
-memory; a task that Ray repeats writes the same ids again, which changes nothing.
+memory. A task that Ray repeats writes the same ids again, which changes nothing.
 """
 
 import os
@@ -24,7 +24,7 @@ COLLECTION = "ray-example"
 
 
 def embed(texts: list[str]) -> numpy.ndarray:
-    """[texts, DIMENSION] float32: counts of hashed triples of characters, in place of a model."""
+    """[texts, DIMENSION] float32: counts of hashed character triples, in place of a model."""
     values = numpy.zeros((len(texts), DIMENSION), numpy.float32)
     for row, text in enumerate(texts):
         for at in range(max(1, len(text) - 2)):
@@ -33,7 +33,7 @@ def embed(texts: list[str]) -> numpy.ndarray:
 
 
 class Writer:
-    """Made once per worker, as a model would be; its client keeps its connections."""
+    """Created once per worker, as a model would be. Its client keeps its connections."""
 
     def __init__(self) -> None:
         self._collection = Sagitta(URL).collection(COLLECTION)

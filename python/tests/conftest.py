@@ -1,4 +1,4 @@
-"""One server for the tests, each of which has collections of its own."""
+"""A server that all tests share. Each test uses its own collections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sagitta
 
 _numbers = itertools.count()
 
-# By default, an example that takes 200 ms is a failure, which a busy machine has.
+# By default, an example that takes 200 ms fails, which happens on a busy machine.
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

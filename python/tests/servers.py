@@ -1,4 +1,4 @@
-"""Servers for the tests: the real one as a process, and a proxy that cuts connections."""
+"""Servers for the tests: a real server process, and a proxy that cuts connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_SECONDS_MAX = 60
 
 
 class Server:
-    """A server on a free port with a data directory of its own."""
+    """A server on a free port with its own data directory."""
 
     def __init__(self, **settings: str) -> None:
         self._settings = settings
@@ -28,8 +28,8 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Starts the process; after `kill` on the port that it had."""
-        # A busy machine delays the event loop, and a server refuses requests when it is delayed.
+        """Starts the process. After `kill`, it uses the same port."""
+        # A busy machine delays the event loop, and a delayed server refuses requests.
         settings = {"SAGITTA_EVENT_LOOP_DELAY_MS_MAX": "60000", **self._settings}
         self._process = subprocess.Popen(
             ["node", COMMAND, "serve", "--port", str(self._port), "--data-dir", self._directory],
@@ -40,11 +40,11 @@ class Server:
         )
         self.url = self._read_url()
         self._port = int(self.url.rsplit(":", 1)[1])
-        # The rest of the log is read, so that the server never waits for its reader.
+        # Reads the rest of the log, so that the server never blocks on writing it.
         threading.Thread(target=self._drain, args=[self._process.stdout], daemon=True).start()
 
     def kill(self) -> None:
-        """Ends the process without warning; the data directory remains."""
+        """Kills the process without warning. The data directory remains."""
         self._process.kill()
         self._process.wait()
 
@@ -73,10 +73,10 @@ class Server:
 
 
 class CuttingProxy:
-    """Passes connections on to a server, and cuts some of them.
+    """Forwards connections to a server and cuts some of them.
 
-    `requests_max` and `replies_max`: bytes after which a connection is cut, one number per
-    connection in the order in which they come; None, as for all further ones, for no limit.
+    `requests_max` and `replies_max` are the bytes after which a connection is cut, one number per
+    connection in the order of arrival. None means no limit, as for all later connections.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The asynchronous client, whose methods are those of the synchronous one."""
+"""The asynchronous client, which has the same methods as the synchronous one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def rows(count: int) -> AsyncIterator[dict]:
         yield {"id": f"v{n}", "values": [n, 1, 0], "metadata": {"n": n}}
 
 
-async def test_it_reads_what_the_other_client_wrote(
+async def test_reads_data_that_the_other_client_wrote(
     async_client: AsyncSagitta, vectors: Collection, name: str
 ) -> None:
     vectors.upsert([{"id": "a", "values": [1, 2, 3]}])
@@ -36,7 +36,7 @@ async def test_it_reads_what_the_other_client_wrote(
     assert caught.value.code == "vector_not_found"
 
 
-async def test_streams_go_both_ways(
+async def test_streams_work_in_both_directions(
     async_client: AsyncSagitta, vectors: Collection, name: str
 ) -> None:
     one = async_client.collection(name)
@@ -57,7 +57,7 @@ async def test_streams_go_both_ways(
     assert found["id"].to_pylist() == ["v2999"] * 5
 
 
-async def test_calls_run_at_the_same_time(
+async def test_calls_run_concurrently(
     async_client: AsyncSagitta, vectors: Collection, name: str
 ) -> None:
     one = async_client.collection(name)
@@ -73,7 +73,7 @@ async def test_calls_run_at_the_same_time(
     assert sorted(counts) == list(range(50))
 
 
-async def test_a_call_that_is_cancelled_leaves_the_client_usable(
+async def test_a_cancelled_call_leaves_the_client_usable(
     async_client: AsyncSagitta, vectors: Collection, name: str
 ) -> None:
     one = async_client.collection(name)
@@ -100,7 +100,7 @@ async def test_leaving_an_iteration_releases_its_connection(
     assert await one.count() == 2_000
 
 
-# What a program leaves open when its loop ends is closed with a warning.
+# Connections that a program leaves open when its loop ends are closed with a warning.
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_a_client_may_be_used_on_one_event_loop_after_another(
     server: Server, vectors: Collection, name: str
@@ -111,7 +111,7 @@ def test_a_client_may_be_used_on_one_event_loop_after_another(
         return await client.collection(name).count()
 
     assert [asyncio.run(count()) for _ in range(4)] == [0, 0, 0, 0]
-    # The connections of loops that are closed are not kept.
+    # Connections of closed loops are not kept.
     assert len(client._runner._clients) == 1
     client._runner._clients.clear()
     gc.collect()
@@ -131,7 +131,7 @@ def test_closing_a_client_closes_the_connections_of_its_event_loop(
     assert not client._runner._clients
 
 
-async def test_a_client_of_your_own_stays_open(server: Server) -> None:
+async def test_an_http_client_that_was_passed_in_stays_open(server: Server) -> None:
     async with httpx.AsyncClient() as http_client:
         async with AsyncSagitta(server.url, http_client=http_client) as client:
             await client.limits()

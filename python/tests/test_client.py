@@ -1,4 +1,4 @@
-"""Reads and writes of JSON on a real server."""
+"""JSON reads and writes on a real server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sagitta import Collection, Sagitta, SagittaError
 from sagitta.values import encode_json
 
 LOOP: list = []
-"""Contains itself."""
+"""A list that contains itself."""
 LOOP.append(LOOP)
 
 
@@ -30,7 +30,7 @@ def rows(count: int) -> list[dict]:
     return [{"id": f"v{n}", "values": [n, 1, 0], "metadata": {"n": n}} for n in range(count)]
 
 
-def test_vectors_come_back_as_they_were_written(vectors: Collection) -> None:
+def test_vectors_are_read_as_they_were_written(vectors: Collection) -> None:
     written = vectors.upsert(
         [
             {"id": "list", "values": [0.5, 1, 2], "metadata": {"big": 12345678901234567890}},
@@ -48,7 +48,9 @@ def test_vectors_come_back_as_they_were_written(vectors: Collection) -> None:
     assert vectors.get("array")["metadata"] == {"n": 3}
 
 
-def test_a_query_returns_the_nearest_with_what_was_asked(vectors: Collection) -> None:
+def test_a_query_returns_the_nearest_with_requested_members(
+    vectors: Collection,
+) -> None:
     vectors.upsert(rows(5))
     reply = vectors.query(
         vector=numpy.array([1, 0, 0]),
@@ -63,7 +65,7 @@ def test_a_query_returns_the_nearest_with_what_was_asked(vectors: Collection) ->
     assert sagitta.decode_values(text) == [3, 1, 0]
 
 
-def test_paths_of_metadata_alone_are_returned(vectors: Collection) -> None:
+def test_only_the_requested_metadata_paths_are_returned(vectors: Collection) -> None:
     metadata = {"a": {"b": 1, "c": 2}, "d": 3}
     vectors.upsert([{"id": "v", "values": [1, 0, 0], "metadata": metadata}])
     paths = ["a.b"]
@@ -76,7 +78,7 @@ def test_paths_of_metadata_alone_are_returned(vectors: Collection) -> None:
     assert [one["metadata"] for one in found] == [{"a": {"b": 1}}] * 4
 
 
-def test_queries_in_a_batch_have_options_of_their_own(vectors: Collection) -> None:
+def test_queries_in_a_batch_have_their_own_options(vectors: Collection) -> None:
     vectors.upsert(rows(5))
     replies = vectors.query_batch(
         [{"vector": [1, 0, 0], "top_k": 1, "include_values": "numpy"}, {"id": "v0", "top_k": 3}]
@@ -96,7 +98,7 @@ def test_pages_read_one_snapshot(vectors: Collection) -> None:
     assert list(vectors.list_all()) == []
 
 
-def test_all_matches_of_a_query_are_all_unless_they_are_bounded(vectors: Collection) -> None:
+def test_an_unbounded_query_matches_the_whole_collection(vectors: Collection) -> None:
     vectors.upsert(rows(250))
 
     def ids(**request: Any) -> list[str]:
@@ -198,7 +200,7 @@ def test_vectors_are_added_filled_and_dropped(
     assert "sparse_vectors" not in left
 
 
-def test_changes_count_what_they_change(vectors: Collection) -> None:
+def test_changes_report_how_many_vectors_they_change(vectors: Collection) -> None:
     vectors.upsert(rows(4))
     assert vectors.update_many(filter={"n": {"$lt": 2}}, patch={"new": 1})["updated_count"] == 2
     assert vectors.count({"new": 1}) == 2
@@ -263,7 +265,7 @@ def test_the_service_describes_itself(client: Sagitta) -> None:
     assert client.principal()["kind"] == "anonymous"
 
 
-def test_an_error_says_what_where_and_which_request(vectors: Collection) -> None:
+def test_an_error_names_the_problem_its_location_and_the_request(vectors: Collection) -> None:
     with pytest.raises(SagittaError) as caught:
         vectors.upsert([{"id": "a", "values": [1, 2]}])
     error = caught.value
@@ -300,9 +302,9 @@ def test_an_error_says_what_where_and_which_request(vectors: Collection) -> None
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_json_lacks_is_not_sent(vectors: Collection, value: object) -> None:
+def test_values_that_json_cannot_express_are_not_sent(vectors: Collection, value: object) -> None:
     rows = [{"id": "a", "values": [1, 2, 3], "metadata": {"a": [1], "value": [0, value]}}]
-    # An integer that Python does not write is found only after its place is known no more.
+    # An integer that Python does not write is detected only after its location has been lost.
     place = "cannot be written as JSON" + (
         ": " if isinstance(value, int) else " at /vectors/0/metadata/value/1"
     )
@@ -318,7 +320,7 @@ def test_what_json_lacks_is_not_sent(vectors: Collection, value: object) -> None
     assert vectors.count() == 0
 
 
-def test_json_has_what_python_and_numpy_have_for_it() -> None:
+def test_python_and_numpy_values_are_written_as_json() -> None:
     time = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
     naive = [time.replace(tzinfo=None), time.date()]
     hidden = numpy.ma.array([1, 2], mask=[True, False])
@@ -342,7 +344,7 @@ def test_json_has_what_python_and_numpy_have_for_it() -> None:
 @pytest.mark.parametrize(
     "bad", [b"\x01\x02\xff", bytearray(3), numpy.ma.array([1.0, 2, 3], mask=[0, 1, 0])]
 )
-def test_bytes_and_hidden_numbers_are_no_vector(
+def test_bytes_and_masked_numbers_are_not_vectors(
     vectors: Collection, use: Callable[[Collection, object], object], place: str, bad: object
 ) -> None:
     with pytest.raises(SagittaError, match=f"{place}: found (bytes|bytearray|a masked)") as caught:
@@ -371,7 +373,7 @@ def test_bytes_and_hidden_numbers_are_no_vector(
         (lambda one: one.write_batches(numpy.ones((1, 2))), "ndarray array([1., 1.]), expected a "),
     ],
 )
-def test_arguments_of_another_kind_are_explained(
+def test_arguments_of_the_wrong_kind_are_explained(
     vectors: Collection, use: Callable[[Collection], object], found: str
 ) -> None:
     with pytest.raises(SagittaError, match=re.escape(f"found {found}")) as caught:
@@ -388,12 +390,12 @@ def test_a_vector_of_two_dimensions_is_not_sent(vectors: Collection) -> None:
     "url",
     ["127.0.0.1:8484", "ftp://host", "http://", "", "http://host:port", "http://host/?a=1", None],
 )
-def test_what_is_no_url_of_http_is_rejected(url: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(SagittaError, match="expected a URL"):
         Sagitta(url)
 
 
-def test_keys_are_sent_and_copies_have_settings_of_their_own(client: Sagitta) -> None:
+def test_keys_are_sent_and_copies_have_their_own_settings(client: Sagitta) -> None:
     seen: list[str | None] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -408,7 +410,7 @@ def test_keys_are_sent_and_copies_have_settings_of_their_own(client: Sagitta) ->
     assert seen == ["Bearer secret", None, "Bearer secret"]
 
 
-def test_the_white_space_of_a_key_file_is_not_sent() -> None:
+def test_white_space_around_a_key_is_not_sent() -> None:
     seen: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -423,7 +425,7 @@ def test_the_white_space_of_a_key_file_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("key", ["sk_\nsecret", "sk_secret-ü", "sk_secret\x7f", "", b"sk_secret"])
-def test_a_key_that_no_header_can_have_is_rejected_and_not_shown(
+def test_a_key_that_no_header_can_contain_is_rejected_and_not_shown(
     client: Sagitta, key: object
 ) -> None:
     for use in (
@@ -436,7 +438,7 @@ def test_a_key_that_no_header_can_have_is_rejected_and_not_shown(
         assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_secrets_are_in_no_error(client: Sagitta, server: Server) -> None:
+def test_errors_contain_no_secrets(client: Sagitta, server: Server) -> None:
     with pytest.raises(SagittaError, match="without user name and password") as caught:
         Sagitta(server.url.replace("//", "//user:hidden@"))
     assert "hidden" not in str(caught.value)
@@ -448,12 +450,12 @@ def test_secrets_are_in_no_error(client: Sagitta, server: Server) -> None:
     ):
         Sagitta(server.url, http_client=http_client).limits()
     assert caught.value.code == "invalid_argument"
-    # What a program prints that does not catch it.
+    # The output of a program that does not catch the error.
     assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("value", ["ключ", "a\nb", "ends ", uuid.uuid4()])
-def test_a_value_that_no_header_can_have_is_not_sent(vectors: Collection, value: Any) -> None:
+def test_a_value_that_no_header_can_contain_is_not_sent(vectors: Collection, value: Any) -> None:
     vector = {"id": "a", "values": [1, 2, 3]}
     for use in (
         lambda: vectors.upsert([vector], idempotency_key=value),

@@ -1,4 +1,4 @@
-"""Errors as values: what their copies keep, also those in other processes."""
+"""Errors as values: what copies of them keep, even in other processes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_copy_of_an_error_keeps_all_members(
     assert twin.items[1]["pointer"] == "/vectors/1/id"
 
 
-def test_an_error_leaves_a_pool_of_processes() -> None:
+def test_an_error_passes_through_a_process_pool() -> None:
     context = multiprocessing.get_context("spawn")
     with (
         concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool,

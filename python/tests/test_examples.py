@@ -26,7 +26,7 @@ def run(server: Server, folder: Path, script: str, *args: str) -> list[str]:
     finished = subprocess.run(
         [sys.executable, EXAMPLES / script, *args],
         cwd=folder,
-        # No compiled modules in the folder of the examples.
+        # Keeps compiled modules out of the folder of examples.
         env={**os.environ, "SAGITTA_URL": server.url, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
@@ -76,7 +76,7 @@ def test_a_batch_job_writes_neighbours(server: Server, tmp_path: Path, library: 
         assert text_of[id].split()[0] == text_of[neighbour].split()[0]
 
 
-def test_the_examples_of_the_readme_print_what_it_says(
+def test_the_examples_in_the_readme_print_the_output_shown(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("langchain_core")

@@ -47,7 +47,7 @@ class Form:
 def form(
     request: pytest.FixtureRequest, client: Sagitta, async_client: AsyncSagitta, name: str
 ) -> Form:
-    # Only the client of its form, so that none of its methods can use the other one.
+    # The store gets only the client for its form, so that no method can use the other one.
     is_async = request.param == "async"
     clients = {"async_client": async_client} if is_async else {"client": client}
     return Form(SagittaVectorStore(Angles(), name, **clients), is_async)
@@ -66,14 +66,14 @@ async def test_a_new_store_is_empty(form: Form) -> None:
     assert await form("delete", ["a"]) is True
 
 
-async def test_documents_come_back_as_they_were_added(form: Form) -> None:
+async def test_documents_are_read_as_they_were_added(form: Form) -> None:
     assert await form("add_documents", DOCUMENTS) == ["a", "b", "c"]
     assert await form("similarity_search", "1", k=2) == DOCUMENTS[:2]
     assert await form("similarity_search_by_vector", [0.0, 1.0], k=1) == DOCUMENTS[2:]
     assert await form("get_by_ids", ["c", "missing", "a"]) == [DOCUMENTS[2], DOCUMENTS[0]]
 
 
-async def test_a_vector_that_is_added_leaves_documents_as_they_are(
+async def test_adding_a_named_vector_leaves_documents_unchanged(
     form: Form, client: Sagitta, name: str
 ) -> None:
     await form("add_documents", DOCUMENTS)
@@ -85,7 +85,7 @@ async def test_a_vector_that_is_added_leaves_documents_as_they_are(
     assert await form("get_by_ids", ["c", "a"]) == [DOCUMENTS[2], DOCUMENTS[0]]
 
 
-async def test_adding_again_replaces(form: Form) -> None:
+async def test_adding_a_document_again_replaces_it(form: Form) -> None:
     await form("add_documents", DOCUMENTS)
     again = [Document(id="a", page_content="180 west")]
     assert await form("add_documents", again) == ["a"]
@@ -93,7 +93,7 @@ async def test_adding_again_replaces(form: Form) -> None:
     assert len(await form("similarity_search", "0", k=10)) == 3
 
 
-async def test_ids_are_generated_where_they_are_missing(form: Form) -> None:
+async def test_missing_ids_are_generated(form: Form) -> None:
     ids = await form("add_texts", (text for text in ["0", "1", "2"]), ids=["x", None, "z"])
     assert (ids[0], ids[2]) == ("x", "z")
     assert [found.page_content for found in await form("get_by_ids", ids)] == ["0", "1", "2"]
@@ -101,7 +101,7 @@ async def test_ids_are_generated_where_they_are_missing(form: Form) -> None:
     assert [found.id for found in await form("get_by_ids", generated)] == generated
 
 
-async def test_filters_select(form: Form) -> None:
+async def test_filters_select_documents(form: Form) -> None:
     await form("add_documents", DOCUMENTS)
     found = await form("similarity_search", "9", k=3, filter={"kind": "axis"})
     assert [document.id for document in found] == ["a", "c"]
@@ -109,7 +109,7 @@ async def test_filters_select(form: Form) -> None:
     assert by_text == DOCUMENTS[2:]
 
 
-async def test_scores_are_higher_for_the_nearer(form: Form) -> None:
+async def test_nearer_documents_score_higher(form: Form) -> None:
     await form("add_documents", DOCUMENTS)
     found = await form("similarity_search_with_score", "0", k=3)
     assert [document.id for document, _ in found] == ["a", "b", "c"]
@@ -141,7 +141,7 @@ async def test_a_threshold_drops_documents_with_lower_scores(form: Form) -> None
         ("delete", [["a"]]),
     ],
 )
-async def test_keywords_that_do_not_exist_are_rejected(
+async def test_unknown_keywords_are_rejected(
     form: Form, method: str, arguments: list[object]
 ) -> None:
     await form("add_documents", DOCUMENTS)
@@ -150,7 +150,7 @@ async def test_keywords_that_do_not_exist_are_rejected(
     assert len(await form("get_by_ids", ["a", "b", "c"])) == 3
 
 
-async def test_a_document_that_the_server_does_not_take_is_not_embedded(form: Form) -> None:
+async def test_a_document_that_the_server_would_refuse_is_not_embedded(form: Form) -> None:
     await form("add_texts", ["0 " + "ü" * 20_000], ids=["long"])
     assert len((await form("get_by_ids", ["long"]))[0].page_content) == 20_002
     form.store._embedding = None
@@ -161,7 +161,7 @@ async def test_a_document_that_the_server_does_not_take_is_not_embedded(form: Fo
         await form("add_texts", ["0"], [{"b": b"xy"}])
 
 
-async def test_a_batch_size_is_that_of_requests(form: Form) -> None:
+async def test_the_batch_size_bounds_requests(form: Form) -> None:
     ids = await form("add_texts", ["0", "1", "2"], batch_size=2)
     assert len(await form("get_by_ids", ids)) == 3
     with pytest.raises(ValueError, match="expected a batch_size from 1, found 0"):
@@ -209,7 +209,7 @@ async def test_retrievers_of_all_kinds(form: Form) -> None:
     assert await invoke(search_type=kind, search_kwargs=threshold) == ["a", "b"]
 
 
-async def test_more_texts_than_a_request_has(form: Form) -> None:
+async def test_more_texts_than_fit_into_a_request_are_added(form: Form) -> None:
     texts = [f"{n} of many" for n in range(ROWS_PER_REQUEST + 1)]
     ids = await form("add_texts", texts, [{"n": n} for n in range(len(texts))])
     assert len(set(ids)) == len(texts)
@@ -238,7 +238,7 @@ async def test_a_text_is_not_a_list_of_its_characters(form: Form) -> None:
     assert await form("get_by_ids", ["42"]) == []
 
 
-async def test_documents_may_have_no_metadata_but_have_a_text(form: Form) -> None:
+async def test_documents_need_a_text_but_no_metadata(form: Form) -> None:
     ids = await form("add_texts", ["0", "1"], [None, {"n": 1}])
     assert [found.metadata for found in await form("get_by_ids", ids)] == [{}, {"n": 1}]
     with pytest.raises(ValueError, match=r"metadatas\[1\]: found str 'n', expected a mapping"):
@@ -258,7 +258,7 @@ async def test_wrong_counts_and_reserved_names_are_rejected(form: Form) -> None:
         await form("delete", ["a"], filter={})
 
 
-def test_stores_are_made_from_texts_and_documents(server: Server, name: str) -> None:
+def test_stores_are_created_from_texts_and_documents(server: Server, name: str) -> None:
     options = {"collection": name, "url": server.url, "metric": "euclidean", "content_key": "text"}
     store = SagittaVectorStore.from_texts(["0", "90"], Angles(), [{"n": 1}, {"n": 2}], **options)
     assert store.client.collections.get(name)["metric"] == "euclidean"
@@ -271,7 +271,7 @@ def test_stores_are_made_from_texts_and_documents(server: Server, name: str) -> 
         one.client.close()
 
 
-async def test_a_store_is_made_from_texts_without_blocking(
+async def test_a_store_is_created_from_texts_without_blocking(
     async_client: AsyncSagitta, name: str
 ) -> None:
     store = await SagittaVectorStore.afrom_texts(
@@ -285,7 +285,7 @@ async def test_a_store_is_made_from_texts_without_blocking(
 def test_a_store_needs_an_address_and_may_leave_creation_to_others(
     client: Sagitta, name: str
 ) -> None:
-    with pytest.raises(ValueError, match="either url or clients"):
+    with pytest.raises(ValueError, match="either url or your own clients"):
         SagittaVectorStore(Angles(), name)
     store = SagittaVectorStore(Angles(), name, client=client, create_if_missing=False)
     for use in (lambda: store.add_texts(["0"]), lambda: store.similarity_search("0")):
@@ -302,7 +302,7 @@ def test_a_store_of_an_existing_collection_never_creates_it(client: Sagitta, nam
     assert store.add_texts(["0"], ids=["a"]) == ["a"]
 
 
-def test_vectors_of_other_programs_have_no_text(client: Sagitta, name: str) -> None:
+def test_vectors_from_other_programs_have_an_empty_text(client: Sagitta, name: str) -> None:
     client.collections.create(id=name, dimension=2)
     client.collection(name).upsert([{"id": "a", "values": [1, 0], "metadata": {"n": 1}}])
     store = SagittaVectorStore(Angles(), name, client=client)

@@ -1,4 +1,4 @@
-"""Every operation of openapi.json has a method, which sends what the operation is."""
+"""Every operation of openapi.json has a method that sends the right request."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "getMetrics": lambda c: c.service.metrics(),
     "getOpenApi": lambda c: c.service.openapi(),
 }
-# The client sends lists in the body, where filters may have any length.
+# The client lists vectors by POST, because a filter in a body may have any length.
 NOT_SENT = {"listVectorsInCollection", "listVectors"}
 DOCUMENT = json.loads((REPOSITORY / "openapi.json").read_text())
 OPERATIONS = {
@@ -124,7 +124,7 @@ def test_a_method_sends_its_operation(operation: str) -> None:
         ("getVector", {*signature(unwrap(CollectionFlows.get)).parameters} - {"id"}),
     ],
 )
-def test_a_method_has_all_parameters(operation: str, names: set[str]) -> None:
+def test_a_method_takes_all_parameters(operation: str, names: set[str]) -> None:
     method, path = OPERATIONS[operation]
     described = DOCUMENT["paths"][path][method.lower()]["parameters"]
     expected = {one["name"] for one in described if one["in"] == "query"}

@@ -1,4 +1,4 @@
-"""The package as it is published: its wheel, what it needs, and its types."""
+"""The package as published: its wheel, its dependencies and its types."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_the_version_is_that_of_the_server() -> None:
+def test_the_version_equals_the_version_of_the_server() -> None:
     server = json.loads((REPOSITORY / "package.json").read_text())
     assert sagitta.__version__ == server["version"]
 
 
-def test_the_wheel_has_the_version_of_the_module(wheel: Path) -> None:
+def test_the_wheel_and_the_module_have_the_same_version(wheel: Path) -> None:
     assert wheel.name == f"sagitta-{sagitta.__version__}-py3-none-any.whl"
 
 
-def test_the_wheel_has_the_modules_and_their_types_only(wheel: Path) -> None:
+def test_the_wheel_contains_only_modules_and_their_types(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = (REPOSITORY / "python/src").glob("sagitta/*.*")
@@ -89,7 +89,7 @@ def test_the_wheel_works_in_a_new_environment(
     installed = subprocess.run(pip, capture_output=True, text=True, check=False)
     if installed.returncode != 0:
         pytest.skip(f"pip cannot install httpx: {installed.stderr.splitlines()[-1]}")
-    # With -I, so that nothing of this environment is found.
+    # -I isolates the program from this environment.
     run = [python, "-I", "-c", PROGRAM, server.url, name]
     finished = subprocess.run(run, capture_output=True, text=True, check=False)
     assert finished.stderr == ""

@@ -1,4 +1,4 @@
-"""Properties that hold for all vectors, metadata and replies, with random ones by hypothesis."""
+"""Properties of all vectors, metadata and replies, tested by hypothesis with random ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_base64_keeps_every_bit(values: list[float]) -> None:
     values=st.lists(floats, min_size=DIMENSION, max_size=DIMENSION),
     metadata=st.dictionaries(texts, json_values, max_size=4),
 )
-def test_what_is_written_is_read(
+def test_written_values_are_read_back(
     vectors: Collection, values: list[float], metadata: dict[str, object]
 ) -> None:
     id = f"v{next(_ids)}"
     try:
         vectors.upsert([{"id": id, "values": numpy.array(values), "metadata": metadata}])
     except SagittaError as error:
-        # Some names and numbers are not allowed; whatever is accepted must come back.
+        # Some names and numbers are not allowed. Everything that is accepted must come back.
         assert error.code in ("invalid_metadata", "invalid_argument")
         return
     stored = vectors.get(id, include_values="numpy")
@@ -57,7 +57,7 @@ def test_what_is_written_is_read(
 
 
 @given(texts)
-def test_an_id_is_one_part_of_a_path(id: str) -> None:
+def test_an_id_is_a_single_path_segment(id: str) -> None:
     if id in (".", ".."):
         return
     path = segment(id)
@@ -66,7 +66,7 @@ def test_an_id_is_one_part_of_a_path(id: str) -> None:
 
 
 @given(json_values)
-def test_json_is_what_python_reads_again(value: object) -> None:
+def test_python_reads_back_the_json_it_wrote(value: object) -> None:
     try:
         encoded = encode_json(value)
     except SagittaError as error:
@@ -104,7 +104,7 @@ def test_an_arrow_stream_may_arrive_in_any_pieces(
 
 
 @given(st.binary(min_size=8, max_size=200))
-def test_bytes_that_are_not_arrow_are_an_error_of_the_reply(content: bytes) -> None:
+def test_bytes_that_are_not_arrow_are_an_unexpected_reply(content: bytes) -> None:
     reader = _MessageReader()
     reader.append(content)
     try:

@@ -1,4 +1,4 @@
-"""What is sent again after which reply, how long the client waits, and when it gives up."""
+"""Which requests are sent again, how long the client waits, and when it gives up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOST = httpx.ReadError("reset")
 
 
 class Script:
-    """Answers requests with the given replies, and notes them and the waits between them."""
+    """Answers requests with the given replies and records the requests and the waits between."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *replies: object, **options: Any) -> None:
         self._replies = list(replies)
@@ -68,7 +68,7 @@ CHECKED: Callable[[Sagitta], Any] = lambda client: client.collection("a").patch(
 
 @pytest.mark.parametrize("send", [READ, WRITE, ONCE, CHECKED])
 @pytest.mark.parametrize("reply", [BUSY, LIMITED])
-def test_what_was_not_executed_is_sent_again(
+def test_a_request_that_was_not_executed_is_sent_again(
     monkeypatch: pytest.MonkeyPatch, send: Callable[[Sagitta], Any], reply: object
 ) -> None:
     script = Script(monkeypatch, reply, OK)
@@ -77,7 +77,7 @@ def test_what_was_not_executed_is_sent_again(
 
 
 @pytest.mark.parametrize("reply", [LOST, httpx.ReadTimeout("slow"), BROKEN, GATEWAY])
-def test_only_what_is_safe_is_sent_again_after_a_lost_reply(
+def test_only_safe_requests_are_sent_again_after_a_lost_reply(
     monkeypatch: pytest.MonkeyPatch, reply: object
 ) -> None:
     for send in (READ, WRITE):
@@ -92,7 +92,7 @@ def test_only_what_is_safe_is_sent_again_after_a_lost_reply(
 
 
 @pytest.mark.parametrize("reply", [problem(400, "invalid_request"), FULL])
-def test_what_a_retry_cannot_change_is_not_sent_again(
+def test_a_request_that_a_retry_cannot_help_is_not_sent_again(
     monkeypatch: pytest.MonkeyPatch, reply: object
 ) -> None:
     with pytest.raises(SagittaError):
@@ -118,13 +118,13 @@ def test_a_deadline_bounds_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None
     script = Script(monkeypatch, *[BUSY] * 9, deadline=1.0, timeout=0.9)
     with pytest.raises(SagittaError) as caught:
         READ(script.client)
-    # The wait of 0.8 s after the fourth attempt would end too late.
+    # The wait of 0.8 s after the fourth attempt would end after the deadline.
     assert caught.value.code == "overloaded"
     assert script.waits == [0.1, 0.2, 0.4]
     assert script.timeouts == pytest.approx([0.9, 0.9, 0.7, 0.3])
 
 
-def test_a_server_that_fails_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sent_to_a_failing_server_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     breaker = CircuitBreaker(failures_max=3, cool_down=5)
     script = Script(
         monkeypatch, *[BROKEN] * 3, OK, retry=Retry(attempts_max=1), circuit_breaker=breaker
@@ -181,7 +181,7 @@ def test_a_failed_trial_opens_the_breaker_again_and_an_unknown_one_does_not() ->
     random=st.floats(0, 1, exclude_max=True),
     retry_after=st.none() | st.floats(0, 30),
 )
-def test_a_wait_has_bounds(attempt: int, random: float, retry_after: float | None) -> None:
+def test_waits_are_bounded(attempt: int, random: float, retry_after: float | None) -> None:
     error = SagittaError("overloaded", "d", retry_after=retry_after)
     wait = backoff(attempt, error, Retry(), lambda: random)
     assert max(0.05, retry_after or 0) <= wait <= max(5, retry_after or 0)
@@ -191,11 +191,11 @@ def test_a_wait_has_bounds(attempt: int, random: float, retry_after: float | Non
     ("text", "seconds"),
     [(None, None), ("3", 3), ("0", None), ("soon", None), ("Thu, 01 Jan 1970 00:00:09 GMT", 9)],
 )
-def test_retry_after_has_seconds_or_a_date(text: str | None, seconds: float | None) -> None:
+def test_retry_after_is_read_as_seconds_or_a_date(text: str | None, seconds: float | None) -> None:
     assert retry_after_of(text, 0.0) == seconds
 
 
-def test_what_is_not_sagitta_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_says_when_the_reply_is_not_from_sagitta(monkeypatch: pytest.MonkeyPatch) -> None:
     for reply in (httpx.Response(200, text="<html>"), httpx.Response(404, text="<html>")):
         with pytest.raises(SagittaError, match="<html>") as caught:
             READ(Script(monkeypatch, reply).client)
@@ -203,7 +203,7 @@ def test_what_is_not_sagitta_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.status == reply.status_code
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
+def test_an_error_names_an_unreachable_server() -> None:
     with (
         Sagitta("http://127.0.0.1:9", retry=Retry(attempts_max=1)) as client,
         pytest.raises(SagittaError, match=r"cannot reach http://127\.0\.0\.1:9") as caught,

@@ -1,4 +1,4 @@
-"""What replies of a cluster tell of goes along with the next requests."""
+"""The client sends the positions that replies of a cluster report with its next requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPECTED = [
 
 
 def server(sent: list[str | None]) -> httpx.MockTransport:
-    """Replies with the sessions in turn, once with an error, and notes those of the requests."""
+    """Replies with each session in turn, once with an error, and records those of the requests."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request.headers.get("sagitta-session"))
@@ -42,18 +42,18 @@ def server(sent: list[str | None]) -> httpx.MockTransport:
     return httpx.MockTransport(answer)
 
 
-def test_a_client_sends_what_it_has_seen() -> None:
+def test_a_client_sends_the_positions_it_has_seen() -> None:
     sent: list[str | None] = []
     client = Sagitta("http://server", http_client=httpx.Client(transport=server(sent)))
     for i in range(len(SESSIONS)):
-        # A copy with other settings is the same client.
+        # A copy with other settings shares the session.
         copy = client if i % 2 else client.with_options(timeout=5)
         with pytest.raises(SagittaError) if i == 2 else contextlib.nullcontext():
             copy.collection("docs").count()
     assert sent == EXPECTED
 
 
-def test_an_asynchronous_client_does_so_too() -> None:
+def test_an_asynchronous_client_sends_the_positions_it_has_seen() -> None:
     sent: list[str | None] = []
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""Streams in both directions, from whatever has columns, and what happens when they are cut."""
+"""Streams in both directions, from anything with columns, and what happens if they are cut."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def batches(count: int, rows: int = 100) -> Iterator[pyarrow.RecordBatch]:
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_whatever_has_columns_can_be_written(vectors: Collection, source: object) -> None:
+def test_anything_with_columns_can_be_written(vectors: Collection, source: object) -> None:
     assert vectors.write_batches(source)["inserted_count"] == 1
     stored = vectors.get("a")
     assert (stored["values"], stored["metadata"]) == ([1, 2, 3], {"word": "x"})
 
 
-def test_what_has_no_columns_is_rejected_before_it_is_sent(vectors: Collection) -> None:
+def test_data_without_columns_is_rejected_before_it_is_sent(vectors: Collection) -> None:
     for source in (3, {"id": ["a", "b"], "values": [[1, 2, 3]]}, []):
         with pytest.raises(SagittaError) as caught:
             vectors.write_batches(source)
@@ -136,7 +136,7 @@ def test_times_without_an_offset_are_the_same_in_columns_and_json(vectors: Colle
     assert vectors.get("a")["metadata"]["day"] == vectors.get("b")["metadata"]["day"]
 
 
-def test_an_export_is_what_was_written(vectors: Collection) -> None:
+def test_an_export_contains_the_written_rows(vectors: Collection) -> None:
     columns = wave(3_000)
     assert vectors.write_batches(columns)["batch_count"] == 1
     with vectors.export_batches() as stream:
@@ -160,7 +160,7 @@ def test_an_empty_export_has_a_schema(vectors: Collection) -> None:
     assert vectors.export_batches().to_arrow().column_names == ["id", "values", "metadata"]
 
 
-def test_queries_of_many_requests_are_numbered_through(vectors: Collection) -> None:
+def test_queries_are_numbered_across_requests(vectors: Collection) -> None:
     columns = wave(250)
     vectors.write_batches(columns)
     table = vectors.query_batches(columns["values"], top_k=2, rows_per_request=100).to_arrow()
@@ -193,14 +193,14 @@ def test_joins_and_projections(client: Sagitta, vectors: Collection, name: str) 
     assert vectors.projection_batches(sample=20).to_arrow().num_rows == 20
 
 
-def test_batches_are_cut_to_what_the_server_takes() -> None:
+def test_batches_are_split_to_the_limits_of_the_server() -> None:
     wide = {"values": numpy.zeros((3_000, 4_000), numpy.float32)}
     pieces = list(batch_source(wide).open())
     assert sum(piece.num_rows for piece in pieces) == 3_000
     assert max(piece.nbytes for piece in pieces) <= BATCH_BYTES_MAX
 
 
-def test_an_error_of_a_stream_counts_what_is_durable(vectors: Collection) -> None:
+def test_an_error_of_a_stream_counts_the_durable_rows(vectors: Collection) -> None:
     def source() -> Iterator[dict]:
         yield from ({"id": f"v{n}", "values": [1, 2, 3]} for n in range(2_000))
         yield {"id": "bad", "values": [1]}
@@ -224,7 +224,9 @@ def test_bytes_are_a_stream_of_one_chunk(
 @pytest.mark.parametrize(
     ("source", "found"), [("a.ndjson", "str"), (io.StringIO("{}\n"), "str"), (5, "int")]
 )
-def test_what_has_no_bytes_is_rejected(vectors: Collection, source: object, found: str) -> None:
+def test_sources_without_bytes_are_rejected(
+    vectors: Collection, source: object, found: str
+) -> None:
     with pytest.raises(SagittaError, match=f'mode "rb", found {found}$') as caught:
         vectors.write_stream(source, format="ndjson")
     assert caught.value.code == "invalid_argument"
@@ -252,7 +254,7 @@ def test_an_error_of_the_source_is_raised_unchanged(vectors: Collection) -> None
 
 
 def after_a_commit(vectors: Collection, rows: int, at: int, then: Callable[[], None]) -> Any:
-    """A function that opens batches; when it first comes to batch `at`, one has been committed."""
+    """A function that opens batches. Before it first yields batch `at`, one has been committed."""
     is_done = threading.Event()
 
     def source() -> Iterator[pyarrow.RecordBatch]:
@@ -267,7 +269,7 @@ def after_a_commit(vectors: Collection, rows: int, at: int, then: Callable[[], N
     return source
 
 
-def test_a_stream_that_is_cut_continues_where_it_was_durable(
+def test_an_interrupted_stream_continues_after_its_durable_rows(
     server: Server, vectors: Collection, name: str
 ) -> None:
     proxy = CuttingProxy(server.url, requests_max=[400_000, 600_000])
@@ -281,14 +283,14 @@ def test_a_stream_that_is_cut_continues_where_it_was_durable(
     proxy.close()
 
 
-def test_an_iterator_that_is_cut_is_not_sent_again(
+def test_an_interrupted_iterator_is_not_sent_again(
     server: Server, vectors: Collection, name: str
 ) -> None:
     proxy = CuttingProxy(server.url, requests_max=[250_000])
     with Sagitta(proxy.url) as client, pytest.raises(SagittaError) as caught:
         client.collection(name).write_batches(batches(30_000))
     assert caught.value.code == "network_error"
-    # One for the stream, and one or more to ask what is durable.
+    # One request for the stream and one or more to ask what is durable.
     assert caught.value.committed_count == vectors.count() < 30_000
     assert caught.value.committed_count % 100 == 0
     proxy.close()
@@ -302,10 +304,10 @@ def test_an_iterator_that_is_cut_is_not_sent_again(
     ],
     ids=["arrow", "ndjson"],
 )
-def test_what_is_durable_is_known_after_a_lost_reply(
+def test_the_durable_rows_are_known_after_a_lost_reply(
     server: Server, vectors: Collection, name: str, write: Callable[[Collection], object]
 ) -> None:
-    # The stream is complete, and of its reply nothing arrives.
+    # The stream arrives completely, but its reply is lost.
     proxy = CuttingProxy(server.url, replies_max=[1] * 2)
     retry = sagitta.Retry(stream_attempts_max=2)
     with Sagitta(proxy.url, retry=retry) as client, pytest.raises(SagittaError) as caught:
@@ -315,7 +317,7 @@ def test_what_is_durable_is_known_after_a_lost_reply(
     proxy.close()
 
 
-def test_what_earlier_attempts_were_told_is_known_when_the_server_is_not_reached_any_more(
+def test_an_unreachable_server_leaves_what_earlier_attempts_learned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sagitta.http.time, "sleep", lambda _: None)
@@ -352,7 +354,7 @@ def test_a_stream_waits_for_a_server_as_long_as_a_restart_takes(
         with pytest.raises(SagittaError) as caught:
             vectors.write_batches(wave(3))
     assert (caught.value.code, caught.value.committed_count) == ("network_error", None)
-    # Eight waits for the stream, and four to ask what is durable.
+    # Eight waits for the stream and four to ask what is durable.
     assert len(waits) == 12
     assert sum(waits[:8]) >= 8
 
@@ -362,7 +364,7 @@ def test_a_stream_outlives_a_killed_server() -> None:
         server.kill()
         server.start()
 
-    # A number of attempts that does not depend on how soon the server is back.
+    # Enough attempts, however long the server takes to come back.
     retry = sagitta.Retry(attempts_max=1_000, stream_attempts_max=1_000, delay_max=0.5)
     with (
         contextlib.closing(Server()) as server,
@@ -377,7 +379,7 @@ def test_a_stream_outlives_a_killed_server() -> None:
 
 
 @pytest.mark.parametrize("format", ["arrow", "ndjson", "parquet"])
-def test_a_reply_that_is_cut_is_an_error(
+def test_a_truncated_reply_is_an_error(
     server: Server, vectors: Collection, name: str, format: str
 ) -> None:
     vectors.write_batches(wave(20_000))
@@ -391,7 +393,7 @@ def test_a_reply_that_is_cut_is_an_error(
             cut.export_batches().to_arrow()
         with pytest.raises(SagittaError):
             list(cut.export_all())
-        # A read whose reply is complete at once is sent again.
+        # A read with a non-streamed reply is sent again.
         values = wave(500)["values"]
         found = cut.query_batches(values, top_k=100, include_values=True)
         assert found.to_arrow().num_rows == 50_000
@@ -403,7 +405,7 @@ def test_leaving_a_stream_ends_the_request(server: Server, vectors: Collection, 
     limits = httpx.Limits(max_connections=2)
     with httpx.Client(limits=limits) as http_client:
         few = Sagitta(server.url, http_client=http_client).collection(name)
-        # More streams than connections, none of which is still in use.
+        # Opens more streams than connections, which works only if each is released.
         for _ in range(5):
             with few.export_batches() as stream:
                 next(stream)

@@ -1,4 +1,4 @@
-"""A server with TLS, and what errors advise when the two sides do not agree on it."""
+"""A server with TLS, and the advice in errors if only one side uses it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CERTIFICATE = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificate of the server, which is its own authority; key.pem is beside it."""
+    """The self-signed certificate of the server. key.pem is in the same folder."""
     folder = tmp_path_factory.mktemp("tls")
     names = ["-addext", "subjectAltName=DNS:localhost"]
     files = ["-out", folder / "ca.pem", "-keyout", folder / "key.pem"]
@@ -47,7 +47,7 @@ def message_of(url: str) -> str:
     return str(caught.value)
 
 
-def test_an_authority_of_your_own_is_named_by_the_environment(
+def test_the_environment_names_a_private_authority(
     address: str, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"https://{address.replace('127.0.0.1', 'localhost')}"
@@ -55,11 +55,11 @@ def test_an_authority_of_your_own_is_named_by_the_environment(
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     with Sagitta(url) as client:
         assert client.limits()["top_k_max"] == 10_000
-    # The address is not in the certificate.
+    # The certificate does not name the address.
     assert "use a name or an address of the certificate" in message_of(f"https://{address}")
 
 
-def test_a_server_with_tls_is_told_from_one_without(address: str, server: Server) -> None:
+def test_errors_tell_servers_with_tls_from_servers_without(address: str, server: Server) -> None:
     assert "if the server uses TLS, use https://" in message_of(f"http://{address}")
     plain = server.url.replace("http:", "https:")
     assert "the server speaks plain HTTP: use http://" in message_of(plain)

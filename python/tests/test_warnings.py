@@ -1,4 +1,4 @@
-"""Warnings of replies, which reach the program whatever its methods return."""
+"""Warnings in replies, which reach the program whatever its methods return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def written(vectors: Collection) -> Collection:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_misspelt_path_is_warned_of_at_the_line_that_made_the_call(
+def test_a_misspelt_path_causes_a_warning_at_the_line_of_the_call(
     written: Collection, call: Callable[[Collection], object]
 ) -> None:
     with pytest.warns(SagittaWarning) as caught:
@@ -57,7 +57,7 @@ def test_a_misspelt_path_is_warned_of_at_the_line_that_made_the_call(
 
 
 @pytest.mark.anyio
-async def test_the_asynchronous_client_warns_at_the_line_of_the_program_too(
+async def test_the_asynchronous_client_warns_at_the_line_of_the_call_too(
     async_client: AsyncSagitta, written: Collection, name: str
 ) -> None:
     with pytest.warns(SagittaWarning) as caught:
@@ -65,7 +65,7 @@ async def test_the_asynchronous_client_warns_at_the_line_of_the_program_too(
     assert [one.filename for one in caught] == [__file__]
 
 
-def test_a_filter_of_warnings_turns_them_into_errors_or_silence(written: Collection) -> None:
+def test_warning_filters_turn_warnings_into_errors_or_silence_them(written: Collection) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", SagittaWarning)
         with pytest.raises(SagittaWarning, match="did you mean"):
@@ -84,6 +84,6 @@ def test_a_warning_survives_pickling(written: Collection) -> None:
     assert (str(copied), copied.path) == (str(caught[0].message), "yaer")
 
 
-def test_nothing_is_warned_of_without_a_mistake(client: Sagitta, written: Collection) -> None:
+def test_correct_calls_cause_no_warnings(client: Sagitta, written: Collection) -> None:
     assert written.count({"year": {"$gt": 2000}}) == 2
     assert written.delete_many(filter={"year": 1})["deleted_count"] == 0

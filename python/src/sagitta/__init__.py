@@ -1,7 +1,7 @@
-"""Client of Sagitta, a vector database that answers nearest-neighbour queries exactly.
+"""Client for Sagitta, a vector database that answers nearest-neighbour queries exactly.
 
-`Sagitta` blocks, `AsyncSagitta` is for asyncio; both have the same methods. `sagitta.wire`
-has the types of requests and replies, `sagitta.langchain` a vector store for LangChain.
+`Sagitta` blocks and `AsyncSagitta` is for asyncio; both have the same methods. `sagitta.wire`
+contains the types of requests and replies, `sagitta.langchain` a vector store for LangChain.
 """
 
 from sagitta.client import AsyncSagitta, Sagitta

@@ -1,7 +1,7 @@
-"""Record batches in and out, with pyarrow: the extra `sagitta[arrow]`. Does no I/O.
+"""Encodes and decodes record batches with pyarrow, the extra `sagitta[arrow]`. Does no I/O.
 
-Whatever has columns can be a source: Arrow's own objects, data frames by protocol (which are not
-imported), and mappings of names to lists and NumPy arrays.
+Anything with columns can be a source: Arrow's own objects, data frames by protocol (their libraries
+are not imported), and mappings of names to lists and NumPy arrays.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     import pyarrow
 
 ROWS_MAX = 10_000
-"""Rows of a batch that is sent: the server keeps a batch in memory and commits it at once."""
+"""Rows per batch sent: the server holds a batch in memory and commits it as a whole."""
 BATCH_BYTES_MAX = 16_000_000
 OTHER_KINDS = "cmMOSU"
-"""The kinds of NumPy's types that are no numbers of a vector."""
+"""Kinds of NumPy types that cannot be the numbers of a vector."""
 MESSAGE_BYTES_MAX = 1 << 31
-"""A longer message is a sign of bytes that are not Arrow."""
+"""A longer message indicates that the bytes are not Arrow."""
 
 
 def load_pyarrow() -> Any:
-    """Throws `invalid_argument` when it is not installed."""
+    """Imports pyarrow. Raises `invalid_argument` if it is not installed."""
     try:
         import pyarrow
     except ImportError as error:
@@ -40,17 +40,17 @@ def load_pyarrow() -> Any:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """Record batches of one schema, of at most ROWS_MAX rows and about BATCH_BYTES_MAX bytes."""
+    """Batches with one schema, each of at most ROWS_MAX rows and about BATCH_BYTES_MAX bytes."""
 
     open: Callable[[], Iterator[pyarrow.RecordBatch]]
     is_resendable: bool
-    """Whether it can be opened again with the same batches."""
+    """Whether `open` returns the same batches when called again."""
 
 
 def batch_source(data: Any) -> BatchSource:
-    """The batches of anything that has columns, or of a function that opens it.
+    """The batches of anything with columns, or of a function that opens it.
 
-    Readers and other iterators can be read only once; a function makes them resendable.
+    Readers and other iterators can be read only once. A function makes them resendable.
     """
     load_pyarrow()
     data = _collected(data)
@@ -61,12 +61,12 @@ def batch_source(data: Any) -> BatchSource:
 
 
 def _collected(data: Any) -> Any:
-    """The rows of a LazyFrame of polars, which may come in another order the next time."""
+    """Collects a polars LazyFrame, whose rows may be in a different order the next time."""
     return data.collect() if hasattr(data, "collect") and hasattr(data, "lazy") else data
 
 
 def query_parts(data: Any, rows_max: int) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of queries in batches of at most `rows_max`; an array [queries, dimension] is
+    """Queries in batches of at most `rows_max` rows. An array [queries, dimension] contains
     vectors.
     """
     is_vectors = getattr(data, "ndim", None) == 2 and not hasattr(data, "columns")
@@ -75,7 +75,7 @@ def query_parts(data: Any, rows_max: int) -> Iterator[pyarrow.RecordBatch]:
 
 
 def encode_batches(source: BatchSource) -> Iterator[bytes]:
-    """The bytes of an Arrow stream, batch by batch. Throws `invalid_argument` without a batch."""
+    """The bytes of an Arrow stream, batch by batch. Raises `invalid_argument` without a batch."""
     pa = load_pyarrow()
     sink = _Sink()
     writer = None
@@ -133,7 +133,7 @@ def _read_schema(reply: Reply, messages: _MessageReader) -> Flow[Any]:
 
 
 class _MessageReader:
-    """Cuts an Arrow stream into its messages, which pyarrow can do only for files that it reads."""
+    """Splits an Arrow stream into messages. pyarrow can do this only for files that it reads."""
 
     _RECORD_BATCH = 3
     """`MessageHeader.RecordBatch` in Message.fbs of Arrow."""
@@ -142,14 +142,14 @@ class _MessageReader:
         self._pa = load_pyarrow()
         self._bytes = bytearray()
         self._prefix = bytearray()
-        """The messages that every batch needs: the schema and dictionaries."""
+        """The messages that every batch needs: the schema and the dictionaries."""
         self.is_ended = False
 
     def append(self, chunk: bytes) -> None:
         self._bytes += chunk
 
     def schema(self) -> Any:
-        """None while it is not complete."""
+        """The schema, or None while it is incomplete."""
         if not self._prefix:
             message = self._next()
             if message is None:
@@ -158,7 +158,7 @@ class _MessageReader:
         return self._open(b"").schema
 
     def take_batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """The batches that are complete."""
+        """Removes and yields the complete batches."""
         while (message := self._next()) is not None:
             kind, content = message
             if kind == self._RECORD_BATCH:
@@ -173,9 +173,10 @@ class _MessageReader:
             raise _not_arrow(str(error)) from error
 
     def _next(self) -> tuple[int, bytes] | None:
-        """The kind and the bytes of the next message; None at the end or if it is not complete.
+        """The kind and the bytes of the next message; None at the end or if it is incomplete.
 
-        A message is 0xffffffff, the length of its metadata as int32, the metadata, and a body.
+        A message consists of 0xffffffff, the length of its metadata as int32, the metadata and a
+        body.
         """
         if self.is_ended or len(self._bytes) < 8:
             return None
@@ -221,12 +222,12 @@ def _not_arrow(reason: str) -> SagittaError:
 
 
 def _has_batches(data: object) -> bool:
-    """Whether it is a dataset or something like it, which can be read again."""
+    """Whether the data is a dataset or similar, which can be read again."""
     return hasattr(data, "to_batches") and hasattr(data, "schema")
 
 
 def _reader_of(data: Any) -> Iterable[pyarrow.RecordBatch]:
-    """The batches of what has columns, or of an iterable of such."""
+    """The batches of an object with columns, or of an iterable of such objects."""
     found = _batches_of(data)
     if found is not None:
         return found
@@ -244,7 +245,7 @@ def _batches_of_items(items: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
 
 
 def _batches_of(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
-    """None for what has no columns."""
+    """The batches of an object with columns; None for any other object."""
     try:
         return _convert(data)
     except _unfit() as error:
@@ -254,7 +255,7 @@ def _batches_of(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
 
 
 def _failing_column(data: Any) -> object:
-    """The first column of a data frame that cannot be converted alone."""
+    """The first column of a data frame that Arrow cannot convert."""
     names = getattr(data, "columns", ())
     return next((name for name in names if not _is_convertible(data[[name]])), None)
 
@@ -268,8 +269,8 @@ def _is_convertible(data: Any) -> bool:
 
 
 def _unfit() -> tuple[type[Exception], ...]:
-    """What Arrow raises for values that it has no type for: its own, and Python's for long integers
-    and for text that is not Unicode.
+    """The errors of Arrow for values that it has no type for: its own, and Python's for long
+    integers and for text that is not Unicode.
     """
     return (load_pyarrow().ArrowException, OverflowError, UnicodeError)
 
@@ -282,11 +283,11 @@ def _convert(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
         return [_batch_of(data)]
     if _is_hugging_face(data):
         return _batches_of_items(data.with_format("arrow").iter(batch_size=ROWS_MAX))
-    # Polars; its own stream has views of strings, which the cast below would copy.
+    # polars: its own stream contains string views, which the cast below would copy.
     if hasattr(data, "to_arrow"):
         return _convert(data.to_arrow())
     if hasattr(data, "select_dtypes"):
-        # Of pandas.
+        # pandas.
         for name, values in data.items():
             _require_plain_cells(name, values)
     if hasattr(data, "__arrow_c_stream__"):
@@ -301,7 +302,7 @@ def _convert(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
 
 
 def _is_hugging_face(data: object) -> bool:
-    """Whether it is a Dataset or an IterableDataset of Hugging Face."""
+    """Whether the data is a Dataset or an IterableDataset of Hugging Face."""
     return hasattr(data, "with_format") and hasattr(data, "iter")
 
 
@@ -314,7 +315,7 @@ def _no_columns(found: object) -> SagittaError:
 
 
 def _batch_of(columns: Mapping[str, Any]) -> pyarrow.RecordBatch:
-    """Columns of lists and arrays; an array [rows, dimension] becomes a column of vectors."""
+    """A table of lists and arrays. An array [rows, dimension] becomes a column of vectors."""
     pa = load_pyarrow()
     arrays = {name: _column_of(name, values) for name, values in columns.items()}
     lengths = {name: len(values) for name, values in arrays.items()}
@@ -326,7 +327,7 @@ def _batch_of(columns: Mapping[str, Any]) -> pyarrow.RecordBatch:
 def _column_of(name: str, values: Any) -> Any:
     pa = load_pyarrow()
     if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)):
-        # Arrow would make a column of the characters.
+        # Arrow would make the characters a column.
         raise invalid_argument(
             f"column {name}: found {type(values).__name__} {reprlib.repr(values)}, expected a list "
             "or an array with a value for each row"
@@ -340,7 +341,7 @@ def _column_of(name: str, values: Any) -> Any:
             raise invalid_argument(detail) from error
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "O") in OTHER_KINDS:
-        # NumPy would make numbers of them: the days of dates, and complex numbers without a part.
+        # NumPy would turn these into numbers: dates into days, complex numbers into real parts.
         raise invalid_argument(f"column {name}: found {dtype}, expected vectors of numbers")
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
@@ -351,12 +352,14 @@ def _array_of(values: Any) -> Any:
     try:
         return pa.array(values)
     except OverflowError:
-        # Without a type, integers of Python are int64.
+        # Without a type, Python integers are int64.
         return pa.array(values, pa.uint64())
 
 
 def _require_plain_cells(name: object, values: Iterable[Any]) -> None:
-    """Arrow would read sets as lists, and the hidden numbers of masked arrays as others."""
+    """Rejects cells that Arrow would misread: sets as lists, and the hidden numbers of masked
+    arrays as visible ones.
+    """
     if not isinstance(values, (list, tuple)) and not _is_object_array(values):
         return
     for row, one in enumerate(values):
@@ -385,14 +388,14 @@ def _pieces(batches: Iterable[pyarrow.RecordBatch], rows_max: int) -> Iterator[p
         plain = _without_views(batch)
         row_bytes = max(1, plain.nbytes // max(1, plain.num_rows))
         rows = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
-        # A batch without rows still has a schema.
+        # Even a batch without rows carries a schema.
         for start in range(0, max(1, plain.num_rows), rows):
             yield plain.slice(start, rows)
 
 
 def _require_meaning(batch: pyarrow.RecordBatch) -> None:
-    """Of a type of its own, such as the periods of pandas, the server sees what Arrow stores: of an
-    integer it would be numbers that mean nothing.
+    """Rejects extension types such as the periods of pandas: the server would see only what Arrow
+    stores for them, such as meaningless integers.
     """
     pa = load_pyarrow()
     for one in batch.schema:
@@ -405,7 +408,7 @@ def _require_meaning(batch: pyarrow.RecordBatch) -> None:
 
 
 def _without_views(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """With strings in place of views of strings, which the server does not read."""
+    """Replaces string views, which the server does not read, by strings."""
     pa = load_pyarrow()
     if not any(pa.types.is_string_view(one.type) for one in batch.schema):
         return batch
@@ -417,7 +420,7 @@ def _without_views(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 class _Sink(io.RawIOBase):
-    """Keeps what pyarrow writes until it is sent."""
+    """Keeps the output of pyarrow until it is sent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -437,7 +440,7 @@ class _Sink(io.RawIOBase):
 
 
 def shift_queries(batch: pyarrow.RecordBatch, by: int) -> pyarrow.RecordBatch:
-    """With `query_index` counted from the first query of all parts."""
+    """Shifts `query_index` so that it counts from the first query of all parts."""
     pa = load_pyarrow()
     if by == 0:
         return batch

@@ -24,11 +24,11 @@ from sagitta.retry import Breaker, CircuitBreaker, Retry
 from sagitta.service import Group
 
 TIMEOUT = 60.0
-"""Seconds. The server's request deadline is 30 s; a reply that takes twice that is lost."""
+"""Seconds. The server's request deadline is 30 s; a reply that takes twice as long is lost."""
 
 
 class Options(TypedDict, total=False):
-    """Settings that a copy of a client may have of its own."""
+    """Settings that a copy of a client may override."""
 
     api_key: str | None
     timeout: float | None
@@ -37,30 +37,29 @@ class Options(TypedDict, total=False):
 
 
 class ClientFlows(Group):
-    """What both clients have directly."""
+    """The methods that both clients offer directly."""
 
     @call
     def limits(self) -> Flow[wire.Limits]:
-        """Every bound of the service, by name: `top_k_max`, `page_limit_max`, …"""
+        """Every limit of the service, by name: `top_k_max`, `page_limit_max`, …"""
         return self._core.get("/limits")
 
     @call
     def principal(self) -> Flow[wire.Principal]:
-        """Who the caller is, and what its credential permits."""
+        """Who the caller is and what its credential permits."""
         return self._core.get("/principal")
 
 
 class Sagitta(ClientFlows, Blocking):
-    """A client of the server at `url`, such as `http://127.0.0.1:8484`. May be used by many
-    threads.
+    """A client for the server at `url`, such as `http://127.0.0.1:8484`. Thread-safe.
 
-    `api_key` is sent as a bearer token, without white space at its ends. `timeout`: seconds without
+    `api_key` is sent as a bearer token, without surrounding white space. `timeout`: seconds without
     a byte after which an attempt fails; None for no limit. `deadline`: seconds for all attempts of
-    a call until its reply begins, None for no limit. `http_client` is an httpx.Client of your own,
-    with proxies or private CAs, which you close.
+    a call until its reply begins; None for no limit. `http_client`: your own httpx.Client, for
+    example with proxies or private CAs, which you close yourself.
 
-    Close the client, or use it in a `with` block. Throws `invalid_argument` for what is no URL, or
-    no key.
+    Close the client or use it in a `with` block. Raises `invalid_argument` for an invalid URL or
+    key.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Sagitta(ClientFlows, Blocking):
         return Collection(self._core, self._runner, f"/collections/{segment(id)}")
 
     def with_options(self, **options: Unpack[Options]) -> Sagitta:
-        """The same client with other settings, such as
+        """A copy of the client with other settings, as in
         `with_options(deadline=2).collections.list()`.
 
         It shares the connections, so only the original needs to be closed.
@@ -117,10 +116,10 @@ class Sagitta(ClientFlows, Blocking):
 
 
 class AsyncSagitta(ClientFlows, Awaitable):
-    """As Sagitta, for asyncio: methods are awaited, iterators are for `async for`.
+    """Like Sagitta, for asyncio: methods are awaited, and iterators are used with `async for`.
 
-    It may be used on several event loops, each of which has connections of its own; an
-    `http_client` of your own is for one of them.
+    It may be used on several event loops, each with its own connections. Your own `http_client`
+    works on only one of them.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class AsyncSagitta(ClientFlows, Awaitable):
         return AsyncCollection(self._core, self._runner, f"/collections/{segment(id)}")
 
     def with_options(self, **options: Unpack[Options]) -> AsyncSagitta:
-        """The same client with other settings; it shares the connections."""
+        """A copy of the client with other settings. It shares the connections."""
         client = copy.copy(self)
         client._owned = False
         client._assign(_with_options(self._core, options), self._runner)
@@ -181,7 +180,7 @@ def _settings(
 ) -> Settings:
     breaker = None
     if circuit_breaker is not False:
-        # By default no single call opens it.
+        # By default, a single call cannot open the breaker.
         attempts_max = max(retry.attempts_max, retry.stream_attempts_max)
         failures_max = max(CircuitBreaker().failures_max, 2 * attempts_max)
         limits = circuit_breaker or CircuitBreaker(failures_max=failures_max)

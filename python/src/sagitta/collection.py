@@ -1,4 +1,4 @@
-"""The vectors of one collection: reads and writes of JSON here, streams in streams.py.
+"""The vectors of one collection: JSON reads and writes. streams.py contains the streams.
 
 Every POST that writes carries an idempotency key, so that it can be retried after a lost reply
 without writing twice.
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PAGE_MATCHES = 100
-"""The default of the server for pages."""
+"""The server's default page size."""
 MATCHES_MAX = 10_000
-"""What the server takes as `top_k`, and as matches of a page of groups."""
+"""The server's limit on `top_k` and on the matches in a page of groups."""
 IDS_EXPECTED = 'a list of ids, such as ["a"] for one'
 
 IncludePlain: TypeAlias = "bool | Literal['numpy']"
-"""Whether replies have vectors: as lists of numbers or as arrays of [dimension] float32."""
+"""Whether replies include vectors, as lists of numbers or as arrays of [dimension] float32."""
 
 
 class StoredVector(wire.Vector):
     """A vector as `get` returns it."""
 
     etag: NotRequired[str]
-    """For `if_match`."""
+    """The value to pass as `if_match`."""
 
 
 class RecallOptions(TypedDict, total=False):
@@ -57,11 +57,11 @@ class RecallOptions(TypedDict, total=False):
 
 class ListAllOptions(TypedDict, total=False):
     limit: int | None
-    """Vectors in a page: 100 when absent."""
+    """Vectors per page; 100 if absent."""
     filter: wire.JsonObject | None
     sort: Sequence[wire.SortKey] | None
     include_metadata: bool | Sequence[str] | None
-    """True when absent; a list of paths for these alone."""
+    """True if absent. A list of paths returns only these."""
     include_values: IncludePlain
 
 
@@ -71,7 +71,9 @@ class ListOptions(ListAllOptions, total=False):
 
 
 class SharedFlows(Group):
-    """What the default collection has, too. Throws `collection_required` without one."""
+    """Methods that the default collection has, too. They raise `collection_required` if none is
+    configured.
+    """
 
     def __init__(self, core: Core, runner: Any, root: str) -> None:
         """`root` is the path of the collection, empty for the default one."""
@@ -82,47 +84,47 @@ class SharedFlows(Group):
     def put(self, vector: VectorRecord) -> Flow[wire.VectorReplaced]:
         """Replaces a whole vector or creates it.
 
-        `vector` is as for `upsert`, with an id. With `if_sequence` it is not retried after a lost
+        `vector` is as for `upsert`, with an id. With `if_sequence`, it is not retried after a lost
         reply, because the retry would fail if the first attempt succeeded.
         """
         body = wire_record(vector, "")
         if "id" not in body:
-            raise invalid_argument("the vector has no id, which put needs")
+            raise invalid_argument("expected a vector with an id, found none")
         path = f"{self._root}/vectors/{segment(body['id'])}"
         is_idempotent = "if_sequence" not in body
         return self._core.json(Request("PUT", path, is_idempotent=is_idempotent, body=body))
 
     @call
     def list(self, **page: Unpack[ListOptions]) -> Flow[wire.VectorList]:
-        """One page, in insertion order or as `sort` says, such as `[{"field": "year"}]`."""
+        """One page, in insertion order or sorted by `sort`, such as `[{"field": "year"}]`."""
         return self._list(page, page.get("include_values"))
 
     @items
     def list_pages(self, **first: Unpack[ListAllOptions]) -> ItemFlow[wire.VectorList]:
-        """All pages, from the snapshot that the first one opened."""
+        """All pages, from the snapshot of the first one."""
         return self._pages(first)
 
     @items
     def list_all(self, **first: Unpack[ListAllOptions]) -> ItemFlow[wire.Vector]:
-        """As list_pages, one vector at a time. `limit` is the page size (100)."""
+        """Like list_pages, one vector at a time. `limit` is the page size (100)."""
         return members(self._pages(first), "vectors")
 
     @call
     def query(self, **request: Unpack[wire.Query]) -> Flow[wire.QueryReply]:
-        """The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of
-        all.
+        """The nearest vectors, best first: `top_k` of them (10), or a page of all if only `limit`
+        is given.
 
         Exactly one of `vector` ([dimension] numbers or an array), `id`, `multi_vector`, `embed`,
-        `recommend`, `discover`, `text`, `sparse` and `fusion` says what is searched for.
+        `recommend`, `discover`, `text`, `sparse` and `fusion` defines the search.
         `include_values="numpy"` returns vectors as arrays of [dimension] float32. A higher score is
-        better for every metric. Throws `dimension_mismatch`, `invalid_filter`, `vector_not_found`,
+        better for every metric. Raises `dimension_mismatch`, `invalid_filter`, `vector_not_found`,
         …
         """
         return self._query(request, request.get("include_values"))
 
     @items
     def query_pages(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.QueryReply]:
-        """All pages, from the snapshot that the first one opened: of all vectors that the query
+        """All pages, from the snapshot of the first one. They contain all vectors that the query
         ranks, unless `top_k`, `score_threshold` or a cursor bounds them. `limit` is the page size
         (100).
         """
@@ -130,18 +132,18 @@ class SharedFlows(Group):
 
     @items
     def query_all(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.Match]:
-        """As query_pages, one match at a time: all of the collection, with `score_threshold` those
-        with at least that score, with `top_k` so many.
+        """Like query_pages, one match at a time: the whole collection, or only matches with at
+        least `score_threshold`, or only the best `top_k`.
         """
         return members(self._query_pages(request), "matches")
 
     def _pages(self, first: Mapping[str, Any]) -> ItemFlow[Any]:
-        # Further pages are requested by cursor alone, so the first request says what they have.
+        # Later pages are requested by cursor alone, so the first request determines their content.
         asked = first.get("include_values")
         return pages(first, lambda page: self._list(page, asked))
 
     def _list(self, page: Mapping[str, Any], asked: object) -> Flow[Any]:
-        # In the body, since a URL has a bound, which the filter may not have.
+        # Sent in the body, because a filter may be longer than a URL can be.
         given = {name: value for name, value in wire_include(page).items() if value is not None}
         reply = yield from self._core.read(f"{self._root}/vectors/list", given)
         read_rows(reply["vectors"], asked)
@@ -158,7 +160,9 @@ class SharedFlows(Group):
 
 
 class CollectionFlows(StreamFlows, SharedFlows):
-    """The vectors of one collection. Throws `collection_not_found`, also without access to it."""
+    """The vectors of one collection. Raises `collection_not_found`, even if only access is
+    missing.
+    """
 
     @call
     def upsert(
@@ -170,10 +174,10 @@ class CollectionFlows(StreamFlows, SharedFlows):
     ) -> Flow[wire.VectorsWritten]:
         """Writes all vectors or none, and returns when they are on disk.
 
-        A vector is `{"id", "values", "metadata", …}`: values are [dimension] numbers, or an array,
-        which is sent as float32. With `mode="patch"` vectors that exist are changed: each has its
-        id and what is new, and named vectors that are None are removed. Throws
-        `dimension_mismatch`, `invalid_vector`, `vector_exists`, `vector_not_found`, …
+        A vector is `{"id", "values", "metadata", …}`. The values are [dimension] numbers or an
+        array, which is sent as float32. `mode="patch"` changes existing vectors: each contains its
+        id and the changes, and a named vector of None is removed. Raises `dimension_mismatch`,
+        `invalid_vector`, `vector_exists`, `vector_not_found`, …
         """
         records = list_of(vectors, "vectors", "a list of vectors")
         wired = [wire_record(one, f"/vectors/{at}") for at, one in enumerate(records)]
@@ -190,7 +194,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         mode: WriteMode | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[wire.VectorsWritten]:
-        """As upsert, for vectors that are JSON text already: numbers keep their spelling."""
+        """Like upsert, for vectors that are already JSON text. Numbers keep their spelling."""
         members = b"" if mode is None else b',"mode":' + encode_json(mode)
         texts = list_of(vectors, "vectors", "a list of texts, each of which is a vector as JSON")
         content = b'{"vectors":[' + ",".join(texts).encode() + b"]" + members + b"}"
@@ -200,10 +204,11 @@ class CollectionFlows(StreamFlows, SharedFlows):
     def patch(
         self, id: str, *, if_match: str | None = None, **change: Unpack[wire.VectorPatch]
     ) -> Flow[wire.VectorPatched]:
-        """Merges `metadata` (RFC 7396), replaces `values`, sets or with None removes named vectors.
+        """Merges `metadata` (RFC 7396), replaces `values`, and sets named vectors; None removes
+        them.
 
-        With `if_match`, an etag of `get`, or `if_sequence` it is not retried after a lost reply,
-        because the retry would fail if the first attempt succeeded. Throws `vector_not_found`.
+        With `if_match`, an etag from `get`, or `if_sequence`, it is not retried after a lost reply,
+        because the retry would fail if the first attempt succeeded. Raises `vector_not_found`.
         """
         request = Request(
             "PATCH",
@@ -223,7 +228,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         include_metadata: bool | Sequence[str] | None = None,
         include_sequence: bool | None = None,
     ) -> Flow[StoredVector]:
-        """One vector, with all metadata or a list of paths. Throws `vector_not_found`."""
+        """One vector, with all metadata or only a list of paths. Raises `vector_not_found`."""
         query = {"include_metadata": include_metadata, "include_sequence": include_sequence}
         path = f"{self._root}/vectors/{segment(id)}"
         query = wire_include({**query, "include_values": include_values})
@@ -243,7 +248,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         include_metadata: bool | Sequence[str] = True,
         include_sequence: bool = False,
     ) -> Flow[wire.VectorsFetched]:
-        """The vectors in the order of the ids; missing ids are in `not_found`."""
+        """The vectors in the order of the ids. Missing ids are listed in `not_found`."""
         include = {"include_metadata": include_metadata, "include_sequence": include_sequence}
         listed = list_of(ids, "ids", IDS_EXPECTED)
         body = wire_include({"ids": listed, **include, "include_values": include_values})
@@ -255,14 +260,14 @@ class CollectionFlows(StreamFlows, SharedFlows):
     def delete(
         self, id: str, *, if_sequence: int | None = None, idempotency_key: str | None = None
     ) -> Flow[wire.VectorDeleted]:
-        """Deletes one vector. With `if_sequence` it is not retried. Throws `vector_not_found`."""
+        """Deletes one vector. With `if_sequence` it is not retried. Raises `vector_not_found`."""
         if if_sequence is not None:
             path = f"{self._root}/vectors/{segment(id)}"
             query = {"if_sequence": if_sequence}
             request = Request("DELETE", path, is_idempotent=False, query=query)
             return (yield from self._core.json(request))  # type: ignore[no-any-return]
-        # DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could
-        # not be told from one that never existed.
+        # DELETE takes no idempotency key. After a lost reply, a vector that this call deleted would
+        # be indistinguishable from one that never existed.
         path = f"{self._root}/vectors/delete"
         reply = yield from self._core.write(path, {"ids": [id]}, idempotency_key)
         if reply["deleted_count"] == 1:
@@ -273,18 +278,19 @@ class CollectionFlows(StreamFlows, SharedFlows):
 
     @call
     def delete_many(self, **selection: Unpack[wire.VectorDelete]) -> Flow[wire.VectorsDeleted]:
-        """Deletes the vectors with `ids`, those that pass `filter`, or `all`.
+        """Deletes the vectors with `ids`, those that match `filter`, or `all`.
 
-        With `dry_run`, only counts.
+        `dry_run` only counts them.
         """
         return self._change("delete", selection)
 
     @call
     def update_many(self, **update: Unpack[wire.VectorUpdate]) -> Flow[wire.VectorsUpdated]:
-        """Changes the metadata of the vectors with `ids`, of those that pass `filter`, or of `all`.
+        """Changes the metadata of the vectors with `ids`, of those that match `filter`, or of
+        `all`.
 
-        `patch` merges (RFC 7396), `metadata` replaces. One atomic write, or with `limit` of so
-        many: repeat it while `has_more` is true. Vectors that would not change are not written.
+        `patch` merges (RFC 7396), `metadata` replaces. The write is atomic. `limit` bounds the
+        vectors it changes: repeat it while `has_more` is true. Unchanged vectors are not written.
         """
         return self._change("update", update)
 
@@ -297,7 +303,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
 
     @call
     def aggregate(self, **request: Unpack[wire.Aggregate]) -> Flow[wire.AggregateReply]:
-        """Facets and stats over all vectors that pass the filter, exactly."""
+        """Exact facets and statistics over all vectors that match the filter."""
         return self._core.read(f"{self._root}/aggregate", request)
 
     @call
@@ -308,16 +314,16 @@ class CollectionFlows(StreamFlows, SharedFlows):
         limit: int | None = None,
         after: str | None = None,
     ) -> Flow[wire.FoundSchema]:
-        """One page of the metadata paths that the vectors have, with types and ranges.
+        """One page of the metadata paths of the vectors, with types and ranges.
 
-        `after` is the `next_after` of the page before.
+        `after` is the `next_after` of the previous page.
         """
         query = {"filter": filter, "limit": limit, "after": after}
         return self._core.get(f"{self._root}/schema", query)
 
     @call
     def query_batch(self, queries: Sequence[wire.Query]) -> Flow[Sequence[wire.QueryReply]]:
-        """Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries."""
+        """Runs up to 1 024 queries on one snapshot. The replies are in the order of the queries."""
         listed = list_of(queries, "queries", "a list of queries; query takes one")
         body = {"queries": [wire_query(one, f"/queries/{at}") for at, one in enumerate(listed)]}
         reply = yield from self._core.read(f"{self._root}/query/batch", body)
@@ -332,10 +338,10 @@ class CollectionFlows(StreamFlows, SharedFlows):
         ids: Sequence[Sequence[str]],
         **options: Unpack[RecallOptions],
     ) -> Flow[wire.RecallReply]:
-        """Measures the recall of other search results, exactly.
+        """Measures the exact recall of other search results.
 
-        `vectors` are at most 1 024, or an array [queries, dimension]; the reply says which share of
-        the nearest neighbours of `vectors[q]` is in `ids[q]`.
+        `vectors` are at most 1 024 vectors or an array [queries, dimension]. The reply states what
+        share of the nearest neighbours of `vectors[q]` is in `ids[q]`.
         """
         listed = list_of(vectors, "vectors", "vectors or an array [queries, dimension]")
         body = {
@@ -357,11 +363,13 @@ class CollectionFlows(StreamFlows, SharedFlows):
 
 
 def _with_limit(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without any bound the server answers with the ten nearest; `limit` asks for pages of all."""
+    """Adds a `limit`, which requests pages of all matches, to a request without any bound. The
+    server would otherwise return only the ten nearest.
+    """
     if any(name in request for name in ("limit", "top_k", "score_threshold", "cursor")):
         return request
     group_size = request.get("group_size")
-    # What is no size is left to the server, which says so.
+    # An invalid size is left for the server to reject.
     size = group_size if isinstance(group_size, int) and group_size > 0 else 1
     return {**request, "limit": max(1, min(PAGE_MATCHES, MATCHES_MAX // size))}
 

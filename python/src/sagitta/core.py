@@ -1,6 +1,6 @@
-"""Sends requests of the API as flows: addresses, credentials, retries, and JSON in replies.
+"""Sends API requests as flows: addresses, credentials, retries, and JSON in replies.
 
-Knows nothing of routes. One Core belongs to a client and, with other settings, to its copies.
+It does not know the routes. Each client has a Core, and each copy one with its own settings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEDIA_TYPES = {"arrow": ARROW, "ndjson": NDJSON, "parquet": "application/vnd.apa
 
 @dataclass(frozen=True)
 class Settings:
-    """What the requests of a client have in common."""
+    """Settings that all requests of a client share."""
 
     root: str
     """The address of the server without `/v1`."""
@@ -56,9 +56,9 @@ class Settings:
 
 
 def root_of(url: str) -> str:
-    """The address without `/v1`. Throws `invalid_argument` unless it is one of HTTP."""
+    """The address without `/v1`. Raises `invalid_argument` unless it is an HTTP URL."""
     if "@" in str(url):
-        # A password would be in messages, and httpx sends it in place of the key.
+        # A password would appear in messages, and httpx would send it in place of the key.
         raise invalid_argument(
             "expected a URL without user name and password, found one with @; pass an api_key, or "
             "an http_client with auth"
@@ -74,14 +74,16 @@ def root_of(url: str) -> str:
 
 
 def key_of(api_key: str | None) -> str | None:
-    """The key without white space at its ends, as a file with a line feed has it."""
+    """The key without surrounding white space, such as the line feed at the end of a file."""
     if api_key is None:
         return None
     return header_value("api_key", api_key.strip() if isinstance(api_key, str) else api_key)
 
 
 def header_value(name: str, value: object) -> str:
-    """Throws `invalid_argument` for what a header cannot have, which may be secret: unquoted."""
+    """Raises `invalid_argument` for a value that a header cannot contain. The message does not
+    quote the value, which may be secret.
+    """
     if not isinstance(value, str):
         found = f"a value of type {type(value).__name__}"
     elif value == "":
@@ -96,7 +98,7 @@ def header_value(name: str, value: object) -> str:
 
 
 def segment(text: str) -> str:
-    """An id as a part of a path. `.` and `..` are rejected: URLs resolve them even when encoded."""
+    """An id as a path segment. Rejects `.` and `..`, which URLs resolve even when encoded."""
     if text in ("", ".", ".."):
         raise invalid_argument(
             f'the id "{text}" cannot be part of a URL; use a method that sends it in a body '
@@ -109,21 +111,23 @@ def segment(text: str) -> str:
 
 
 class Core:
-    """The requests of a client. All methods throw SagittaError."""
+    """The requests of a client. All methods raise SagittaError."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def send(self, request: Request) -> Flow[Reply]:
-        """The complete reply."""
+        """Sends a request and returns the complete reply."""
         return self._attempts(request, is_streamed=False)
 
     def open(self, request: Request) -> Flow[Reply]:
-        """The beginning of a reply, whose body `Read` reads. Retries only until it begins."""
+        """Sends a request and returns a reply whose body is still to be read with `Read`. Retries
+        only until the reply begins.
+        """
         return self._attempts(request, is_streamed=True)
 
     def json(self, request: Request) -> Flow[Any]:
-        """The reply as JSON."""
+        """Sends a request and returns the reply as JSON."""
         reply = yield from self.send(request)
         body = parse_json(reply)
         warn_of_body(request, body)
@@ -133,7 +137,7 @@ class Core:
         return self.json(Request("GET", path, is_idempotent=True, query=query or {}))
 
     def read(self, path: str, body: object) -> Flow[Any]:
-        """A POST that may be sent twice: without effects, or with the same ones."""
+        """A POST that may safely be sent twice."""
         return self.json(Request("POST", path, is_idempotent=True, body=body))
 
     def write(
@@ -146,7 +150,7 @@ class Core:
         content: bytes | None = None,
         is_unlimited: bool = False,
     ) -> Flow[Any]:
-        """A POST with an idempotency key, so that it takes effect once however often it is sent."""
+        """A POST with an idempotency key: it takes effect once, however often it is sent."""
         headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
         request = Request(
             "POST",
@@ -185,9 +189,9 @@ class Core:
                 raise failure.error from None
             except SagittaError as error:
                 if error.code == "circuit_open":
-                    # The last error of this call says more than that nothing is sent.
+                    # The last error of this call is more informative than `circuit_open`.
                     raise last or error from None
-                # A later attempt may end without word of what an earlier one has made durable.
+                # A later attempt may end without knowing what an earlier one has made durable.
                 committed_count = max(committed_count, error.committed_count_at_least)
                 error.committed_count_at_least = committed_count
                 last = error
@@ -199,7 +203,9 @@ class Core:
             yield Sleep(wait)
 
     def _attempt(self, request: Request, send: Send) -> Flow[Reply]:
-        """One attempt, whose outcome the circuit breaker learns. Throws for error replies, too."""
+        """Makes one attempt and reports its outcome to the circuit breaker. Raises for error
+        replies, too.
+        """
         breaker = self.settings.breaker
         token = breaker.admit() if breaker else None
         is_failure: bool | None = None
@@ -212,7 +218,7 @@ class Core:
             retry_after = retry_after_of(reply.headers.get("retry-after"), time.time())
             raise error_of_reply(reply.status, reply.content, retry_after)
         except SagittaError as error:
-            # What was not sent says nothing about the server.
+            # A request that was not sent says nothing about the server.
             if error.code != "invalid_argument":
                 is_failure = is_server_failure(error)
             raise
@@ -223,7 +229,7 @@ class Core:
     def _timeout(
         self, request: Request, ends_at: float | None, last: SagittaError | None
     ) -> float | None:
-        """Seconds without a byte for the next attempt. Throws when the deadline has passed."""
+        """The timeout of the next attempt in seconds. Raises if the deadline has passed."""
         timeout = None if request.is_unlimited else self.settings.timeout
         if ends_at is None:
             return timeout
@@ -272,7 +278,7 @@ def parse_json(reply: Reply) -> Any:
 def pages(
     first: Mapping[str, Any], fetch: Callable[[Mapping[str, Any]], Flow[T]]
 ) -> Generator[Effect | Emit[T], Any, None]:
-    """All pages: that of the first request, then by cursor alone."""
+    """All pages: the first by the given request, the others by cursor alone."""
     request: Mapping[str, Any] = first
     while True:
         page: Any = yield from fetch(request)
@@ -312,7 +318,7 @@ def chunks_of(reply: Reply) -> Generator[Effect | Emit[bytes], Any, None]:
 
 
 def lines_of(reply: Reply) -> Generator[Effect | Emit[Any], Any, None]:
-    """The rows of NDJSON. Throws the error of the last line, or `unexpected_reply`."""
+    """The rows of NDJSON. Raises the error in the last line, or `unexpected_reply`."""
     rest: list[bytes] = []
     while chunk := (yield Read(reply)):
         *lines, last = chunk.split(b"\n")
@@ -327,7 +333,7 @@ def lines_of(reply: Reply) -> Generator[Effect | Emit[Any], Any, None]:
 
 
 def rows_of(lines: list[bytes]) -> Iterator[Any]:
-    """The JSON of lines; empty ones are skipped."""
+    """Parses lines of JSON and skips empty ones."""
     for line in lines:
         if not line:
             continue

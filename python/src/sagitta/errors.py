@@ -1,6 +1,6 @@
-"""The one exception of the client, for error replies and for failures to reach the server.
+"""The client's only exception, for error replies and for failures to reach the server.
 
-Branch on `code`, which never changes its meaning; the message is meant for people.
+Branch on `code`, which never changes its meaning. The message is meant for people.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ ClientCode: TypeAlias = Literal[
 ]
 """Codes of errors that do not come from the server.
 
-`network_error`: no connection, or it broke before the reply was complete. `timeout`: no data
-arrived for `timeout` seconds, or `deadline` seconds have passed. `unexpected_reply`: not a reply of
-Sagitta, but perhaps of a proxy. `invalid_argument`: nothing was sent. `circuit_open`: not sent,
-because the server failed several times in a row.
+`network_error`: the connection failed or broke before the reply was complete. `timeout`: no data
+arrived for `timeout` seconds, or `deadline` seconds have passed. `unexpected_reply`: the reply is
+not from Sagitta but perhaps from a proxy. `invalid_argument`: nothing was sent, because an argument
+is invalid. `circuit_open`: nothing was sent, because the server failed several times in a row.
 """
 
 
@@ -30,7 +30,7 @@ class SagittaError(Exception):
     status: int | None
     """HTTP status; None without a reply."""
     detail: str
-    """What was found, what was expected and where."""
+    """What was expected, what was found and where."""
     items: Sequence[ProblemIssue]
     """One entry per invalid part of the request, at most 100."""
     request_id: str | None
@@ -38,14 +38,13 @@ class SagittaError(Exception):
     retryable: bool
     """Whether the same request may succeed later."""
     retry_after: float | None
-    """Seconds to wait before the next attempt; None when unknown."""
+    """Seconds to wait before the next attempt; None if unknown."""
     committed_count: int | None
-    """For a streamed write: how many of its rows, counted from the first, are durable. After a lost
-    reply the server is asked; None when it was not reached.
+    """For a streamed write, the number of its rows, counted from the first, that are durable. The
+    client asks the server after a lost reply; None if it was unreachable.
     """
     committed_count_at_least: int
-    """The same, or while that is not known what earlier attempts of the call were told; 0 if none.
-    """
+    """`committed_count` or, if that is unknown, what earlier attempts learned; 0 if nothing."""
     sequence: int | None
     """The sequence of the write that made the last of those rows durable."""
 
@@ -60,7 +59,7 @@ class SagittaError(Exception):
         retry_after: float | None = None,
     ) -> None:
         problem = problem or {}
-        # The arguments without defaults: copies, also those of other processes, are made from them.
+        # Copies, even in other processes, are made from the arguments without defaults.
         super().__init__(code, detail)
         self.code = code
         self.detail = detail
@@ -74,7 +73,7 @@ class SagittaError(Exception):
         self.sequence = problem.get("sequence")
 
     def __str__(self) -> str:
-        """The detail; several invalid parts of the request on lines of their own."""
+        """The code and the detail, then each invalid part on its own line if there are several."""
         lines = [f"{item['pointer']}: {item['detail']}" for item in self.items]
         return "\n  ".join([f"{self.code}: {self.detail}", *(lines if len(lines) > 1 else [])])
 

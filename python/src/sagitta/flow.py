@@ -1,8 +1,8 @@
-"""Methods of the client as flows: generators that yield effects and are sent their outcomes.
+"""Methods of the client as flows: generators that yield effects and receive their outcomes.
 
-A flow is written once and does no I/O. http.py runs it, blocking or on an event loop; the
-descriptors below turn it into a method of the synchronous and of the asynchronous client, with the
-same types.
+A flow is written once and does no I/O. http.py runs it, either blocking or on an event loop. The
+descriptors below turn it into a method of both the synchronous and the asynchronous client, with
+the same types.
 """
 
 from __future__ import annotations
@@ -44,23 +44,22 @@ class Upload:
     open: Callable[[], Chunks]
     content_type: str
     is_resendable: bool
-    """Whether `open` may be called again and then has the same bytes, which makes a retry possible.
-    """
+    """Whether `open` returns the same bytes when called again, which makes a retry possible."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request of the API as a value. Whether it was retried is not visible in it."""
+    """An API request as a value. It does not show whether it was retried."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
-    """Below `/v1`, already encoded."""
+    """Path below `/v1`, already encoded."""
     is_idempotent: bool
-    """Whether it may be sent again when it is unknown if it was executed. Replies 429 and 503 are
-    always retried, because the server executed nothing.
+    """Whether the request may be sent again if it is unknown whether it was executed. Replies 429
+    and 503 are always retried, because the server has executed nothing.
     """
     query: Mapping[str, Any] = field(default_factory=dict)
-    """None is left out; objects are sent as JSON."""
+    """Parameters of the query string. None is left out, and objects are sent as JSON."""
     body: object = None
     """Sent as JSON."""
     content: bytes | None = None
@@ -68,11 +67,11 @@ class Request:
     upload: Upload | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_operational: bool = False
-    """The path is at the root instead, as for probes."""
+    """Whether the path is at the root, as for probes, not below `/v1`."""
     also_status: int | None = None
-    """A further status that counts as success."""
+    """An additional status that counts as success."""
     is_unlimited: bool = False
-    """Whether the reply takes as long as it takes, unless the client has a deadline."""
+    """Whether the reply may take any time, unless the client has a deadline."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +82,12 @@ class Reply:
     headers: Mapping[str, str]
     content: bytes
     source: object = None
-    """What `Read` reads from."""
+    """The source that `Read` reads from."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """Sends one attempt of a request. Its outcome is a Reply; throws `network_error`, `timeout`."""
+    """Sends one attempt of a request. Its outcome is a Reply. Raises `network_error`, `timeout`."""
 
     method: str
     url: str
@@ -101,7 +100,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Read:
-    """Its outcome is the next bytes of a streamed reply, empty at its end; throws as `Send`."""
+    """Reads the next bytes of a streamed reply, empty at its end. Raises like `Send`."""
 
     reply: Reply
 
@@ -120,7 +119,7 @@ class Emit(Generic[T]):
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of a stream before its first item."""
+    """What is known about a stream before its first item."""
 
     sequence: int | None = None
     with_sequence: int | None = None
@@ -134,7 +133,7 @@ StreamFlow: TypeAlias = Generator["Effect | Emit[Head] | Emit[T]", Any, None]
 
 
 class SourceFailed(Exception):  # noqa: N818
-    """The source of an upload raised `error`, which is for the caller and not retried."""
+    """The source of an upload raised `error`, which goes to the caller and is not retried."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -156,16 +155,16 @@ class AsyncRunner(Protocol):
 
 
 class Stream(Generic[T]):
-    """The items of a reply, to be read once; leaving the `with` block aborts the request."""
+    """The items of a reply, which can be read once. Leaving the `with` block aborts the request."""
 
     def __init__(self, head: Head, items: Generator[T, None, None]) -> None:
         self._items = items
         self.sequence = head.sequence
         """The sequence of the snapshot, if the server sends it before the stream."""
         self.with_sequence = head.with_sequence
-        """For joins: that of the searched collection."""
+        """For joins, the sequence of the searched collection."""
         self.schema = head.schema
-        """For record batches: their pyarrow.Schema."""
+        """For record batches, their pyarrow.Schema."""
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -178,7 +177,7 @@ class Stream(Generic[T]):
         return _table_of(self.schema, list(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """For pyarrow, polars, DuckDB and others, which read record batches as they arrive."""
+        """Lets pyarrow, polars, DuckDB and others read record batches as they arrive."""
         import pyarrow
 
         reader = pyarrow.RecordBatchReader.from_batches(self.schema, self)
@@ -195,7 +194,7 @@ class Stream(Generic[T]):
 
 
 class AsyncStream(Generic[T]):
-    """As Stream, for `async for` and `async with`."""
+    """Like Stream, for `async for` and `async with`."""
 
     def __init__(self, head: Head, items: AsyncIterator[T]) -> None:
         self._items = items
@@ -236,13 +235,13 @@ class Blocking:
 
 
 class Awaitable:
-    """Marks its asynchronous form."""
+    """Marks the asynchronous form of a class with flows."""
 
     _runner: AsyncRunner
 
 
 class _Descriptor(Generic[P, T]):
-    """Keeps the name, the documentation and the signature of the flow."""
+    """Preserves the name, the documentation and the signature of the flow."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Generator[Any, Any, Any]]) -> None:
         self._flow = flow

@@ -1,6 +1,7 @@
 """The only I/O of the client: runs flows over httpx, blocking or on an event loop.
 
-Timeouts and broken connections become SagittaError; what the source of an upload raises is kept.
+Timeouts and broken connections become SagittaError. Errors of the source of an upload stay as they
+are.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class HttpRunner:
                     step = self._perform(flow, effect, resources)
 
     def _perform(self, flow: Generator[Any, Any, Any], effect: Any, resources: ExitStack) -> Step:
-        """The next step of the flow: with the outcome of the effect, or with its error."""
+        """Executes an effect and returns the next step of the flow, for its outcome or error."""
         try:
             if isinstance(effect, Sleep):
                 time.sleep(effect.seconds)
@@ -101,8 +102,8 @@ class HttpRunner:
 class AsyncHttpRunner:
     """Runs flows on the event loop of the caller.
 
-    A connection works only on the event loop that opened it. Each loop has connections of its own,
-    so that a program may call asyncio.run several times; those of `client` are for one loop.
+    A connection works only on the event loop that opened it. Each loop has its own connections, so
+    that a program may call asyncio.run several times; those of `client` work on only one loop.
     """
 
     def __init__(self, client: httpx.AsyncClient | None) -> None:
@@ -110,7 +111,7 @@ class AsyncHttpRunner:
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
     async def aclose(self) -> None:
-        """Closes the connections of this event loop, except those of a client that was given."""
+        """Closes the connections of this event loop, but not those of a client passed in."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
@@ -121,7 +122,7 @@ class AsyncHttpRunner:
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
-            # A copy of the keys, because other threads may run loops, too.
+            # Iterates over a copy of the keys, because other threads may run loops, too.
             for other in list(self._clients):
                 if other.is_closed():
                     self._clients.pop(other, None)
@@ -193,7 +194,7 @@ class AsyncHttpRunner:
 
 
 class _Source:
-    """Reads the source of an upload, and remembers what it raises."""
+    """Reads the source of an upload and remembers the error it raises."""
 
     def __init__(self, upload: Upload) -> None:
         self._upload = upload
@@ -219,7 +220,7 @@ class _Source:
                     if chunk:
                         yield _checked(chunk)
                 return
-            # In a thread, because the source may read files or encode large batches.
+            # Runs in a thread, because the source may read files or encode large batches.
             iterator = iter(chunks)
             while (part := await anyio.to_thread.run_sync(next, iterator, None)) is not None:
                 if part:
@@ -231,7 +232,7 @@ class _Source:
 
 def _chunks_of(upload: Upload) -> Iterable[bytes] | AsyncIterable[bytes]:
     source: object = upload.open()
-    # Iterating over bytes would give numbers.
+    # Iterating over bytes would yield numbers.
     if isinstance(source, bytes):
         return [source]
     if isinstance(source, (Iterable, AsyncIterable)) and not isinstance(source, str):
@@ -265,9 +266,9 @@ def _throw(flow: Generator[Any, Any, Any], error: Exception) -> Step:
 
 
 def _build(client: httpx.Client | httpx.AsyncClient, send: Send, content: Any) -> httpx.Request:
-    """Throws `invalid_argument` for what cannot be sent."""
+    """Raises `invalid_argument` for a request that cannot be sent."""
     if client.is_closed:
-        raise invalid_argument("the client is closed; make a new one")
+        raise invalid_argument("the client is closed; create a new one")
     try:
         return client.build_request(
             send.method, send.url, headers=dict(send.headers), content=content, timeout=send.timeout
@@ -322,12 +323,12 @@ def _error_of(error: httpx.RequestError, url: str, is_begun: bool = False) -> Sa
 
 
 def _hint_on(reason: str, url: str) -> str:
-    """What to change when only one side uses TLS, or its certificate is not accepted."""
+    """Advice for when only one side uses TLS or the certificate is not accepted."""
     if "certificate is not valid for" in reason:
         return "; use a name or an address of the certificate in the URL"
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         return "; if the certificate is your own, name its authority: SSL_CERT_FILE=ca.pem"
-    # Of OpenSSL before and since 3.2.
+    # The names in OpenSSL before and since 3.2.
     if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
         return "; the server speaks plain HTTP: use http:// in the URL"
     if "Server disconnected" in reason and url.startswith("http:"):
@@ -336,5 +337,5 @@ def _hint_on(reason: str, url: str) -> str:
 
 
 def _cause_of(error: httpx.RequestError) -> httpx.RequestError | None:
-    """None for what quotes headers, among which is the key: causes are printed with the error."""
+    """The cause to print with an error; None if it would quote headers, which include the key."""
     return None if isinstance(error, httpx.LocalProtocolError) else error

@@ -1,4 +1,4 @@
-"""The retry policy and the circuit breaker, without clocks and I/O of their own.
+"""The retry policy and the circuit breaker, without their own clocks or I/O.
 
 A request that might take effect twice is never sent twice.
 """
@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from sagitta.errors import SagittaError
 
 RETRY_AFTER_MAX = 30.0
-"""Seconds: the longest Retry-After that is honoured; beyond it, the error is left to the caller."""
+"""The longest Retry-After in seconds that is honoured. Beyond it, the caller gets the error."""
 
 PERMANENT_STATUSES = (501, 505, 507)
-"""Statuses that a retry cannot change: not implemented, and a full disk."""
+"""Statuses that a retry cannot change, such as not implemented and a full disk."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often, and after which waits."""
+    """How often to send a request again, and after which delays."""
 
     attempts_max: int = 5
     """The number of attempts, including the first."""
     stream_attempts_max: int = 9
-    """That of streamed writes, which outlast a restart of the server with it: 8 to 16 seconds."""
+    """The number for streamed writes: 8 to 16 seconds, which outlast a restart of the server."""
     delay_base: float = 0.1
-    """Seconds before the second attempt; doubled before each further one."""
+    """Seconds before the second attempt, doubled before each later one."""
     delay_max: float = 5.0
-    """Seconds."""
+    """Upper bound of the delay in seconds."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CircuitBreaker:
 
 
 def is_server_failure(error: SagittaError) -> bool:
-    """Whether the server failed, not the request; counted by the circuit breaker."""
+    """Whether the server failed, not the request. The circuit breaker counts such failures."""
     if error.code in ("network_error", "timeout"):
         return True
     status = error.status or 0
@@ -57,10 +57,10 @@ def is_retryable(error: SagittaError, is_idempotent: bool) -> bool:
         return False
     if error.status == 429:
         return True
-    # The first attempt, whose reply was lost, is still being executed; its reply will be stored.
+    # The first attempt, whose reply was lost, is still running, and its reply will be stored.
     if error.code == "idempotency_in_flight":
         return True
-    # Sagitta's own 503 means that nothing was executed; a gateway's 503 does not.
+    # Sagitta's own 503 means that nothing was executed, unlike a gateway's.
     if error.status == 503 and error.code != "unexpected_reply":
         return True
     return is_idempotent and is_server_failure(error)
@@ -68,14 +68,14 @@ def is_retryable(error: SagittaError, is_idempotent: bool) -> bool:
 
 def backoff(attempt: int, error: SagittaError, retry: Retry, random: Callable[[], float]) -> float:
     """Seconds to wait after attempt number `attempt` (from 1); `random` is in [0, 1)."""
-    # The exponent is bounded, because a float is not.
+    # The exponent is bounded so that the power fits into a float.
     wait_max = min(retry.delay_max, retry.delay_base * 2.0 ** min(attempt - 1, 64))
-    # Jitter of half the wait, so that clients rejected together do not retry together.
+    # Half of the wait is random, so that clients rejected together do not retry together.
     return max(wait_max * (0.5 + 0.5 * random()), error.retry_after or 0.0)
 
 
 def retry_after_of(text: str | None, now: float) -> float | None:
-    """The seconds of a Retry-After header, which has seconds or a date; `now` is the Unix time."""
+    """The seconds in a Retry-After header, which states seconds or a date. `now` is Unix time."""
     if text is None:
         return None
     try:
@@ -101,13 +101,13 @@ class Breaker:
         self._trial: object | None = None
 
     def admit(self) -> object:
-        """A token for `settle`. Throws `circuit_open`."""
+        """Admits a call and returns a token for `settle`. Raises `circuit_open`."""
         with self._lock:
             token = object()
             if self._open_until is None:
                 return token
             wait = self._open_until - self._now()
-            # A trial is in flight, whose end is not known; the cool-down is an estimate.
+            # A trial is in flight and its end is unknown, so the cool-down serves as an estimate.
             if wait <= 0 and self._trial is not None:
                 wait = self._settings.cool_down
             if wait > 0:
@@ -117,7 +117,7 @@ class Breaker:
             return token
 
     def settle(self, token: object, is_failure: bool | None) -> None:
-        """Reports how the call ended; None if the caller gave up before that was known."""
+        """Reports how the call ended; None if the caller gave up before the outcome was known."""
         with self._lock:
             is_trial = token is self._trial
             if is_trial:
@@ -130,7 +130,8 @@ class Breaker:
                 self._trial = None
                 return
             self._failure_count += 1
-            # A request sent before the breaker opened that fails only now does not extend the wait.
+            # A request that was sent before the breaker opened and fails now does not extend the
+            # wait.
             is_closed = self._open_until is None
             is_full = self._failure_count >= self._settings.failures_max
             if is_trial or (is_closed and is_full):

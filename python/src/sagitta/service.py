@@ -1,4 +1,4 @@
-"""What concerns the whole service: collections, aliases, keys, backups, the audit log, probes."""
+"""Methods for the whole service: collections, aliases, keys, backups, the audit log, probes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Group:
 
 
 class CollectionsFlows(Group):
-    """Collections. Throws `collection_not_found`, also where the credential has no access."""
+    """Collections. Raises `collection_not_found`, even if only access is missing."""
 
     @call
     def create(
@@ -32,8 +32,8 @@ class CollectionsFlows(Group):
     ) -> Flow[wire.Collection]:
         """Creates a collection, such as `create(id="articles", dimension=384, metric="dot")`.
 
-        With `if_not_exists`, an existing one with the same settings is returned, and one with
-        others is an error. Throws `collection_exists`.
+        With `if_not_exists`, returns an existing collection with the same settings; one with other
+        settings is an error. Raises `collection_exists`.
         """
         body = dict(collection)
         key = body.pop("idempotency_key", None)
@@ -49,7 +49,7 @@ class CollectionsFlows(Group):
     def list(
         self, *, limit: int | None = None, cursor: str | None = None
     ) -> Flow[wire.CollectionList]:
-        """One page, in the order of the ids."""
+        """One page, ordered by id."""
         return self._list({"limit": limit, "cursor": cursor})
 
     @items
@@ -66,7 +66,7 @@ class CollectionsFlows(Group):
     def digest(
         self, id: str, *, sequence: int | None = None, all_nodes: bool | None = None
     ) -> Flow[wire.CollectionDigest]:
-        """A digest of what a collection has at a sequence, by default the last one.
+        """A digest of the content of a collection at a sequence, by default the last one.
 
         `all_nodes` adds the digests of the other nodes of a cluster. Reads all rows."""
         query = {"sequence": sequence, "all_nodes": all_nodes}
@@ -78,7 +78,7 @@ class CollectionsFlows(Group):
     def segments(
         self, id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Flow[wire.SegmentList]:
-        """One page of the segments of a collection, in the order of their numbers."""
+        """One page of the segments of a collection, ordered by number."""
         return self._segments(id, {"limit": limit, "cursor": cursor})
 
     @items
@@ -89,10 +89,10 @@ class CollectionsFlows(Group):
 
     @call
     def update(self, id: str, **change: Unpack[wire.CollectionUpdate]) -> Flow[wire.Collection]:
-        """Changes what is given of description, labels, ttl_seconds, schema, embedding and
-        replication_factor; adds `vectors` and `sparse_vectors`, and with None drops them.
+        """Changes those of description, labels, ttl_seconds, schema, embedding and
+        replication_factor that are given. Adds `vectors` and `sparse_vectors`; None drops them.
 
-        It is not retried after a lost reply if it drops vectors: it would not find them again.
+        Not retried after a lost reply if it drops vectors, because a retry would not find them.
         """
         path = f"/collections/{segment(id)}"
         settings: list[object] = [*change.get("vectors", {}).values()]
@@ -104,7 +104,7 @@ class CollectionsFlows(Group):
     def clone(
         self, collection: str, **settings: Unpack[wire.CollectionClone]
     ) -> Flow[wire.Collection]:
-        """Copies a collection as it is at one moment; the new one is `id` in `settings`.
+        """Copies a snapshot of a collection to a new one, whose id is `id` in `settings`.
 
         Waits as long as it takes, unless the client has a deadline.
         """
@@ -123,10 +123,10 @@ class CollectionsFlows(Group):
 
     @call
     def move(self, id: str, *, from_node: str, to_node: str) -> Flow[wire.Collection]:
-        """Moves a collection from one node of a cluster to another one.
+        """Moves a collection from one node of a cluster to another.
 
-        The record has `move` until that is done. Not retried after a lost reply: `get` shows the
-        outcome. Throws `node_not_found`.
+        The record contains `move` until the move is done. Not retried after a lost reply: `get`
+        shows the outcome. Raises `node_not_found`.
         """
         path = f"/collections/{segment(id)}/move"
         body = {"from": from_node, "to": to_node}
@@ -148,18 +148,18 @@ class CollectionsFlows(Group):
 
 
 class AliasesFlows(Group):
-    """Further names of collections. Throws `alias_not_found`."""
+    """Additional names of collections. Raises `alias_not_found`."""
 
     @call
     def set(self, name: str, collection: str) -> Flow[wire.Alias]:
-        """Points an alias to a collection, and creates it if it does not exist."""
+        """Points an alias to a collection. Creates the alias if it does not exist."""
         path = f"/aliases/{segment(name)}"
         body = {"collection": collection}
         return self._core.json(Request("PUT", path, is_idempotent=True, body=body))
 
     @call
     def change(self, targets: Mapping[str, str | None]) -> Flow[wire.AliasesChanged]:
-        """Sets several aliases at the same moment, and deletes those whose collection is None."""
+        """Sets several aliases atomically. Deletes those whose collection is None."""
         changes = [{"name": name, "collection": target} for name, target in targets.items()]
         return self._core.read("/aliases", {"aliases": changes})
 
@@ -169,7 +169,7 @@ class AliasesFlows(Group):
 
     @call
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Flow[wire.AliasList]:
-        """One page, in the order of the names."""
+        """One page, ordered by name."""
         return self._list({"limit": limit, "cursor": cursor})
 
     @items
@@ -179,7 +179,7 @@ class AliasesFlows(Group):
 
     @call
     def delete(self, name: str) -> Flow[wire.AliasDeleted]:
-        """Deletes an alias; the collection remains. Not retried after a lost reply."""
+        """Deletes an alias but not its collection. Not retried after a lost reply."""
         return self._core.json(Request("DELETE", f"/aliases/{segment(name)}", is_idempotent=False))
 
     def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
@@ -187,13 +187,13 @@ class AliasesFlows(Group):
 
 
 class KeysFlows(Group):
-    """API keys; every method requires the scope `admin`. Throws `key_not_found`."""
+    """API keys. Every method requires the scope `admin`. Raises `key_not_found`."""
 
     @call
     def create(self, **key: Unpack[wire.ApiKeyCreate]) -> Flow[wire.ApiKeyWithSecret]:
-        """Creates a key, whose secret only this reply has.
+        """Creates a key. Only this reply contains its secret.
 
-        Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it.
+        Not retried: if the reply is lost, a key exists whose secret nobody knows. Revoke it then.
         """
         return self._core.json(Request("POST", "/keys", is_idempotent=False, body=key))
 
@@ -208,7 +208,7 @@ class KeysFlows(Group):
 
     @call
     def rotate(self, id: str, *, grace_seconds: int = 0) -> Flow[wire.ApiKeyWithSecret]:
-        """Replaces the secret; the old one stays valid for `grace_seconds`. Not retried."""
+        """Replaces the secret. The old one stays valid for `grace_seconds`. Not retried."""
         body = {"grace_seconds": grace_seconds}
         path = f"/keys/{segment(id)}/rotate"
         return self._core.json(Request("POST", path, is_idempotent=False, body=body))
@@ -219,11 +219,11 @@ class KeysFlows(Group):
 
 
 class BackupsFlows(Group):
-    """Backups; every method requires the scope `admin` and a server with a backup directory."""
+    """Backups. Every method requires the scope `admin` and a server with a backup directory."""
 
     @call
     def create(self, *, name: str | None = None) -> Flow[wire.Backup]:
-        """Returns when the backup is on disk, however long it takes.
+        """Creates a backup. Returns when it is on disk, however long it takes.
 
         Not retried: after a `network_error`, `list` shows whether the backup was created.
         """
@@ -251,16 +251,15 @@ class AuditListOptions(AuditOptions, total=False):
 
 
 class AuditFlows(Group):
-    """Audit events, newest first; every method requires the scope `admin`.
+    """Audit events, newest first. Every method requires the scope `admin`.
 
-    `operation` is one such as `collection.delete`, or `collection` for all operations on
-    collections; `since` and `until` are times of RFC 3339, the first that counts and the first that
-    does not.
+    `operation` is an operation such as `collection.delete`, or `collection` for all operations on
+    collections. `since` (inclusive) and `until` (exclusive) are RFC 3339 times.
     """
 
     @call
     def list(self, **page: Unpack[AuditListOptions]) -> Flow[wire.AuditList]:
-        """One page; a cursor is sent alone."""
+        """One page. A cursor is sent alone."""
         return self._list(page)
 
     @items
@@ -281,17 +280,17 @@ class ServiceFlows(Group):
 
     @call
     def info(self) -> Flow[wire.ServiceInfo]:
-        """What the service is, with links relative to its address."""
+        """Describes the service, with links relative to its address."""
         return self._probe("/")
 
     @call
     def live(self) -> Flow[wire.Liveness]:
-        """Returns when the process responds, else throws."""
+        """Returns if the process responds; raises otherwise."""
         return self._probe("/livez")
 
     @call
     def ready(self) -> Flow[wire.Readiness]:
-        """The readiness of the server; starting and stopping are not errors here."""
+        """The readiness of the server. Starting and stopping are not errors here."""
         return self._probe("/readyz", also_status=503)
 
     @call
@@ -301,22 +300,22 @@ class ServiceFlows(Group):
 
     @call
     def verify_files(self) -> Flow[wire.ClusterFiles]:
-        """Reads the logs and shared files of the cluster, and tells what is wrong."""
+        """Reads the logs and shared files of the cluster and reports what is wrong."""
         return self._core.json(
             Request("GET", "/cluster/files", is_idempotent=True, is_unlimited=True)
         )
 
     @call
     def drain(self, node: str) -> Flow[wire.ClusterNode]:
-        """Prepares a node of the cluster for being stopped: another one takes over from it.
+        """Prepares a node of the cluster for being stopped: other nodes take over its work.
 
-        `cluster` shows when it is drained. Requires the scope `admin`. Throws `node_not_found`.
+        `cluster` shows when it is drained. Requires the scope `admin`. Raises `node_not_found`.
         """
         return self._core.json(Request("PUT", drain_path(node), is_idempotent=True))
 
     @call
     def undrain(self, node: str) -> Flow[wire.ClusterNode]:
-        """Ends what `drain` began. Requires the scope `admin`. Throws `node_not_found`."""
+        """Reverses `drain`. Requires the scope `admin`. Raises `node_not_found`."""
         return self._core.json(Request("DELETE", drain_path(node), is_idempotent=True))
 
     @call

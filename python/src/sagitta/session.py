@@ -1,6 +1,7 @@
-"""What a client has seen of a cluster, which goes along with each request in a header.
+"""Tracks what a client has seen of a cluster and sends it along with each request in a header.
 
-No reply has less then, whichever node gives it. A service that is alone sends no such header.
+This way no reply shows an older state, whichever node sends it. A single server sends no such
+header.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from collections.abc import Mapping
 SESSION = "sagitta-session"
 
 LOGS_MAX = 32
-"""Of the collections used last, and the catalogue; the server accepts 64."""
+"""The logs of the most recently used collections and of the catalogue. The server accepts 64."""
 
 
 class Session:
-    """Up to where the logs were that replies tell of. For several threads."""
+    """The positions of logs that replies have reported. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._positions: dict[str, int] = {}
-        """By log, the one seen last at the end."""
+        """The position of each log, the most recently seen log last."""
 
     def headers(self) -> dict[str, str]:
-        """Of the next request."""
+        """The headers of the next request."""
         with self._lock:
             items = [f"{log}:{position}" for log, position in self._positions.items()]
         return {SESSION: ",".join(items)} if items else {}
 
     def note(self, headers: Mapping[str, str]) -> None:
-        """The headers of a reply."""
+        """Updates the positions from the headers of a reply."""
         text = headers.get(SESSION)
         if text is None:
             return

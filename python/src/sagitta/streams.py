@@ -1,7 +1,7 @@
 """The methods of one collection that send or receive streams: Arrow, NDJSON and Parquet.
 
-Requests are retried until the reply begins; a reply that is cut off always ends in an error, and
-never looks like a complete one.
+Requests are retried until the reply begins. A truncated reply always ends in an error and never
+looks like a complete one.
 """
 
 from __future__ import annotations
@@ -41,48 +41,48 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WriteMode: TypeAlias = 'wire.WriteMode | Literal["patch"]'
-"""`patch` changes what the vectors of the request have, and leaves the rest."""
+"""`patch` changes what the vectors in the request contain and leaves the rest as it is."""
 VectorSource: TypeAlias = "Iterable[VectorInput] | AsyncIterable[VectorInput]"
 VectorInput: TypeAlias = "VectorRecord | wire.PatchInput"
-"""A vector to write, or with the mode `patch` what is new of one."""
+"""A vector to write or, in the mode `patch`, the changes to one."""
 
 CUT_OFF = {ARROW: b"\xff\xff\xff\xff", NDJSON: b"{"}
-"""The beginning of a stream without its first row, by its type."""
+"""A stream that ends before its first row is complete, by media type."""
 CHUNK_BYTES = 65_536
-"""Lines are gathered to chunks; one chunk per line would cost more than the encoding."""
+"""Lines are collected into chunks, since a chunk per line would cost more than the encoding."""
 
 
 class VectorRecord(wire.RecordInput, total=False):
-    """A vector to write: with `values`, with `embed`, or with neither where there are none."""
+    """A vector to write: with `values`, with `embed`, or with neither if it has no values."""
 
     values: wire.Values
-    """[dimension]."""
+    """The vector, [dimension]."""
     embed: str
-    """A text, which the embedding endpoint of the collection turns into the values."""
+    """A text that the collection's embedding endpoint turns into values."""
 
 
 class WriteOptions(TypedDict, total=False):
     mode: WriteMode
-    """`upsert` when absent."""
+    """`upsert` if absent."""
     idempotency_key: str
-    """Identifies the stream, so that it can be sent again, even after your program has ended, and
-    the server skips what is durable. Generated when absent. A stream whose source cannot be opened
-    again is not sent again.
+    """Identifies the stream, so that it can be sent again, even after your program has ended: the
+    server skips what is durable. Generated if absent. A stream is sent again only if its source can
+    be opened again.
     """
 
 
 class ColumnOptions(WriteOptions, total=False):
     id_column: str
-    """`id` when absent."""
+    """`id` if absent."""
     vector_column: str
-    """The first of `values`, `vector` and `embedding` when absent."""
+    """The first of `values`, `vector` and `embedding` that exists, if absent."""
 
 
 class QueryOptions(TypedDict, total=False):
-    """For queries without an option of their own, which is a column of the same name."""
+    """Defaults for queries. A column of the same name overrides an option for each query."""
 
     top_k: int
-    """10 when absent."""
+    """10 if absent."""
     filter: wire.JsonObject
     using: str
     metric: wire.Metric
@@ -94,23 +94,23 @@ class QueryOptions(TypedDict, total=False):
     min_sequence: int
     vector_column: str
     ignore_columns: bool
-    """Leaves out columns that are no option of a query; otherwise they are an error."""
+    """Whether to leave out columns that are not options of a query; otherwise they are errors."""
 
 
 class ExportOptions(TypedDict, total=False):
     filter: wire.JsonObject
     sample: int
-    """Only so many of the rows, chosen by hashes of their ids."""
+    """The number of rows to return, chosen by the hashes of their ids."""
     seed: int
     include_values: bool
     include_metadata: bool
 
 
 class ColumnExportOptions(ExportOptions, total=False):
-    """Of replies with columns."""
+    """Options of replies with columns."""
 
     metadata: Literal["text", "columns"]
-    """`columns`: a column of its type for each metadata path instead of one of JSON text."""
+    """`columns` returns a typed column for each metadata path in place of one of JSON text."""
 
 
 class JoinMatch(TypedDict):
@@ -121,7 +121,7 @@ class JoinMatch(TypedDict):
 
 
 class JoinRow(TypedDict):
-    """A row of the collection and its matches, of which there may be none."""
+    """A row of the collection and its matches, possibly none."""
 
     id: str
     matches: list[JoinMatch]
@@ -129,7 +129,7 @@ class JoinRow(TypedDict):
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Row i of a projection has the neighbours `starts[i]:starts[i + 1]`, nearest first."""
+    """The neighbours of row i of a projection are `starts[i]:starts[i + 1]`, nearest first."""
 
     metric: Literal["cosine", "euclidean"]
     starts: NDArray[numpy.uint32]
@@ -140,20 +140,20 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Projected:
-    """Rows as columns, in insertion order."""
+    """The rows of a projection as columns, in insertion order."""
 
     sequence: int
     variance_ratios: list[float]
-    """The share of each component in the variance."""
+    """The share of the variance that each component explains."""
     ids: list[str]
     coordinates: NDArray[numpy.float32]
     """[rows, dimensions]."""
     neighbors: Neighbors | None
-    """Only if they were asked for."""
+    """Present only if requested."""
 
 
 class StreamFlows(Group):
-    """The streams of the collection with the path `_root`."""
+    """The streams of the collection at the path `_root`."""
 
     _root: str
 
@@ -167,10 +167,10 @@ class StreamFlows(Group):
     ) -> Flow[wire.VectorsWritten]:
         """Writes a stream of bytes in ingest batches, with bounded memory on both sides.
 
-        `source` is an iterator of bytes, a file in the mode "rb", bytes, or a function.
-        If the source is a *function* that opens the same bytes again, a stream that was cut is sent
-        again under one idempotency key, and the server skips what is durable. `committed_count` of
-        an error counts the durable rows. Errors of the source are raised unchanged.
+        `source` is an iterator of bytes, a file in mode "rb", bytes, or a function. If it is a
+        *function* that opens the same bytes each time, an interrupted stream is sent again under
+        the same idempotency key, and the server skips what is durable. `committed_count` of an
+        error counts the durable rows. Errors of the source are raised unchanged.
         """
         open_source, is_resendable = _opener(source)
         upload = Upload(open_source, MEDIA_TYPES[format], is_resendable)
@@ -182,9 +182,9 @@ class StreamFlows(Group):
         vectors: VectorSource | Callable[[], VectorSource],
         **options: Unpack[WriteOptions],
     ) -> Flow[wire.VectorsWritten]:
-        """As write_stream, for any number of vectors as for `upsert`, which are sent as NDJSON.
+        """Like write_stream, for any number of vectors as for `upsert`, sent as NDJSON.
 
-        Lists and functions can be sent again after a cut, iterators cannot.
+        Lists and functions can be sent again after an interruption, iterators cannot.
         """
         open_source, is_resendable = _opener(vectors)
         upload = Upload(lambda: _encode_lines(open_source()), NDJSON, is_resendable)
@@ -194,14 +194,15 @@ class StreamFlows(Group):
     def write_batches(
         self, source: Any, **options: Unpack[ColumnOptions]
     ) -> Flow[wire.VectorsWritten]:
-        """As write_stream, for columns, which are sent as Arrow and not copied as a whole.
+        """Like write_stream, for columns, which are sent as Arrow and never copied as a whole.
 
         `source` is a pyarrow Table, RecordBatch, RecordBatchReader or dataset, an iterable of
         record batches, a data frame (pandas, polars, anything with `__arrow_c_stream__` or
         `__dataframe__`), a mapping of names to columns (lists, or arrays, [rows, dimension] for
         vectors), or a function that returns one of these. Tables, data frames, mappings and
-        functions can be sent again after a cut. The column `values`, `vector` or `embedding` has
-        the vectors, `id` the ids; every other column becomes a member of the metadata.
+        functions can be sent again after an interruption. The column `values`, `vector` or
+        `embedding` contains the vectors and `id` the ids. Every other column becomes a member of
+        the metadata.
         """
         batches = arrow.batch_source(source)
         upload = Upload(lambda: arrow.encode_batches(batches), ARROW, batches.is_resendable)
@@ -211,16 +212,16 @@ class StreamFlows(Group):
     def query_batches(
         self, queries: Any, *, rows_per_request: int = 1_000, **options: Unpack[QueryOptions]
     ) -> StreamFlow[pyarrow.RecordBatch]:
-        """Any number of queries, in constant memory; each row is one.
+        """Runs any number of queries, one per row, in constant memory.
 
         `queries` is an array [queries, dimension] or a source as for write_batches, with a column
         `vector` (or `values`, `embedding`) or `id`. The matches come in batches with the columns
         `query_index` (from 0), `rank` (from 1), `id`, `score`, and `distance`, `metadata`, `values`
-        where they apply; a query without matches has no row.
+        where they apply. A query without matches has no row.
 
-        The queries are sent `rows_per_request` at a time, whose matches must fit in memory. Each
-        request reads the newest state, so a write in between is seen by the later ones; a request
-        that is cut off is sent again.
+        The queries are sent `rows_per_request` at a time. The matches of one request must fit in
+        memory. Each request reads the newest state, so later requests see writes made in between.
+        An interrupted request is sent again.
         """
         if rows_per_request < 1:
             raise invalid_argument(f"expected rows_per_request from 1, found {rows_per_request}")
@@ -256,10 +257,10 @@ class StreamFlows(Group):
     ) -> StreamFlow[pyarrow.RecordBatch]:
         """Every row of one snapshot in batches: `id`, `values`, and `metadata` as JSON text.
 
-        With `metadata="columns"` each metadata path is a column of its type instead.
+        With `metadata="columns"`, each metadata path is a typed column instead.
 
-        The stream has `__arrow_c_stream__`, so polars, DuckDB and pyarrow read it in constant
-        memory.
+        The stream implements `__arrow_c_stream__`, so polars, DuckDB and pyarrow read it in
+        constant memory.
         """
         reply = yield from self._core.open(self._export("arrow", options))
         yield from arrow.read_batches(reply, _snapshot_of(reply))
@@ -274,7 +275,8 @@ class StreamFlows(Group):
     def join(self, *, with_: str | None = None, **request: Unpack[wire.Join]) -> ItemFlow[JoinRow]:
         """The nearest neighbours of every row, one row at a time in insertion order.
 
-        Searched is this collection or `with_`, for at least one of `top_k` and `score_threshold`.
+        They come from this collection or from `with_`. At least one of `top_k` and
+        `score_threshold` is required.
         """
         reply = yield from self._core.open(self._join("ndjson", with_, request))
         yield from lines_of(reply)
@@ -296,7 +298,9 @@ class StreamFlows(Group):
     def join_batches(
         self, *, with_: str | None = None, **request: Unpack[wire.Join]
     ) -> StreamFlow[pyarrow.RecordBatch]:
-        """The same in batches: `id`, `rank`, `match_id`, `score`, and `metadata` if requested."""
+        """The nearest neighbours of every row in batches: `id`, `rank`, `match_id`, `score`, and
+        `metadata` if requested.
+        """
         reply = yield from self._core.open(self._join("arrow", with_, request))
         yield from arrow.read_batches(reply, _snapshot_of(reply))
 
@@ -313,19 +317,21 @@ class StreamFlows(Group):
     def projection_batches(
         self, **request: Unpack[wire.Projection]
     ) -> StreamFlow[pyarrow.RecordBatch]:
-        """The same in batches: `id`, `coordinates`, `neighbors` and `distances` if requested."""
+        """The coordinates of a sample in batches: `id`, `coordinates`, and `neighbors` and
+        `distances` if requested.
+        """
         reply = yield from self._core.open(self._projection("arrow", request))
         yield from arrow.read_batches(reply, _snapshot_of(reply))
 
     @call
     def project(self, **request: Unpack[wire.Projection]) -> Flow[Projected]:
-        """The same as arrays. Needs NumPy."""
+        """The coordinates of a sample as arrays. Needs NumPy."""
         reply = yield from self._core.send(self._projection("ndjson", request))
         return _projected(reply)
 
     def _write(self, upload: Upload, options: Mapping[str, Any]) -> Flow[Any]:
         query = dict(options)
-        # Also for a source that cannot be opened again: what is durable is asked for by the key.
+        # Even a source that cannot be opened again needs the key, to ask what is durable.
         headers = {"idempotency-key": query.pop("idempotency_key", None) or str(uuid.uuid4())}
         request = Request(
             "POST",
@@ -346,10 +352,11 @@ class StreamFlows(Group):
             raise
 
     def _committed(self, request: Request, content_type: str) -> Flow[SagittaError | None]:
-        """What is durable of a stream whose reply was lost; None while the server is not reached.
+        """How much of a stream is durable after its reply was lost; None if the server is
+        unreachable.
 
-        The same stream is sent again, but ends within its first row: the error counts the rows that
-        earlier attempts have made durable, and nothing is written.
+        Sends the stream again, but ends it within the first row: nothing is written, and the error
+        counts the rows that earlier attempts have made durable.
         """
         again = dataclasses.replace(
             request,
@@ -401,7 +408,7 @@ class StreamFlows(Group):
 
 
 def _opener(source: Any) -> tuple[Callable[[], Any], bool]:
-    """How to open a source, and whether that is possible again."""
+    """A function that opens a source, and whether it can be opened again."""
     if callable(source):
         return source, True
     is_container = hasattr(source, "__len__")
@@ -409,7 +416,7 @@ def _opener(source: Any) -> tuple[Callable[[], Any], bool]:
 
 
 def _encode_lines(vectors: Any) -> Chunks:
-    """One vector per line."""
+    """Encodes one vector per line."""
     return _encode_async(vectors) if isinstance(vectors, AsyncIterable) else _encode(vectors)
 
 
@@ -436,7 +443,7 @@ async def _encode_async(vectors: AsyncIterable[VectorRecord]) -> Any:
 
 
 def _line(vector: VectorRecord, row: int) -> bytes:
-    """`row` counts from 0."""
+    """Encodes a vector as a line. `row` counts from 0."""
     return encode_json(wire_record(vector, f"/{row}"), f"/{row}") + b"\n"
 
 

@@ -1,5 +1,5 @@
-"""Vectors and JSON between Python and the wire. NumPy is used where arrays come in, and not
-required.
+"""Converts vectors and JSON between Python and the wire. NumPy is not required, and used only for
+arrays.
 
 Arrays are sent as base64 of little-endian float32: a third of the size of decimal numbers, without
 loss.
@@ -21,26 +21,30 @@ from typing import Any
 from sagitta.errors import SagittaError, invalid_argument
 
 PLACE_CHARACTERS_MAX = 200
-"""After which a message names no deeper part."""
+"""Length of a location after which a message names no deeper part."""
 DEPTH_MAX = 200
-"""Levels of arrays and objects: far more than the server takes. What contains itself has more."""
+"""Levels of arrays and objects, far more than the server accepts. A value that contains itself
+exceeds it.
+"""
 
 
 class _Unfit(Exception):  # noqa: N818
-    """JSON does not have what was found at `place`, the keys and indexes that lead to it."""
+    """JSON cannot express the value at `place`, the keys and indexes that lead to it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.place = ""
 
     def under(self, key: object) -> _Unfit:
-        """The same fault, as the one that has it under `key` sees it."""
+        """The same error with a location that begins at the container, which holds it at `key`."""
         self.place = f"/{key}{self.place}"
         return self
 
 
 def encode_json(value: object, place: str = "") -> bytes:
-    """Throws `invalid_argument` for what JSON does not have; `place` is that of the value."""
+    """Encodes a value as JSON. Raises `invalid_argument` for anything JSON cannot express. `place`
+    is the location of the value.
+    """
     try:
         plain = _plain(value, 0)
     except _Unfit as unfit:
@@ -51,15 +55,15 @@ def encode_json(value: object, place: str = "") -> bytes:
     try:
         return json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     except ValueError as error:
-        # An integer of more digits than Python writes.
+        # An integer with more digits than Python writes.
         raise invalid_argument(f"the request cannot be written as JSON: {error}") from error
 
 
 def _plain(value: Any, depth: int) -> object:
-    """The same in dictionaries, lists, text and numbers only, which json.dumps writes as they are.
+    """Reduces a value to dictionaries, lists, text and numbers, which json.dumps writes unchanged.
 
-    Nothing is written as something else that resembles it: not bytes as numbers, and not the number
-    1 as the name "1".
+    Nothing is written as something that merely resembles it: neither bytes as numbers, nor the
+    number 1 as the name "1".
     """
     if isinstance(value, str):
         return _plain_text(value)
@@ -70,23 +74,25 @@ def _plain(value: Any, depth: int) -> object:
             return value
         raise _Unfit(f"found {value}, expected a finite number")
     if depth >= DEPTH_MAX:
-        raise _Unfit(f"it contains itself, or has more than {DEPTH_MAX} levels")
+        raise _Unfit(
+            f"expected at most {DEPTH_MAX} levels, found more, or a value that contains itself"
+        )
     if isinstance(value, Mapping):
         return _plain_members(value, depth)
     if isinstance(value, (list, tuple)):
         return _plain_items(value, depth)
     if isinstance(value, datetime.date):
-        # As in columns: text without an offset, which the server takes as UTC. NaT of pandas is not
-        # equal to itself.
+        # As in columns, times become text without an offset, which the server takes as UTC. NaT of
+        # pandas is not equal to itself.
         if value != value:
             raise _Unfit(f"found {value}, expected a time")
         return value.isoformat()
     if _has_times(value):
         raise _Unfit(f"found {value.dtype}, expected a datetime, or text")
-    # Bytes are sequences of numbers, and texts sequences of texts, but nobody means them so.
+    # Bytes are sequences of numbers, and strings sequences of strings, but never meant as such.
     if not isinstance(value, (bytes, bytearray, memoryview, collections.UserString)):
         if hasattr(value, "tolist"):
-            # Scalars and arrays of NumPy, and what is like them; None is what an array hides.
+            # Scalars and arrays of NumPy and the like. Masked elements are None.
             return _plain(value.tolist(), depth + 1)
         if isinstance(value, Sequence):
             return _plain_items(value, depth)
@@ -115,7 +121,7 @@ def _plain_members(value: Mapping[Any, Any], depth: int) -> dict[str, object]:
 
 
 def _plain_items(value: Sequence[Any], depth: int) -> Sequence[object]:
-    # A vector of many numbers is looked at in a tenth of the time.
+    # Checks a long vector in a tenth of the time.
     if set(map(type, value)) == {float} and all(map(math.isfinite, value)):
         return list(value)
     plain = []
@@ -129,7 +135,7 @@ def _plain_items(value: Sequence[Any], depth: int) -> Sequence[object]:
 
 
 def _has_times(value: object) -> bool:
-    """Whether it is of NumPy's times, whose `tolist` may have numbers in their place."""
+    """Whether the value is one of NumPy's times, which `tolist` may turn into numbers."""
     kind = getattr(getattr(value, "dtype", None), "type", None)
     return getattr(kind, "__name__", "") in ("datetime64", "timedelta64")
 
@@ -139,8 +145,8 @@ def _short(value: object) -> str:
 
 
 def list_of(values: Any, place: str, expected: str) -> list[Any]:
-    """The items of a parameter that is a sequence. A text, which is a sequence of characters, and a
-    mapping, which is one of its keys, are `invalid_argument`.
+    """The items of a sequence parameter. Text, a sequence of characters, and a mapping, a sequence
+    of keys, are `invalid_argument`.
     """
     is_other = isinstance(values, (str, bytes, bytearray, memoryview, Mapping))
     if is_other or not isinstance(values, Iterable):
@@ -149,11 +155,11 @@ def list_of(values: Any, place: str, expected: str) -> list[Any]:
 
 
 def wire_values(values: Any, place: str) -> object:
-    """A vector of [dimension] as it is sent: arrays as base64, lists of numbers and base64 as they
-    are.
+    """A vector of [dimension] in the form that is sent: arrays as base64, lists of numbers and
+    base64 unchanged.
     """
     if isinstance(values, array.array):
-        # Of doubles, integers or floats; float32 in the order of the wire.
+        # Converts doubles, integers or floats to float32 in the byte order of the wire.
         floats = array.array("f", values)
         if sys.byteorder == "big":
             floats.byteswap()
@@ -174,12 +180,12 @@ def wire_values(values: Any, place: str) -> object:
             f"{found.shape} of {found.dtype}"
         )
     with numpy.errstate(over="ignore"):
-        # What is beyond float32 becomes infinite, which the server rejects with its place.
+        # Numbers beyond float32 become infinite, and the server rejects these with their location.
         return base64.b64encode(found.astype("<f4").tobytes()).decode()
 
 
 def wire_named(values: Any, place: str) -> object:
-    """One or several vectors under a name, or None to remove them."""
+    """The vector or vectors under a name, or None to remove them."""
     if values is None or isinstance(values, str):
         return values
     is_multi = values.ndim == 2 if hasattr(values, "ndim") else _is_nested(values)
@@ -199,7 +205,7 @@ def _is_nested(values: Any) -> bool:
 
 
 def wire_record(record: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """A vector, or a change of one, as it is sent."""
+    """A vector, or a change to one, in the form that is sent."""
     if not isinstance(record, Mapping):
         example = 'a vector such as {"id": "a", "values": [0.5, 1]}, or a list of them for upsert'
         raise _unexpected(record, example, place)
@@ -215,7 +221,7 @@ def wire_record(record: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def wire_query(query: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    """A query, a part of a fusion or a prefetch as it is sent."""
+    """A query, a part of a fusion or a prefetch in the form that is sent."""
     if not isinstance(query, Mapping):
         example = 'a query such as {"vector": [0.5, 1], "top_k": 10}; query_batches takes arrays'
         raise _unexpected(query, example, place)
@@ -245,15 +251,13 @@ def _unexpected(value: object, expected: str, place: str) -> SagittaError:
 
 
 def wire_include(include: Mapping[str, Any]) -> dict[str, Any]:
-    """For requests whose replies cannot have base64."""
+    """Options of requests whose replies cannot contain base64."""
     is_numpy = include.get("include_values") == "numpy"
     return {**include, "include_values": True} if is_numpy else dict(include)
 
 
 def read_rows(rows: Sequence[Any], asked: object) -> None:
-    """Replaces the values of the rows of a reply by arrays of [dimension] float32, if these were
-    asked.
-    """
+    """Replaces the values in a reply by arrays of [dimension] float32, if arrays were requested."""
     if asked != "numpy":
         return
     for row in rows:
@@ -272,12 +276,12 @@ def _to_array(values: Any) -> object:
         raise invalid_argument(detail) from error
     if not isinstance(values, str):
         return numpy.asarray(values, dtype=numpy.float32)
-    # A copy, because an array over bytes cannot be written to.
+    # Copied, because an array over bytes is read-only.
     return numpy.frombuffer(base64.b64decode(values), dtype="<f4").astype(numpy.float32)
 
 
 def decode_values(text: str) -> list[float]:
-    """The numbers of base64 as replies have it with `include_values="base64"`, without NumPy."""
+    """Decodes base64 from replies with `include_values="base64"`, without NumPy."""
     floats = array.array("f", base64.b64decode(text))
     if sys.byteorder == "big":
         floats.byteswap()

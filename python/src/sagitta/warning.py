@@ -1,7 +1,7 @@
-"""Warnings of replies: a request was carried out, but probably not as it was meant.
+"""Warnings in replies: a request was carried out, but probably not as intended.
 
-They are passed on with `warnings.warn`, once for all methods, because many return what has no place
-for them: a count, rows, record batches.
+All methods issue them through `warnings.warn`, because the results of many methods have no room for
+them: a count, rows, record batches.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 from sagitta.flow import Reply, Request
 
 HEADER = "sagitta-warnings"
-"""Of streamed replies, as JSON."""
+"""Header with the warnings of a streamed reply, as JSON."""
 
 PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class SagittaWarning(UserWarning):
-    """A warning of the server, such as about a path in a filter that no vector has."""
+    """A warning from the server, for example about a path in a filter that no vector has."""
 
     code: str
     """`unknown_path`."""
     path: str
     """The path in the metadata."""
     detail: str
-    """A sentence, with the path that was probably meant."""
+    """A sentence that suggests the path that was probably meant."""
 
     def __init__(self, message: str, code: str = "", path: str = "", detail: str = "") -> None:
         super().__init__(message, code, path, detail)
@@ -42,13 +42,13 @@ class SagittaWarning(UserWarning):
 
 
 def warn_of_head(request: Request, reply: Reply) -> None:
-    """Warns of what the headers of a reply tell."""
+    """Issues the warnings in the headers of a reply."""
     if text := reply.headers.get(HEADER):
         _warn(request, json.loads(text))
 
 
 def warn_of_body(request: Request, body: Any) -> None:
-    """Warns of what a reply in JSON tells, or the parts of one to a batch."""
+    """Issues the warnings in a JSON reply, or in the parts of a reply to a batch."""
     if not isinstance(body, dict):
         return
     for part in (body, *body.get("results", ())):
@@ -64,7 +64,7 @@ def _warn(request: Request, found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _stack_level() -> int:
-    """For `warnings.warn` in the caller of this: the line of the program that called the client."""
+    """The `stacklevel` for `warnings.warn` that points to the line which called the client."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
