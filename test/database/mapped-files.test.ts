@@ -171,7 +171,10 @@ else {
           const { database, close } = await open(directory, mapping);
           await assert.rejects(read(database), (error: Error & { code: string }) => {
             assert.match(error.code, /^(data_corrupt|collection_unavailable)$/);
-            assert.match(error.message, /2\.arrow is damaged: Expected crc32:\w+; found the checksum/);
+            assert.match(
+              error.message,
+              /2\.arrow is damaged: Expected crc32:\w+; found the checksum/,
+            );
             return true;
           });
           assert.equal((await database.collection('other').query(query)).matches.length, 5);

@@ -5,7 +5,7 @@ import { detectFormat, type InputFormat, openRows } from '../../../../../src/rea
 import type { InputSource } from '../../../../../src/readers/input-source.js';
 import { ReadError } from '../../../../../src/readers/read-error.js';
 import type { BadRow, ReaderOptions } from '../../../../../src/readers/reader-options.js';
-import { type RowBatch, type RowReader, pickRows } from '../../../../../src/readers/row-batch.js';
+import { pickRows, type RowBatch, type RowReader } from '../../../../../src/readers/row-batch.js';
 import { openBrowserFile } from './browser-file.js';
 import { type ImportPlan, readChoicesOf } from './import-plan.js';
 
