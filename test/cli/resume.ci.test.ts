@@ -129,17 +129,19 @@ it('Ctrl-C stops at a known row, and the same command resumes there', async () =
   };
   const { code, stdout, stderr } = await command.ended;
   assert.equal(code, 130, stderr);
-  const told = /interrupted after ([\d ]+) rows; run the same command again to resume/.exec(stderr);
-  const count = Number(told?.[1]?.replaceAll(' ', ''));
+  const found = /interrupted after ([\d,]+) rows; run the same command again to resume/.exec(
+    stderr,
+  );
+  const count = Number(found?.[1]?.replaceAll(',', ''));
   assert.ok(count > 0 && count < ROWS, stderr);
-  assert.match(stdout, /^Imported [\d ]+ rows into interrupted/);
+  assert.match(stdout, /^Imported [\d,]+ rows into interrupted/);
   assert.equal(await countOf('interrupted'), count);
 
   const second = startImport('interrupted');
   const result = await second.ended;
   assert.equal(result.code, 0, result.stderr);
   assert.ok(result.stderr.includes('resuming at row '), result.stderr);
-  assert.match(result.stdout, /after [\d ]+ rows of an earlier run\.$/m);
+  assert.match(result.stdout, /after [\d,]+ rows of an earlier run\.$/m);
   // Generated ids are the same in both runs, or there would be more rows.
   assert.equal(await countOf('interrupted'), ROWS);
   assert.deepEqual(statesLeft(), []);
