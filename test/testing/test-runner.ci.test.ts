@@ -27,6 +27,7 @@ describe('the test runner', () => {
         writeFileSync(join(root, path), NODE_TEST + text);
       }
     }
+    mkdirSync(join(root, 'packages'));
     writeFileSync(join(root, 'package.json'), '{ "type": "module" }');
     const { stdout, status } = spawnSync(
       process.execPath,
@@ -41,7 +42,7 @@ describe('the test runner', () => {
       first: "describe('a suite', () => { it('fails', () => { throw new Error('why'); }); });",
       second: "test('passes', () => {});",
     });
-    assert.match(stdout, /✖ first\.test\.ts › a suite › fails\n {2}Error: why/);
+    assert.match(stdout, /✖ test\/first\.test\.ts › a suite › fails\n {2}Error: why/);
     assert.match(stdout, /^1 passed, 1 failed, 0 skipped$/m);
     assert.equal(status, 1);
   });
@@ -55,7 +56,7 @@ describe('the test runner', () => {
           throw new Error('the first time');
         });`,
     });
-    assert.match(stdout, /flaky \(passed when run alone\): once\.test\.ts › fails once/);
+    assert.match(stdout, /flaky \(passed when run alone\): test\/once\.test\.ts › fails once/);
     assert.match(stdout, /^1 passed, 0 failed, 0 skipped$/m);
     assert.equal(status, 0);
   });
@@ -65,7 +66,7 @@ describe('the test runner', () => {
       ends: "test('ends the process', () => process.kill(process.pid, 'SIGKILL'));",
       other: "test('passes', () => {});",
     });
-    assert.match(stdout, /✖ ends\.test\.ts\n {2}the process ended with SIGKILL/);
+    assert.match(stdout, /✖ test\/ends\.test\.ts\n {2}the process ended with SIGKILL/);
     assert.match(stdout, /^1 passed, 1 failed, 0 skipped$/m);
     assert.equal(status, 1);
   });
@@ -106,7 +107,7 @@ describe('the test runner', () => {
     };
     assert.equal(run(files).status, 0);
     const { stdout, status } = run(files, '--may-skip', 'browser');
-    assert.match(stdout, /✖ skips\.test\.ts › a suite\n {2}skipped for a reason.*: no NATS/);
+    assert.match(stdout, /✖ test\/skips\.test\.ts › a suite\n {2}skipped for a reason.*: no NATS/);
     assert.doesNotMatch(stdout, /✖ .*needs a browser/);
     assert.equal(status, 1);
   });
@@ -122,7 +123,7 @@ describe('the test runner', () => {
     const { stdout, status } = run(files, '--budget');
     assert.match(
       stdout,
-      /✖ busy\.test\.ts\n {2}Expected at most 3\.0 CPU seconds alone; found \d\.\d/,
+      /✖ test\/busy\.test\.ts\n {2}Expected at most 3\.0 CPU seconds alone; found \d\.\d/,
     );
     assert.match(stdout, /^3 passed, 1 failed, 0 skipped$/m);
     assert.equal(status, 1);
@@ -135,7 +136,7 @@ describe('the test runner', () => {
       'c.nightly': "test('is nightly', () => {});",
     };
     assert.match(run(files).stdout, /^1 passed/m);
-    assert.match(run(files, '--ci').stdout, /✔ b\.ci\.test\.ts/);
+    assert.match(run(files, '--ci').stdout, /✔ test\/b\.ci\.test\.ts/);
     assert.match(run(files, '--nightly').stdout, /^3 passed/m);
     const { root } = run(files, '--record');
     assert.ok(existsSync(join(root, 'test', 'times.json')));
