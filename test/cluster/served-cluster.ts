@@ -11,7 +11,7 @@ import { type CallOptions, createService, type Reply, type Service } from '../se
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
 
-/** Of all nodes. */
+/** The keys that all nodes share. */
 const NODE_KEYS = new NodeKeys(['known to the nodes and to nobody else'], 'served');
 
 interface ServedNode {

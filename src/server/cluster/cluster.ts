@@ -81,9 +81,12 @@ export interface Cluster {
 /** How far this node has applied the logs of the catalogue and of collections. */
 interface ClusterProgress {
   readonly cataloguePositions: LogPositions;
-  /** Of the logs that this node has written to since a time (`performance.now`), and of the collections given. */
+  /**
+   * Positions of the logs that this node has written to since a time (`performance.now`), and of those of these
+   * collections.
+   */
   writtenSince(startedAtMs: number, incarnations: readonly string[]): LogPositions;
-  /** Of those of the collections that this node holds. */
+  /** Positions of the logs of these collections, as far as this node holds them. */
   positionsOf(incarnations: readonly string[]): LogPositions;
   /**
    * Resolves when this node has applied every write of a collection, or the catalogue, acknowledged before the

@@ -84,7 +84,7 @@ struct control {
 static struct control *control;
 static char folder[PATH_MAX];
 static size_t folder_length;
-/** Of the process that was started, not of what it starts. */
+/** The process to which faults apply; processes that it starts are left alone. */
 static pid_t owner;
 
 static ssize_t (*real_write)(int, const void *, size_t);
@@ -440,7 +440,7 @@ ssize_t preadv(int file, const struct iovec *parts, int count, off_t offset) {
   return preadv64(file, parts, count, offset);
 }
 
-/** Of calls that have no parts. */
+/** Decides what happens to a call that cannot succeed in part. */
 static enum mode decide_whole(enum call call, const char *path) {
   enum mode mode = decide(call, path);
   if (mode == MODE_KILL) end_process();
