@@ -184,7 +184,7 @@ describe('import and export of files', { skip }, () => {
     const { stdout } = await done('join', 'bench', '-k', '3', '-o', 'joined.arrow', '--json');
     assert.equal((JSON.parse(stdout) as { with: string }).with, 'bench');
     const { stderr } = await done('join', 'bench', '-k', '3', '-o', 'joined.parquet');
-    assert.match(stderr, /^bench: 100 % {2}300 rows {2}[\d ]+ rows?\/s\n$/m);
+    assert.match(stderr, /^bench: 100 % {2}300 rows {2}[\d,]+ rows?\/s\n$/m);
     runPython(ANSWERS, folder.path);
     const judged = ['query', 'bench', '--file', 'bench.hdf5', '--recall'];
     assert.match(

@@ -255,7 +255,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     await eventually('the end of the drain', async () => (await drainOf(drained)) === 'none');
     const unknown = await at(other).put('/cluster/nodes/n9/drain');
     assert.deepEqual([unknown.status, unknown.json.code], [404, 'node_not_found']);
-    assert.match(unknown.json.detail, /"n9": there are n1, n2, n3\.$/);
+    assert.match(unknown.json.detail, /"n9"; expected one of n1, n2, n3\.$/);
   });
 
   it('move a collection of one of them during writes', async () => {

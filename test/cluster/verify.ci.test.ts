@@ -112,7 +112,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
   it('finds nothing where nothing is wrong', async () => {
     const { code, stdout, stderr } = await verify();
     assert.equal(code, 0, stdout + stderr);
-    assert.match(stdout, /^c +\d+ +[\d ,]+ +3 +[0-9a-f]{16} +the same$/m);
+    assert.match(stdout, /^c +\d+ +[\d,]+ +3 +[0-9a-f]{16} +identical$/m);
     for (const kind of ['log', 'archive', 'snapshot', 'origin']) {
       assert.match(stdout, new RegExp(`^${kind} .* intact$`, 'm'));
     }
