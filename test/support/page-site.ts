@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { withResolvers } from './waiting.js';
 
-/** Includes `common`, which `client` imports. */
-const MODULES = new URL('../../src/', import.meta.url);
+/** The files of the package, with the modules of `src/common` that they import. */
+const MODULES = new URL('../../../packages/client/dist/', import.meta.url);
 
 export interface PageSite {
   readonly origin: string;

@@ -9,7 +9,7 @@ import { startTestServer } from '../../../test/support/server-in-process.js';
 import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
 
 const PAGE = `<!doctype html><script type="module">
-import { createClient } from '/modules/client/client.js';
+import { createClient } from '/modules/packages/client/src/client.js';
 const result = {};
 try {
   const client = createClient({ baseUrl: location.origin });

@@ -11,7 +11,7 @@ import { WAIT_MS_MAX } from '../../support/waiting.js';
 
 /** The URL of the page contains that of the service: `/#http://127.0.0.1:8484`. */
 const PAGE = `<!doctype html><script type="module">
-import { createClient } from '/modules/client/client.js';
+import { createClient } from '/modules/packages/client/src/client.js';
 const result = {};
 const codeOf = (promise) => promise.then(() => 'no error', (error) => error.code);
 try {
