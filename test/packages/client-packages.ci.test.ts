@@ -105,7 +105,7 @@ describe('the client packages', { skip: NO_REGISTRY }, () => {
     assert.deepEqual(await installed(project), ['@sagitta/client']);
     const folder = join(project, 'node_modules', '@sagitta', 'client');
     const files = await readdir(folder, { recursive: true });
-    for (const file of ['LICENSE', 'README.md', 'dist/client/client.d.ts']) {
+    for (const file of ['LICENSE', 'README.md', 'dist/packages/client/src/client.d.ts']) {
       assert.ok(files.includes(file), `expected ${file} in the package`);
     }
     assert.deepEqual(
