@@ -77,7 +77,7 @@ describe('a checkout', () => {
   it('says what to do if nothing is built and TypeScript is not installed', async () => {
     const { code, stderr } = await run('npm', 'start');
     assert.equal(code, 1);
-    assert.match(stderr, /development packages are not installed.*\n?.*`npm ci && npm run build`/);
+    assert.match(stderr, /Expected the development packages.*`npm ci && npm run build`/);
   });
 
   for (const words of [['start'], ['run', 'demo']]) {
