@@ -152,7 +152,10 @@ function downloadWheels(scratch) {
   return downloaded;
 }
 
-/** Installs the binding's package at the versions in package-lock.json. Returns its directory. */
+/**
+ * Installs the version of package.json, with the packages that package-lock.json has at its versions. Returns the
+ * directory of the package.
+ */
 function fetchPackage(fresh) {
   say(`downloading ${PACKAGE} ${packageVersion()} with npm`);
   const manifest = {
@@ -239,7 +242,7 @@ function run(command, words, { failure, ...options }) {
 }
 
 function packageVersion() {
-  return readJson('package.json').optionalDependencies[PACKAGE];
+  return readJson('package.json').peerDependencies[PACKAGE];
 }
 
 function readJson(name) {
