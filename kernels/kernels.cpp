@@ -6,7 +6,9 @@
 #include <new>
 
 #include "layout.h"
+#include "search/basis.h"
 #include "search/count_before.h"
+#include "search/learn_basis.h"
 #include "search/rotation.h"
 #include "search/row_scores.h"
 #include "search/search.h"
@@ -56,6 +58,51 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
   try {
     const rotation rotation = create_rotation(dimension);
     selected_target().encode_coarse(rotation, values, from, to, coarse, refinement);
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
+}
+
+size_t sagitta_basis_bytes_max(uint32_t dimension) {
+  return has_basis(dimension) ? basis_bytes(dimension, head_code_count(dimension)) : 0;
+}
+
+sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint32_t dimension,
+                                   const uint8_t* previous, size_t previous_bytes, uint8_t* basis,
+                                   size_t* byte_count) {
+  if (!has_basis(dimension) || basis == nullptr || byte_count == nullptr) {
+    return SAGITTA_INVALID_ARGUMENT;
+  }
+  if (row_count > 0 && values == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  try {
+    *byte_count = learn_basis(selected_target(), {values, row_count, dimension},
+                              {previous, previous_bytes}, basis);
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
+}
+
+int sagitta_is_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension) {
+  basis opened;
+  return open_basis(bytes, byte_count, dimension, opened) && has_true_digest(bytes, byte_count);
+}
+
+size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension) {
+  if (!has_basis(dimension)) return 0;
+  return panel_count(row_count) * coarse_panel_bytes(head_code_count(dimension)) + coarse_padding;
+}
+
+sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
+                                   const uint8_t* basis_of_rows, size_t basis_bytes, uint8_t* head) {
+  basis opened;
+  if (from > to || !open_basis(basis_of_rows, basis_bytes, dimension, opened)) {
+    return SAGITTA_INVALID_ARGUMENT;
+  }
+  if (from < to && (values == nullptr || head == nullptr)) return SAGITTA_INVALID_ARGUMENT;
+  try {
+    selected_target().encode_head(opened, values, from, to, head);
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

@@ -78,6 +78,31 @@ size_t sagitta_refinement_bytes(uint32_t row_count, uint32_t dimension);
 sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, uint32_t from,
                                      uint32_t to, uint8_t* coarse, uint8_t* refinement);
 
+/**
+ * Returns the room that a basis may take: see search/basis.h. 0 for dimensions without head codes, which represent
+ * the directions in which the rows of a segment have most of their length.
+ */
+size_t sagitta_basis_bytes_max(uint32_t dimension);
+
+/**
+ * Learns a basis for these rows, or takes `previous`, a basis of similar rows, if its codes leave hardly more rows to
+ * a search. `basis` has room for sagitta_basis_bytes_max(dimension) bytes, and its length is returned in
+ * `byte_count`: 0 if head codes would not make searches of these rows faster. Takes up to seconds.
+ */
+sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint32_t dimension,
+                                   const uint8_t* previous, size_t previous_bytes, uint8_t* basis,
+                                   size_t* byte_count);
+
+/** Whether these are the unchanged bytes of a basis for this dimension. */
+int sagitta_is_basis(const uint8_t* basis, size_t byte_count, uint32_t dimension);
+
+/** Returns the bytes of the head codes of `row_count` rows. */
+size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension);
+
+/** Like sagitta_encode. `head` is aligned like codes. */
+sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
+                                   const uint8_t* basis, size_t basis_bytes, uint8_t* head);
+
 /* ── scores of rows ──────────────────────────────────────────────────────────────────────── */
 
 /** Rows and the vectors to score them with. */
@@ -114,6 +139,13 @@ typedef struct sagitta_block {
   /** Made by sagitta_encode_coarse. Both are NULL if the block is to be searched without them. */
   const uint8_t* coarse;
   const uint8_t* refinement;
+  /**
+   * Made by sagitta_learn_basis and sagitta_encode_head. Both are NULL if the block is to be searched without them; a
+   * block with head codes has coarse codes. Blocks of equal bases should share one array.
+   */
+  const uint8_t* basis;
+  const uint8_t* head;
+  size_t basis_bytes;
 } sagitta_block;
 
 /** A block and the rows of it that one query searches. */

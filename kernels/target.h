@@ -49,7 +49,10 @@ struct row_limits {
 inline constexpr uint32_t query_group_max = 8;
 
 struct scan_task {
-  /** Consecutive panels: panel_bytes(dimension) each, or coarse_panel_bytes(dimension). */
+  /**
+   * Consecutive panels: panel_bytes(dimension) each, or coarse_panel_bytes(dimension). The dimension of head codes is
+   * the number of their two-bit codes.
+   */
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t dimension;
@@ -58,6 +61,8 @@ struct scan_task {
    * not use them.
    */
   row_limits limits;
+  /** Only for `scan_coarse`: the limbs of the codes of each query, 1 or 2. */
+  uint32_t limbs;
   /** All queries have the same value of `has_lower`. */
   scan_query* const* queries;
   uint32_t query_count;
@@ -81,14 +86,19 @@ struct encoded_vector {
   int64_t code_square;
 };
 
-/** A packed query for sums of single rows; the sum of a level starts at its `offset`. */
+/**
+ * A packed query for sums of single rows; the sum of a level starts at its `offset`. With two limbs, its codes are
+ * 256 · high + low, and the packed low limbs follow the high ones after coarse_query_bytes(dimension).
+ */
 struct coarse_query {
   const uint8_t* packed;
   int32_t offset;
   uint32_t dimension;
+  uint32_t limbs;
 };
 
 struct rotation;
+struct basis;
 
 /** Nanoseconds per query and dimension of a row in the cache; only their ratios matter. */
 struct scan_costs {
@@ -131,7 +141,7 @@ struct target {
                         uint8_t* coarse, uint8_t* refinement);
   /** Packs the codes [dimension] of a rotated query into coarse_query_bytes(dimension) bytes. */
   void (*pack_coarse_query)(const int8_t* codes, uint32_t dimension, uint8_t* packed);
-  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries. */
+  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries of one limb or half of two. */
   void (*scan_coarse)(const scan_task& task);
   /** Computes the integer products of up to panel_rows rows with their codes of the first level. */
   void (*coarse_sums)(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
@@ -139,6 +149,17 @@ struct target {
   /** Like `coarse_sums`, with codes of the second level. */
   void (*refined_sums)(const coarse_query& query, const uint8_t* const* coarse,
                        const uint8_t* const* refinement, uint32_t count, int32_t* sums);
+  /**
+   * Computes products of vectors [count, dimension] with the rows of a matrix [rows, dimension] in float32:
+   * `projected` [count, rows]. Each sum is added up in blocks, so that its error is within projection_error.
+   */
+  void (*project)(const float* vectors, uint32_t count, const float* matrix, uint32_t rows,
+                  uint32_t dimension, float* projected);
+  /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
+  void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);
+  /** Computes the head codes of the rows from..to, like `encode_coarse`. */
+  void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to,
+                      uint8_t* head);
   /** Returns the number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };

@@ -147,6 +147,69 @@ void encode(const Napi::CallbackInfo& info) {
              "encode");
 }
 
+/** basisBytesMax(dimension): the room for a basis; 0 for dimensions without head codes. */
+Napi::Value basis_bytes_max(const Napi::CallbackInfo& info) {
+  const size_t bytes = sagitta_basis_bytes_max(argument(info, 0));
+  return Napi::Number::New(info.Env(), static_cast<double>(bytes));
+}
+
+/** learnBasis(values, rowCount, dimension, previous or null, basis): the bytes written; 0 if there is no use in one. */
+Napi::Value learn_basis(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto values = array_from<Napi::Float32Array>(info[0], "values");
+  const uint32_t row_count = argument(info, 1);
+  const uint32_t dimension = argument(info, 2);
+  auto basis = array_from<Napi::Uint8Array>(info[4], "basis");
+  require(env, dimension > 0 && values.ElementLength() / dimension >= row_count,
+          "learnBasis: there are fewer values than rows");
+  require(env, basis.ElementLength() >= sagitta_basis_bytes_max(dimension),
+          "learnBasis: the basis does not fit its array");
+  const uint8_t* previous = nullptr;
+  size_t previous_bytes = 0;
+  if (info[3].IsTypedArray()) {
+    const auto known = array_from<Napi::Uint8Array>(info[3], "previous");
+    previous = known.Data();
+    previous_bytes = known.ElementLength();
+  }
+  size_t written = 0;
+  require_ok(env,
+             sagitta_learn_basis(values.Data(), row_count, dimension, previous, previous_bytes, basis.Data(),
+                                 &written),
+             "learnBasis");
+  return Napi::Number::New(env, static_cast<double>(written));
+}
+
+/** isBasis(bytes, dimension): whether these are the unchanged bytes of a basis for this dimension. */
+Napi::Value is_basis(const Napi::CallbackInfo& info) {
+  const auto bytes = array_from<Napi::Uint8Array>(info[0], "bytes");
+  const int is_one = sagitta_is_basis(bytes.Data(), bytes.ElementLength(), argument(info, 1));
+  return Napi::Boolean::New(info.Env(), is_one != 0);
+}
+
+/** headByteLength(rowCount, dimension) */
+Napi::Value head_byte_length(const Napi::CallbackInfo& info) {
+  const size_t bytes = sagitta_head_bytes(argument(info, 0), argument(info, 1));
+  return Napi::Number::New(info.Env(), static_cast<double>(bytes));
+}
+
+/** encodeHead(values, dimension, from, to, basis, head) */
+void encode_head(const Napi::CallbackInfo& info) {
+  const auto values = array_from<Napi::Float32Array>(info[0], "values");
+  const uint32_t dimension = argument(info, 1);
+  const uint32_t from = argument(info, 2);
+  const uint32_t to = argument(info, 3);
+  const auto basis = array_from<Napi::Uint8Array>(info[4], "basis");
+  auto head = array_from<Napi::Uint8Array>(info[5], "head");
+  require(info.Env(), dimension > 0 && values.ElementLength() / dimension >= to,
+          "encodeHead: there are fewer values than rows");
+  require(info.Env(), head.ElementLength() >= sagitta_head_bytes(to, dimension),
+          "encodeHead: the codes do not fit their array");
+  require_ok(info.Env(),
+             sagitta_encode_head(values.Data(), dimension, from, to, basis.Data(), basis.ElementLength(),
+                                 head.Data()),
+             "encodeHead");
+}
+
 // ── scores of rows ────────────────────────────────────────────────────────────────────────
 
 /**
@@ -295,6 +358,11 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("codeByteLengths", Napi::Function::New(env, code_byte_lengths));
   exports.Set("alignmentOffset", Napi::Function::New(env, alignment_offset));
   exports.Set("encode", Napi::Function::New(env, encode));
+  exports.Set("basisBytesMax", Napi::Function::New(env, basis_bytes_max));
+  exports.Set("learnBasis", Napi::Function::New(env, learn_basis));
+  exports.Set("isBasis", Napi::Function::New(env, is_basis));
+  exports.Set("headByteLength", Napi::Function::New(env, head_byte_length));
+  exports.Set("encodeHead", Napi::Function::New(env, encode_head));
   exports.Set("scoreRows", Napi::Function::New(env, score_rows));
   exports.Set("createSearch", Napi::Function::New(env, create_search));
   exports.Set("createCount", Napi::Function::New(env, create_count));

@@ -1,12 +1,14 @@
 // The reference target: the formulas in scalar code, compiled without automatic vectorisation. Tests
 // compare the other targets with it, and it runs where no other target does.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "../layout.h"
+#include "../search/basis.h"
 #include "../search/rotation.h"
 #include "../target.h"
 
@@ -318,10 +320,12 @@ uint32_t code_at(const uint8_t* codes, uint32_t i) {
 void coarse_sums(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
                  int32_t* sums) {
   const auto* const values = reinterpret_cast<const int8_t*>(query.packed);
+  const auto* const low = values + coarse_query_bytes(query.dimension);
   for (uint32_t r = 0; r < count; r++) {
     int32_t sum = 0;
     for (uint32_t i = 0; i < query.dimension; i++) {
-      sum += static_cast<int32_t>(code_at(coarse[r], i)) * values[i];
+      const int32_t value = query.limbs == 1 ? values[i] : 256 * values[i] + low[i];
+      sum += static_cast<int32_t>(code_at(coarse[r], i)) * value;
     }
     sums[r] = 2 * sum + query.offset;
   }
@@ -351,13 +355,114 @@ void scan_coarse(const scan_task& task) {
     for (uint32_t q = 0; q < task.query_count; q++) {
       const scan_query& query = *task.queries[q];
       int32_t sums[panel_rows];
-      coarse_sums({query.packed, query.offset, task.dimension}, rows, panel_rows, sums);
+      coarse_sums({query.packed, query.offset, task.dimension, task.limbs}, rows, panel_rows, sums);
       uint32_t survivors = 0;
       for (uint32_t row = 0; row < panel_rows; row++) {
         if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
       }
       if (survivors != 0) task.emit(task.context, q, panel, survivors, sums);
     }
+  }
+}
+
+// ── head codes ────────────────────────────────────────────────────────────────────────────
+
+void project(const float* vectors, uint32_t count, const float* matrix, uint32_t rows,
+             uint32_t dimension, float* projected) {
+  for (uint32_t v = 0; v < count; v++) {
+    for (uint32_t r = 0; r < rows; r++) {
+      double sum = 0;
+      for (uint32_t i = 0; i < dimension; i++) {
+        sum += static_cast<double>(vectors[size_t{v} * dimension + i]) *
+               static_cast<double>(matrix[size_t{r} * dimension + i]);
+      }
+      projected[size_t{v} * rows + r] = static_cast<float>(sum);
+    }
+  }
+}
+
+void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dimension) {
+  for (uint32_t r = 0; r < count; r++) {
+    float* const row = rows + size_t{r} * dimension;
+    float product = 0;
+    project(unit, 1, row, 1, dimension, &product);
+    for (uint32_t i = 0; i < dimension; i++) row[i] -= product * unit[i];
+  }
+}
+
+/** Rounds to the nearest odd integer within ±largest. */
+int32_t nearest_odd(double value, int32_t largest) {
+  const double odd = 2 * std::floor(value / 2) + 1;
+  return static_cast<int32_t>(std::clamp(odd, static_cast<double>(-largest), static_cast<double>(largest)));
+}
+
+void encode_head_row(const basis& basis, const float* values, uint32_t lane, uint8_t* panel) {
+  const uint32_t row_bytes = coarse_row_bytes(basis.code_count);
+  auto& facts = *reinterpret_cast<panel_facts*>(panel);
+  uint8_t* const packed = panel + fact_bytes + lane * row_bytes;
+  std::memset(packed, 0, row_bytes);
+  const double square = sum_of_squares(values, basis.dimension);
+  const double length = std::sqrt(square);
+  if (!(length >= length_min && length <= length_max)) {
+    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
+    facts.residual[lane] = square == 0 ? 0 : unscannable_residual;
+    return;
+  }
+  const uint32_t count = basis.row_count;
+  std::vector<float> y(count);
+  project(values, 1, basis.matrix, count, basis.dimension, y.data());
+  const auto is_fine = [&](uint32_t i) { return i < basis.fine_count; };
+  double spread = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const float unit = is_fine(i) ? fine_unit : coarse_unit;
+    const double share = static_cast<double>(y[i] * unit / basis.units[i]);
+    spread += share * share / count;
+  }
+  const double inverse = 1 / std::max(std::sqrt(spread), length * 0x1p-20);
+  std::vector<int32_t> codes(count);
+  double product = 0;
+  double code_square = 0;
+  double in_head = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const double value = static_cast<double>(y[i]);
+    const double unit = static_cast<double>(basis.units[i]);
+    codes[i] = nearest_odd(value / unit * inverse, is_fine(i) ? 15 : 3);
+    const double weight = static_cast<double>(basis.weights[i]);
+    product += weight * unit * codes[i] * value;
+    code_square += weight * unit * codes[i] * unit * codes[i];
+    in_head += value * value;
+  }
+  const auto scale = static_cast<float>(product / code_square);
+  double residual = 0;
+  double part_square = 0;
+  const auto put = [&](uint32_t i, uint32_t code) {
+    const coarse_place place = place_of(i);
+    packed[place.byte] |= static_cast<uint8_t>(code << place.shift);
+    const double part = 2 * static_cast<double>(code) - 3;
+    part_square += part * part;
+  };
+  for (uint32_t i = 0; i < count; i++) {
+    const double error = static_cast<double>(y[i]) - static_cast<double>(scale) *
+                                                         static_cast<double>(basis.units[i]) * codes[i];
+    residual += static_cast<double>(basis.weights[i]) * error * error;
+    const auto code = static_cast<uint32_t>(codes[i] + (is_fine(i) ? 15 : 3)) / 2;
+    put(i, is_fine(i) ? code >> 2 : code);
+    if (is_fine(i)) put(count + i, code & 3);
+  }
+  const double rest = std::max(0.0, square - in_head) + 2 * basis.error * square;
+  const double whole = std::sqrt(residual + static_cast<double>(basis.header->rest_weight) * rest) +
+                       basis.rounding * static_cast<double>(scale) * std::sqrt(part_square);
+  facts.scale[lane] = scale;
+  facts.norm[lane] = static_cast<float>(length);
+  facts.residual[lane] = static_cast<float>(whole * (1 + 0x1p-20));
+  facts.square[lane] = static_cast<float>(square);
+}
+
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+  const size_t stride = coarse_panel_bytes(basis.code_count);
+  for (uint32_t row = from; row < to; row++) {
+    encode_head_row(basis, values + size_t{row} * basis.dimension, row % panel_rows,
+                    head + row / panel_rows * stride);
   }
 }
 
@@ -386,6 +491,9 @@ const target reference_target = {
     scan_coarse,
     coarse_sums,
     refined_sums,
+    project,
+    subtract_parts,
+    encode_head,
     count_bits,
 };
 

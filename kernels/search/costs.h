@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "../layout.h"
+#include "../target.h"
+#include "basis.h"
 
 namespace sagitta {
 
@@ -16,6 +18,47 @@ inline constexpr double value_memory_ns = 0.45;
 inline constexpr double value_product_ns = 0.07;
 inline constexpr double canonical_row_ns = 50;
 inline constexpr double code_memory_ns = 0.034;
+inline constexpr double tile_row_ns = 0.3;
+inline constexpr double coarse_memory_ns = 0.0085;
+inline constexpr double coarse_row_ns = 3;
+/** Per row that is read alone, which the hardware does not prefetch. */
+inline constexpr double coarse_single_row_ns = 40;
+/** Per refined row, whose codes and facts are in eight cache lines. */
+inline constexpr double refined_row_ns = 190;
+
+/** Nanoseconds per row and query. */
+struct row_costs {
+  /** Of scans of tiles, of coarse codes and of head codes. */
+  double tiles;
+  double coarse;
+  double head;
+  /** Of coarse codes and of head codes of single rows. */
+  double coarse_single;
+  double head_single;
+  /** Of the refinement of a row that its first level has left. */
+  double refined;
+  /** Of a canonical score. */
+  double canonical;
+};
+
+/** Of a row whose first level leaves it to its refinement, which leaves about a quarter to be scored. */
+inline double left_row_ns(const row_costs& costs) { return costs.refined + costs.canonical / 4; }
+
+/** @param sharing the number of queries that read the codes together. */
+inline row_costs row_costs_of(const target& functions, uint32_t dimension, double sharing) {
+  const scan_costs& costs = functions.costs;
+  const double limbs = 2;
+  const double codes = head_code_count(dimension);
+  row_costs made{};
+  made.tiles = dimension * (code_memory_ns / sharing + costs.tile_ns) + tile_row_ns;
+  made.coarse = dimension * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
+  made.head = codes * (coarse_memory_ns / sharing + limbs * costs.coarse_ns) + coarse_row_ns;
+  made.coarse_single = dimension * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
+  made.head_single = codes * (coarse_memory_ns + limbs * costs.coarse_ns) + coarse_single_row_ns;
+  made.refined = dimension * (coarse_memory_ns + costs.coarse_ns) + refined_row_ns;
+  made.canonical = dimension * (value_memory_ns + value_product_ns) + canonical_row_ns;
+  return made;
+}
 
 /** Bytes of the codes of a range, which fit into the L2 cache together with the queries. */
 inline constexpr size_t range_bytes = 256 * 1024;

@@ -27,13 +27,8 @@ constexpr uint32_t range_passing = 512;
 constexpr uint32_t early_rows = 2 * range_alignment;
 
 /** More costs as in costs.h: nanoseconds per value or per row. */
-constexpr double tile_row_ns = 0.3;
 /** Per row that survives the test of a tile, including those that did while the threshold was lower. */
 constexpr double tile_survivor_ns = 170;
-constexpr double coarse_memory_ns = 0.0085;
-constexpr double coarse_row_ns = 6;
-/** Per row that is read alone, which the hardware does not prefetch. */
-constexpr double coarse_single_row_ns = 40;
 /** Per value of a row whose codes are copied. Values four apart or more are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
@@ -58,7 +53,8 @@ search::search(const sagitta_batch& batch)
       blocks_(batch.blocks, batch.blocks + batch.block_count),
       views_(batch.views, batch.views + batch.view_count),
       method_(batch.method),
-      context_{functions_, blocks_.data(), views_.data(), dimension_, &is_cancelled_},
+      first_levels_(batch.block_count),
+      context_{functions_, blocks_.data(), views_.data(), first_levels_.data(), dimension_, &is_cancelled_},
       bounds_(batch.query_count),
       passing_(batch.query_count),
       searched_(batch.query_count),
@@ -66,9 +62,10 @@ search::search(const sagitta_batch& batch)
       workers_(batch.worker_count),
       answers_(batch.query_count),
       merged_(batch.query_count) {
+  choose_first_levels();
   prepare_queries(batch);
   plan_blocks();
-  prepare_coarse();
+  project_queries();
   cut_ranges();
   plan_sharing();
 }
@@ -112,35 +109,49 @@ void search::prepare_queries(const sagitta_batch& batch) {
   }
 }
 
-/** Rotates and encodes the queries that use coarse codes. */
-void search::prepare_coarse() {
+void search::choose_first_levels() {
+  std::vector<const uint8_t*> known;
+  for (uint32_t b = 0; b < blocks_.size(); b++) {
+    const sagitta_block& block = blocks_[b];
+    first_levels_[b] = {block.coarse, dimension_, 1, rotated_projection};
+    if (block.head == nullptr) continue;
+    basis opened;
+    open_basis(block.basis, block.basis_bytes, dimension_, opened);
+    const auto is_same = [&](const uint8_t* other) { return has_same_digest(other, block.basis); };
+    const auto found = std::find_if(known.begin(), known.end(), is_same);
+    const auto index = static_cast<uint32_t>(found - known.begin());
+    if (found == known.end()) {
+      known.push_back(block.basis);
+      bases_.push_back(opened);
+    }
+    first_levels_[b] = {block.head, opened.code_count, 2, rotated_projection + 1 + index};
+  }
+}
+
+void search::project_queries() {
   std::vector<bool> is_used(queries_.size());
   for (const block_plan& plan : plans_) {
     for (const planned_view& one : plan.views) {
       if (one.how == method::coarse || one.how == method::coarse_rows) is_used[one.query] = true;
     }
   }
-  if (std::find(is_used.begin(), is_used.end(), true) == is_used.end()) return;
+  const auto used = static_cast<size_t>(std::count(is_used.begin(), is_used.end(), true));
+  if (used == 0) return;
   const rotation rotation = create_rotation(dimension_);
-  const size_t packed_bytes = coarse_query_bytes(dimension_);
-  coarse_packed_.resize(queries_.size() * packed_bytes);
-  std::vector<float> vector(dimension_);
-  std::vector<float> rotated(dimension_);
-  std::vector<int8_t> codes(size_t{step_count(dimension_)} * step_dimensions);
+  size_t packed_bytes = coarse_query_bytes(dimension_);
+  for (const basis& basis : bases_) packed_bytes += head_query_bytes(basis);
+  projected_packed_.resize(used * packed_bytes);
+  uint8_t* packed = projected_packed_.data();
   for (uint32_t q = 0; q < queries_.size(); q++) {
     prepared_query& query = queries_[q];
     if (!is_used[q]) continue;
-    std::copy(query.values, query.values + dimension_, vector.begin());
-    functions_->rotate(rotation, vector.data(), rotated.data());
-    const encoded_vector encoded =
-        functions_->encode_query(rotated.data(), dimension_, codes.data());
-    uint8_t* const packed = coarse_packed_.data() + q * packed_bytes;
-    functions_->pack_coarse_query(codes.data(), dimension_, packed);
-    query.coarse.bounds = query;
-    set_codes(query.coarse.bounds, encoded);
-    query.coarse.packed = packed;
-    query.coarse.first_offset = static_cast<int32_t>(-3 * encoded.code_sum);
-    query.coarse.second_offset = static_cast<int32_t>(-refined_offset * encoded.code_sum);
+    const unprojected_query vector = {query, query.values};
+    query.projected.push_back(rotate_query(*functions_, rotation, vector, packed));
+    packed += coarse_query_bytes(dimension_);
+    for (const basis& basis : bases_) {
+      query.projected.push_back(project_query(*functions_, basis, vector, packed));
+      packed += head_query_bytes(basis);
+    }
   }
 }
 
@@ -162,7 +173,7 @@ void search::plan_blocks() {
   }
   for (uint32_t b = 0; b < plans_.size(); b++) {
     block_plan& plan = plans_[b];
-    choose_methods(plan, blocks_[b]);
+    choose_methods(plan, b);
     std::stable_sort(plan.views.begin(), plan.views.end(),
                      [this](const planned_view& left, const planned_view& right) {
                        const auto key = [this](const planned_view& one) {
@@ -176,13 +187,14 @@ void search::plan_blocks() {
 }
 
 /** Queries of a batch share the reading of codes, and of the values of rows that several of them search. */
-void search::choose_methods(block_plan& plan, const sagitta_block& block) const {
+void search::choose_methods(block_plan& plan, uint32_t index) const {
+  const sagitta_block& block = blocks_[index];
+  const first_level& level = first_levels_[index];
   const auto sharing = static_cast<double>(plan.views.size());
-  const scan_costs& costs = functions_->costs;
-  plan.tile_ns = dimension_ * (code_memory_ns / sharing + costs.tile_ns) + tile_row_ns;
-  plan.coarse_ns = dimension_ * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
-  plan.single_ns = dimension_ * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
-  plan.canonical_ns = dimension_ * (value_memory_ns + value_product_ns) + canonical_row_ns;
+  plan.costs = row_costs_of(*functions_, dimension_, sharing);
+  const bool has_head = level.projection != rotated_projection;
+  plan.coarse_ns = has_head ? plan.costs.head : plan.costs.coarse;
+  plan.single_ns = has_head ? plan.costs.head_single : plan.costs.coarse_single;
   std::map<const uint32_t*, uint32_t> sharing_bitmap;
   double passing = 0;
   for (const planned_view& one : plan.views) {
@@ -210,23 +222,29 @@ void search::choose_methods(block_plan& plan, const sagitta_block& block) const 
     if (block.codes != nullptr && !is_forced) {
       // A threshold from the rows that pass a filter excludes fewer of the other rows.
       const double share = std::min(1.0, query.k / static_cast<double>(passing_[one.query]));
-      offer(method::tiles, rows * (plan.tile_ns + share * tile_survivor_ns));
+      offer(method::tiles, rows * (plan.costs.tiles + share * tile_survivor_ns));
     }
     if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
       const double copy_ns = dimension_ * packed_value_ns + packed_row_ns;
       const double row_ns =
-          copy_ns / sharing_bitmap[view.rows] + dimension_ * costs.tile_ns + tile_row_ns;
+          copy_ns / sharing_bitmap[view.rows] + dimension_ * functions_->costs.tile_ns + tile_row_ns;
       const double scored = std::min<double>(one.passing, packed_scored_per_k * query.k);
-      offer(method::packed, one.passing * row_ns + scored * plan.canonical_ns);
+      offer(method::packed, one.passing * row_ns + scored * plan.costs.canonical);
     }
     if (!has_coarse) continue;
     const auto has_rows_per_k = [&](uint32_t count) {
       return is_forced || passing_[one.query] >= uint64_t{count} * query.k;
     };
-    if (has_rows_per_k(coarse_rows_per_k)) offer(method::coarse, rows * plan.coarse_ns);
+    if (has_head) {
+      const double fraction = query.k / static_cast<double>(passing_[one.query]);
+      const double left = expected_left(bases_[level.projection - 1].header->shares, fraction);
+      offer(method::coarse, rows * (plan.coarse_ns + left * left_row_ns(plan.costs)));
+    } else if (has_rows_per_k(coarse_rows_per_k)) {
+      offer(method::coarse, rows * plan.coarse_ns);
+    }
     if (has_rows_per_k(single_rows_per_k)) {
-      const double share = expect_scored_share(block.coarse, passing_[one.query] / query.k);
-      offer(method::coarse_rows, one.passing * (plan.single_ns + share * plan.canonical_ns));
+      const double share = expect_scored_share(level.panels, passing_[one.query] / query.k);
+      offer(method::coarse_rows, one.passing * (plan.single_ns + share * plan.costs.canonical));
     }
   }
 }

@@ -16,8 +16,9 @@ namespace {
 constexpr size_t candidates_per_k = 8;
 constexpr size_t candidates_spare = 1024;
 
-/** The ratio of the second level's residual to the first's, on data of any kind. */
+/** The ratio of the second level's residual to that of coarse codes on data of any kind, and to that of head codes. */
 constexpr float refinement_ratio = 0.3f;
+constexpr float refined_head_ratio = 0.65f;
 
 /** Finer codes are read if at most this share of the rows will still have to be scored. */
 constexpr double scored_share_max = 0.55;
@@ -48,8 +49,10 @@ double expected_score(std::vector<double>& scores, double rank) {
 }
 
 /** Returns the upper bound that finer codes will probably give. */
-double refined_upper(const coarse_row& row) {
-  return static_cast<double>(row.center + refinement_ratio * (row.upper - row.center));
+double refined_upper(const search_context& context, const coarse_row& row) {
+  const first_level& level = context.first_levels[context.views[row.view].block];
+  const float ratio = level.projection == rotated_projection ? refinement_ratio : refined_head_ratio;
+  return static_cast<double>(row.center + ratio * (row.upper - row.center));
 }
 
 float center_of(const score_bounds& bounds) {
@@ -92,10 +95,10 @@ void query_state::start(const search_context& context, const prepared_query& que
     scan_ = {create_weights(query), query.packed, query.offset, query.has_after};
     tighten(query, threshold_, scan_);
   }
-  if (query.coarse.packed != nullptr) {
-    coarse_scan_ = {create_weights(query.coarse.bounds), query.coarse.packed,
-                    query.coarse.first_offset, query.has_after};
-    tighten(query.coarse.bounds, threshold_, coarse_scan_);
+  coarse_scans_.clear();
+  for (const projected_query& projected : query.projected) {
+    coarse_scans_.push_back({create_weights(projected.bounds), projected.packed,
+                             projected.first_offset, query.has_after});
   }
 }
 
@@ -104,9 +107,12 @@ scan_query& query_state::current_scan() {
   return scan_;
 }
 
-scan_query& query_state::current_coarse_scan() {
+scan_query& query_state::current_coarse_scan(const first_level& level) {
   raise(bound_->value());
-  return coarse_scan_;
+  projection_ = level.projection;
+  scan_query& scan = coarse_scans_[projection_];
+  tighten(query_->projected[projection_].bounds, threshold_, scan);
+  return scan;
 }
 
 template <class Add>
@@ -158,7 +164,8 @@ void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32
 }
 
 void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts) {
-  const score_bounds bounds = bounds_of(query_->coarse.bounds, sum, facts);
+  const uint32_t projection = context_->first_levels[context_->views[view].block].projection;
+  const score_bounds bounds = bounds_of(query_->projected[projection].bounds, sum, facts);
   if (is_excluded(bounds)) return;
   coarse_rows_.push_back({center_of(bounds), round_up(bounds.upper), view, row});
 }
@@ -231,7 +238,7 @@ expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
   uint64_t scored = 0;
   for (const coarse_row& row : coarse_rows_) {
     refined += static_cast<double>(row.upper) >= expected;
-    scored += !(refined_upper(row) < expected);
+    scored += !(refined_upper(*context_, row) < expected);
   }
   const auto count = static_cast<double>(row_count);
   return {static_cast<double>(refined) / count, static_cast<double>(scored) / count};
@@ -256,7 +263,7 @@ void query_state::refine() {
 bool query_state::is_refinement_slower() const {
   const auto scored = std::count_if(
       coarse_rows_.begin(), coarse_rows_.end(),
-      [this](const coarse_row& row) { return !(refined_upper(row) < threshold_); });
+      [this](const coarse_row& row) { return !(refined_upper(*context_, row) < threshold_); });
   return static_cast<double>(scored) > scored_share_max * static_cast<double>(coarse_rows_.size());
 }
 
@@ -278,7 +285,8 @@ void query_state::refine_coarse_rows() {
   const size_t coarse_stride = coarse_panel_bytes(dimension);
   const size_t refinement_stride = refinement_panel_bytes(dimension);
   const uint32_t row_bytes = coarse_row_bytes(dimension);
-  const coarse_query query = {query_->coarse.packed, query_->coarse.second_offset, dimension};
+  const projected_query& rotated = query_->projected[rotated_projection];
+  const coarse_query query = {rotated.packed, rotated.second_offset, dimension, rotated.limbs};
   const auto coarse_panel_of = [&](const coarse_row& row) {
     const sagitta_block& block = context_->blocks[context_->views[row.view].block];
     return block.coarse + row.row / panel_rows * coarse_stride;
@@ -292,7 +300,10 @@ void query_state::refine_coarse_rows() {
     const uint8_t* const refinement = refinement_panel_of(row);
     prefetch_bytes(refinement + lane * sizeof(float) * 2, 1);
     prefetch_bytes(refinement + sizeof(refined_facts) + lane * row_bytes, row_bytes);
-    prefetch_bytes(coarse_panel_of(row) + fact_bytes + lane * row_bytes, row_bytes);
+    const uint8_t* const coarse = coarse_panel_of(row);
+    prefetch_bytes(coarse + offsetof(panel_facts, norm), 1);
+    prefetch_bytes(coarse + offsetof(panel_facts, square), 1);
+    prefetch_bytes(coarse + fact_bytes + lane * row_bytes, row_bytes);
   };
   size_t fetched = 0;
   for (size_t at = 0; at < coarse_rows_.size();) {
@@ -323,7 +334,9 @@ void query_state::refine_coarse_rows() {
           reinterpret_cast<const refined_facts*>(refinement_panel_of(*rows[i]))->row[lane];
       facts.scale = refined.scale;
       facts.residual = refined.residual;
-      const score_bounds bounds = bounds_of(query_->coarse.bounds, sums[i], facts);
+      score_bounds bounds = bounds_of(rotated.bounds, sums[i], facts);
+      // Head codes may have bounded the row better in its most important directions.
+      bounds.upper = std::min(bounds.upper, static_cast<double>(rows[i]->upper));
       const bool is_likely = bounds.lower + bounds.upper >= 2 * threshold_ &&
                              !(query_->has_after && bounds.lower + bounds.upper >
                                                         2 * query_->after_score);
@@ -402,7 +415,9 @@ void query_state::raise(double threshold) {
   threshold_ = threshold;
   bound_->raise(threshold);
   if (query_->is_scannable) tighten(*query_, threshold, scan_);
-  if (query_->coarse.packed != nullptr) tighten(query_->coarse.bounds, threshold, coarse_scan_);
+  if (!coarse_scans_.empty()) {
+    tighten(query_->projected[projection_].bounds, threshold, coarse_scans_[projection_]);
+  }
 }
 
 void query_state::add_candidate(const candidate& row) {

@@ -52,11 +52,26 @@ struct row_range {
   uint32_t to;
 };
 
+/** The two-bit codes that exclude most rows of a block: its head codes if it has any, otherwise its coarse codes. */
+struct first_level {
+  const uint8_t* panels;
+  /** The number of codes of a row. */
+  uint32_t dimension;
+  uint32_t limbs;
+  /** The index into prepared_query::projected. */
+  uint32_t projection;
+};
+
+/** The projection for coarse codes, which refinements of all blocks read, too. */
+inline constexpr uint32_t rotated_projection = 0;
+
 /** The data that all states of a search share. */
 struct search_context {
   const target* functions;
   const sagitta_block* blocks;
   const sagitta_block_view* views;
+  /** One per block. */
+  const first_level* first_levels;
   uint32_t dimension;
   const std::atomic<bool>* is_cancelled;
 
@@ -80,7 +95,7 @@ class query_state {
 
   /** The tests of both scans, with the latest threshold of all threads. */
   scan_query& current_scan();
-  scan_query& current_coarse_scan();
+  scan_query& current_coarse_scan(const first_level& level);
 
   /** Adds the rows of a panel that passed the scan's test: bit r of `survivors` is row first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
@@ -164,7 +179,9 @@ class query_state {
   const prepared_query* query_ = nullptr;
   shared_bound* bound_ = nullptr;
   scan_query scan_{};
-  scan_query coarse_scan_{};
+  /** One per projection. Only the one that was used last has the latest threshold. */
+  std::vector<scan_query> coarse_scans_;
+  uint32_t projection_ = rotated_projection;
   std::vector<coarse_row> coarse_rows_;
   double threshold_ = 0;
   size_t candidates_max_ = 0;

@@ -11,8 +11,12 @@
 namespace sagitta {
 namespace {
 
-/** A query decides about coarse codes after one part in this many of its rows, shared by the threads. */
+/**
+ * A query considers after one part in this many of its rows, shared by the threads, whether to leave coarse codes,
+ * and decides after four such parts, from which the last scores can be told much better.
+ */
 constexpr uint64_t sampled_part = 28;
+constexpr uint64_t decisive_parts = 4;
 
 /** Candidates are scored together if there are at least this many on average over all rows. */
 constexpr uint64_t shared_candidates_per_row = 2;
@@ -168,12 +172,15 @@ void search::review_coarse(worker& self, const row_range& range, const planned_v
   progress.row_count += std::min(range.to, views_[one.view].row_count) - range.from;
   if (progress.row_count < progress.next_review) return;
   const uint64_t sampled = searched_[one.query] / (workers_.size() * sampled_part);
-  if (!progress.is_decided && progress.row_count >= sampled) {
+  if (!progress.is_decided && progress.row_count >= std::max(sampled, progress.next_decision)) {
     decide_method(self, one.query, plans_[range.block]);
     if (progress.uses_tiles) return;
+    progress.next_decision = decisive_parts * sampled;
   }
   progress.next_review = 4 * progress.row_count;
-  if (!progress.is_decided) progress.next_review = std::min(progress.next_review, sampled);
+  if (!progress.is_decided) {
+    progress.next_review = std::min(progress.next_review, std::max(sampled, progress.next_decision));
+  }
   state_of(self, one.query).score_best_estimates(!progress.is_decided);
 }
 
@@ -182,9 +189,10 @@ void search::decide_method(worker& self, uint32_t query, const block_plan& plan)
   query_state& state = state_of(self, query);
   const expected_shares left = state.expect(progress.row_count, searched_[query]);
   const double coarse_ns =
-      plan.coarse_ns + left.refined * plan.single_ns + left.scored * plan.canonical_ns;
-  progress.is_decided = true;
-  progress.uses_tiles = coarse_ns > plan.tile_ns;
+      plan.coarse_ns + left.refined * plan.costs.refined + left.scored * plan.costs.canonical;
+  progress.uses_tiles = coarse_ns > plan.costs.tiles;
+  progress.is_decided = progress.uses_tiles || progress.next_decision > 0;
+  if (!progress.is_decided) return;
   if (progress.uses_tiles) {
     // Refining the rows would cost more. None of them has been used as a proof.
     state.forget(progress.undecided);
@@ -223,14 +231,16 @@ void search::scan_range(worker& self, const row_range& range, bool is_coarse,
   scan_query* queries[group_max];
   context.planned = planned;
   context.is_coarse = is_coarse;
-  context.stride = is_coarse ? coarse_panel_bytes(dimension_) : panel_bytes(dimension_);
+  const first_level& level = first_levels_[range.block];
+  context.stride = is_coarse ? coarse_panel_bytes(level.dimension) : panel_bytes(dimension_);
   for (uint32_t i = 0; i < planned_count; i++) {
     query_state& state = state_of(self, planned[i].query);
     context.states[i] = &state;
-    queries[i] = is_coarse ? &state.current_coarse_scan() : &state.current_scan();
+    queries[i] = is_coarse ? &state.current_coarse_scan(level) : &state.current_scan();
   }
   scan_task task{};
-  task.dimension = dimension_;
+  task.dimension = is_coarse ? level.dimension : dimension_;
+  task.limbs = level.limbs;
   task.queries = queries;
   task.query_count = planned_count;
   task.context = &context;
@@ -262,7 +272,7 @@ void search::scan_range(worker& self, const row_range& range, bool is_coarse,
     while (to < range.to && is_wanted(to)) to += skipped_rows;
     to = std::min(to, range.to);
     const sagitta_block& block = blocks_[range.block];
-    context.panels = (is_coarse ? block.coarse : block.codes) + from / panel_rows * context.stride;
+    context.panels = (is_coarse ? level.panels : block.codes) + from / panel_rows * context.stride;
     context.first_row = from;
     task.panels = context.panels;
     task.panel_count = panel_count(to - from);
@@ -374,11 +384,13 @@ void search::compute_squares(const float* values, const uint32_t* rows, uint32_t
 void search::gather_coarse(worker& self, const row_range& range, const planned_view& one) {
   const prepared_query& query = queries_[one.query];
   query_state& state = state_of(self, one.query);
-  state.current_coarse_scan();
-  const coarse_query packed = {query.coarse.packed, query.coarse.first_offset, dimension_};
-  const size_t stride = coarse_panel_bytes(dimension_);
-  const uint32_t row_bytes = coarse_row_bytes(dimension_);
-  const uint8_t* const panels = blocks_[range.block].coarse;
+  const first_level& level = first_levels_[range.block];
+  state.current_coarse_scan(level);
+  const projected_query& projected = query.projected[level.projection];
+  const coarse_query packed = {projected.packed, projected.first_offset, level.dimension, level.limbs};
+  const size_t stride = coarse_panel_bytes(level.dimension);
+  const uint32_t row_bytes = coarse_row_bytes(level.dimension);
+  const uint8_t* const panels = level.panels;
   uint32_t rows[gathered_rows];
   uint32_t count = 0;
   const auto take_all = [&] {
@@ -520,7 +532,7 @@ void search::observe_shares() const {
       if (one.how != method::coarse_rows) continue;
       const auto passing = static_cast<double>(passing_[one.query]);
       const double share = static_cast<double>(answers_[one.query].rescored_count) / passing;
-      observe_scored_share(blocks_[b].coarse, passing_[one.query] / queries_[one.query].k, share);
+      observe_scored_share(first_levels_[b].panels, passing_[one.query] / queries_[one.query].k, share);
     }
   }
 }

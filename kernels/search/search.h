@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "../kernels.h"
+#include "basis.h"
+#include "costs.h"
 #include "phase.h"
 #include "query_state.h"
 #include "shared_work.h"
@@ -61,12 +63,10 @@ class search : public shared_work {
   struct block_plan {
     std::vector<planned_view> views;
     uint32_t row_count;
-    /** Nanoseconds per row: of a scan of tiles, of coarse codes, and of coarse codes of single rows. */
-    double tile_ns;
+    row_costs costs;
+    /** The costs of the block's first level, of all rows and of single ones. */
     double coarse_ns;
     double single_ns;
-    /** Nanoseconds per canonical score. */
-    double canonical_ns;
   };
   /** The progress of a thread with the coarse codes of a query. */
   struct coarse_progress {
@@ -76,7 +76,8 @@ class search : public shared_work {
     /** Whether the query uses tiles because coarse codes leave too many rows. */
     bool uses_tiles = false;
     bool is_decided = false;
-    /** The ranges scanned before this was decided. */
+    /** The number of rows after which it is next considered, and the ranges scanned before it is decided. */
+    uint64_t next_decision = 0;
     std::vector<row_range> undecided;
   };
   struct alignas(64) cache_line {
@@ -99,9 +100,12 @@ class search : public shared_work {
   };
 
   void prepare_queries(const sagitta_batch& batch);
-  void prepare_coarse();
+  /** Chooses the codes of each block that exclude most rows, and the bases that they belong to. */
+  void choose_first_levels();
+  /** Projects and encodes the queries that use coarse codes or head codes. */
+  void project_queries();
   void plan_blocks();
-  void choose_methods(block_plan& plan, const sagitta_block& block) const;
+  void choose_methods(block_plan& plan, uint32_t block) const;
   void cut_ranges();
   uint32_t rows_of_range(const block_plan& plan) const;
   void plan_sharing();
@@ -157,7 +161,10 @@ class search : public shared_work {
   std::vector<prepared_query> queries_;
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
-  std::vector<uint8_t> coarse_packed_;
+  std::vector<first_level> first_levels_;
+  /** The distinct bases of blocks: projection 1 belongs to the first one. */
+  std::vector<basis> bases_;
+  std::vector<uint8_t> projected_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
   /** For each query, the number of rows that pass, and of all rows of its views. */

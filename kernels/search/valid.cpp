@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "basis.h"
+
 namespace sagitta {
 
 namespace {
@@ -37,6 +39,13 @@ bool is_valid(const sagitta_batch& batch) {
     const sagitta_block_view& view = batch.views[p];
     if (view.block >= batch.block_count) return false;
     if (view.row_count > batch.blocks[view.block].row_count) return false;
+  }
+  for (uint32_t b = 0; b < batch.block_count; b++) {
+    const sagitta_block& block = batch.blocks[b];
+    if (block.head == nullptr) continue;
+    basis opened;
+    if (block.coarse == nullptr) return false;
+    if (!open_basis(block.basis, block.basis_bytes, batch.dimension, opened)) return false;
   }
   for (uint32_t q = 0; q < batch.query_count; q++) {
     const sagitta_query& query = batch.queries[q];

@@ -83,7 +83,7 @@ void pack_query(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   }
 }
 
-constexpr target table = create_target<lanes, coarse>("avx2", {0.018, 0.02}, pack_query);
+constexpr target table = create_target<lanes, coarse>("avx2", {0.016, 0.015}, pack_query);
 
 }  // namespace
 

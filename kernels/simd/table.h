@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coarse.h"
-#include "rotate.h"
+#include "head.h"
 
 namespace sagitta {
 namespace {
@@ -32,6 +32,9 @@ constexpr target create_target(const char* name, scan_costs costs,
       scan_coarse<Lanes, Coarse>,
       coarse_sums<Coarse>,
       refined_sums<Coarse>,
+      project,
+      subtract_parts,
+      encode_head,
       count_bits,
   };
 }

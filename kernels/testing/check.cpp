@@ -7,6 +7,8 @@
 #include <cstring>
 #include <thread>
 
+#include "../search/basis.h"
+
 namespace check {
 
 void require(bool holds, const std::string& what) {
@@ -138,6 +140,9 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
     id_bytes.insert(id_bytes.end(), id.begin(), id.end());
     id_offsets.push_back(static_cast<int32_t>(id_bytes.size()));
   }
+  if (sagitta_basis_bytes_max(width) > 0 && count > 0 && random.below(4) != 0) {
+    basis = random_basis(random, width, random.below(2) == 0 ? row(random.below(count)) : nullptr);
+  }
   encode();
 }
 
@@ -156,11 +161,75 @@ void rows::encode() {
                 SAGITTA_OK,
             "encode coarse codes");
   }
+  head = basis.empty() ? nullptr : allocate(head_storage, sagitta_head_bytes(row_count, dimension));
+  if (head == nullptr) return;
+  for (const auto& [from, to] : {std::pair(0u, first), std::pair(first, row_count)}) {
+    require(sagitta_encode_head(values.data(), dimension, from, to, basis.data(), basis.size(), head) ==
+                SAGITTA_OK,
+            "encode head codes");
+  }
 }
 
 sagitta_block rows::block() const {
-  return {values.data(), codes,  id_offsets.data(), id_bytes.data(),
-          row_count,     coarse, refinement};
+  return {values.data(), codes,
+          id_offsets.data(), id_bytes.data(),
+          row_count,     coarse,
+          refinement,    head == nullptr ? nullptr : basis.data(),
+          head,          basis.size()};
+}
+
+std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row) {
+  sagitta::basis_header header{};
+  header.dimension = dimension;
+  const uint32_t code_count = sagitta::head_code_count(dimension);
+  header.fine_count = random.below(code_count / 2 + 1);
+  header.row_count = code_count - header.fine_count;
+  header.rest_weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(10))));
+  // Rounding makes the rows deviate by less than this.
+  header.deviation = 1e-4;
+  std::vector<uint8_t> bytes(sagitta::basis_bytes(dimension, header.row_count));
+  auto* const numbers = reinterpret_cast<float*>(bytes.data() + sizeof header);
+  for (uint32_t i = 0; i < header.row_count; i++) {
+    numbers[i] = static_cast<float>(std::ldexp(0.5 + random.uniform() / 2, -static_cast<int>(random.below(5))));
+    numbers[header.row_count + i] = 0.01f + 0.99f * static_cast<float>(random.uniform());
+  }
+  // Axes, reflected twice at random vectors; a reflection first takes the first axis to the row.
+  std::vector<std::vector<double>> mirrors(2, std::vector<double>(dimension));
+  for (double& value : mirrors[0]) value = static_cast<double>(random.normal());
+  for (double& value : mirrors[1]) value = static_cast<double>(random.normal());
+  if (row != nullptr) {
+    double square = 0;
+    for (uint32_t i = 0; i < dimension; i++) square += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+    if (square > 0 && square < 1e60) {
+      mirrors.assign(1, std::vector<double>(dimension));
+      for (uint32_t i = 0; i < dimension; i++) mirrors[0][i] = static_cast<double>(row[i]) / std::sqrt(square);
+      mirrors[0][0] -= 1;
+    }
+  }
+  float* const matrix = numbers + size_t{2} * header.row_count;
+  std::vector<double> direction(dimension);
+  for (uint32_t i = 0; i < header.row_count; i++) {
+    std::fill(direction.begin(), direction.end(), 0);
+    direction[i] = 1;
+    for (const std::vector<double>& mirror : mirrors) {
+      double product = 0;
+      double square = 0;
+      for (uint32_t d = 0; d < dimension; d++) {
+        product += direction[d] * mirror[d];
+        square += mirror[d] * mirror[d];
+      }
+      if (square < 1e-12) continue;
+      for (uint32_t d = 0; d < dimension; d++) direction[d] -= 2 * product / square * mirror[d];
+    }
+    for (uint32_t d = 0; d < dimension; d++) {
+      matrix[size_t{i} * dimension + d] = static_cast<float>(direction[d]);
+    }
+  }
+  const float shares[] = {static_cast<float>(random.uniform()), static_cast<float>(random.uniform())};
+  header.shares = {{0.001f, 0.01f}, {std::min(shares[0], shares[1]), std::max(shares[0], shares[1])}};
+  require(sagitta::seal_basis(header, bytes.data()) == bytes.size(), "the length of a basis");
+  require(sagitta_is_basis(bytes.data(), bytes.size(), dimension) == 1, "a random basis is one");
+  return bytes;
 }
 
 std::vector<float> query_like(random_source& random, const rows& rows) {

@@ -68,9 +68,19 @@ struct rows {
   /** Null if the dimension has no coarse codes. */
   uint8_t* coarse;
   uint8_t* refinement;
+  /** A basis that has little or much to do with the rows; empty if the dimension has none or as a matter of chance. */
+  std::vector<uint8_t> basis;
+  std::vector<uint8_t> head_storage;
+  uint8_t* head = nullptr;
   std::vector<int32_t> id_offsets;
   std::vector<uint8_t> id_bytes;
 };
+
+/**
+ * Returns a basis of random orthonormal directions, units and weights. The first direction is that of `row`, if it is
+ * not null and has a length.
+ */
+std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row);
 
 /** Returns a query vector similar to the rows. */
 std::vector<float> query_like(random_source& random, const rows& rows);
@@ -102,5 +112,9 @@ void test_counts(random_source& random);
 
 /** See test_coarse.cpp. */
 void test_coarse_codes(random_source& random);
+
+/** See test_head.cpp. */
+void test_head_codes(random_source& random);
+void test_learned_bases(random_source& random);
 
 }  // namespace check

@@ -196,6 +196,8 @@ int main(int argc, char** argv) {
     test_encode(random);
     test_products(random);
     check::test_coarse_codes(random);
+    check::test_head_codes(random);
+    check::test_learned_bases(random);
     check::test_row_scores(random);
     check::test_counts(random);
     test_searches(random);

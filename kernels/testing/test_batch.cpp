@@ -9,6 +9,8 @@ void test_batch::add_block(const rows& rows, bool has_codes) {
     block_table.back().codes = nullptr;
     block_table.back().coarse = nullptr;
     block_table.back().refinement = nullptr;
+    block_table.back().basis = nullptr;
+    block_table.back().head = nullptr;
   }
   dimension = rows.dimension;
 }

@@ -1,0 +1,449 @@
+#include "learn_basis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "basis.h"
+#include "costs.h"
+#include "project_query.h"
+
+namespace sagitta {
+namespace {
+
+/** Rows of a sample: at least these, and about so many values. */
+constexpr uint32_t sample_rows_min = 2048;
+constexpr uint32_t sample_rows_max = 8192;
+constexpr uint32_t sample_values = 4u << 20;
+/** Rounds of the iteration: directions of nearly equal length need not be told apart. */
+constexpr uint32_t rounds = 5;
+/** Rows of the sample that its codes are tried with as queries. */
+constexpr uint32_t tried_queries = 48;
+constexpr uint32_t tried_ks[2] = {10, 100};
+/** The lengths of what codes of four and of two bits miss of a normal distribution of spread 1. */
+constexpr double fine_error = 0.115;
+constexpr double coarse_error = 0.346;
+/** A previous basis is good enough if it leaves at most this much more. */
+constexpr float more_left = 1.15f;
+constexpr float left_spare = 0.003f;
+/** Head codes have to be estimated to take at most this share of the time of the other methods. */
+constexpr double worthwhile = 0.9;
+
+using matrix = std::vector<float>;
+
+/** Cache lines, to which panels are aligned. */
+struct alignas(64) line {
+  uint8_t bytes[64];
+};
+
+class panels {
+ public:
+  explicit panels(size_t byte_count) : lines_(byte_count / sizeof(line) + 2) {}
+  uint8_t* data() { return lines_.front().bytes; }
+
+ private:
+  std::vector<line> lines_;
+};
+
+/** Uniform numbers from −1 to 1, for directions to begin with. */
+class numbers {
+ public:
+  float next() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<float>(static_cast<int32_t>(state_ >> 32)) * 0x1p-31f;
+  }
+
+ private:
+  uint64_t state_ = 0x853c49e6748fea9bu;
+};
+
+float length_of(const float* values, uint32_t count) {
+  double square = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    square += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  return static_cast<float>(std::sqrt(square));
+}
+
+/** Evenly spaced rows, of length 1; rows that are not scanned are left out. */
+matrix sample_of(const learned_rows& rows) {
+  const uint32_t dimension = rows.dimension;
+  const uint32_t wanted = std::clamp(sample_values / dimension, sample_rows_min, sample_rows_max);
+  const uint32_t count = std::min(wanted, rows.row_count);
+  matrix sample;
+  sample.reserve(size_t{count} * dimension);
+  for (uint32_t i = 0; i < count; i++) {
+    const auto row = static_cast<size_t>(uint64_t{i} * rows.row_count / count);
+    const float* const values = rows.values + row * dimension;
+    const float length = length_of(values, dimension);
+    if (!(static_cast<double>(length) >= length_min && static_cast<double>(length) <= length_max)) continue;
+    for (uint32_t d = 0; d < dimension; d++) sample.push_back(values[d] / length);
+  }
+  return sample;
+}
+
+/** The directions of most length of a sample: orthogonal iteration with its second moments. */
+class direction_search {
+ public:
+  direction_search(const target& functions, const matrix& sample, uint32_t dimension)
+      : functions_(functions),
+        dimension_(dimension),
+        sample_count_(static_cast<uint32_t>(sample.size() / dimension)),
+        moments_(size_t{dimension} * dimension) {
+    matrix columns(sample.size());
+    for (uint32_t i = 0; i < sample_count_; i++) {
+      for (uint32_t d = 0; d < dimension; d++) {
+        columns[size_t{d} * sample_count_ + i] = sample[size_t{i} * dimension + d];
+      }
+    }
+    functions.project(columns.data(), dimension, columns.data(), dimension, sample_count_, moments_.data());
+  }
+
+  /** @param first directions to begin with [≤ count, dimension]. */
+  matrix find(uint32_t count, const float* first, uint32_t first_count) {
+    matrix found(size_t{count} * dimension_);
+    for (float& value : found) value = numbers_.next();
+    std::copy(first, first + size_t{std::min(count, first_count)} * dimension_, found.begin());
+    matrix next(found.size());
+    for (uint32_t round = 0; round < rounds; round++) {
+      functions_.project(found.data(), count, moments_.data(), dimension_, dimension_, next.data());
+      orthonormalise(next, count);
+      found.swap(next);
+    }
+    // Once more, because the first time leaves rounding errors of nearly parallel directions.
+    orthonormalise(found, count);
+    return found;
+  }
+
+ private:
+  void orthonormalise(matrix& rows, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+      float* const row = rows.data() + size_t{i} * dimension_;
+      float length = length_of(row, dimension_);
+      for (uint32_t attempt = 0; !(length > 1e-12f) && attempt < 3; attempt++) {
+        // The rows have fewer directions than this: any other one will do.
+        for (uint32_t d = 0; d < dimension_; d++) row[d] = numbers_.next();
+        for (uint32_t pass = 0; pass < 2; pass++) {
+          for (uint32_t j = 0; j < i; j++) {
+            functions_.subtract_parts(rows.data() + size_t{j} * dimension_, row, 1, dimension_);
+          }
+        }
+        length = length_of(row, dimension_);
+      }
+      for (uint32_t d = 0; d < dimension_; d++) row[d] /= length;
+      functions_.subtract_parts(row, row + dimension_, count - i - 1, dimension_);
+    }
+  }
+
+  const target& functions_;
+  uint32_t dimension_;
+  uint32_t sample_count_;
+  matrix moments_;
+  numbers numbers_;
+};
+
+/** Returns the number of directions, of these lengths in descending order, that get four bits rather than two. */
+uint32_t choose_fine_count(const std::vector<double>& spreads, uint32_t code_count) {
+  uint32_t best = 0;
+  double least = unbounded;
+  for (uint32_t fine = 0; 2 * fine <= code_count; fine++) {
+    const uint32_t rows = code_count - fine;
+    double error = 0;
+    for (uint32_t i = 0; i < spreads.size(); i++) {
+      error += spreads[i] * (i < fine ? fine_error : i < rows ? coarse_error : 1);
+    }
+    if (error < least) {
+      least = error;
+      best = fine;
+    }
+  }
+  return best;
+}
+
+/** Projections of a sample [count, row_count], and what their codes would miss. */
+class head_trial {
+ public:
+  head_trial(std::vector<float> projected, uint32_t row_count, uint32_t fine_count)
+      : projected_(std::move(projected)), row_count_(row_count), fine_count_(fine_count) {}
+
+  std::vector<double> squares() const {
+    std::vector<double> found(row_count_);
+    for (size_t i = 0; i < projected_.size(); i++) {
+      const double value = static_cast<double>(projected_[i]);
+      found[i % row_count_] += value * value;
+    }
+    const double count = static_cast<double>(projected_.size() / row_count_);
+    for (double& square : found) square /= count;
+    return found;
+  }
+
+  /** Returns mean squares of what is missed with these units, before weights are known. */
+  std::vector<double> errors(const std::vector<float>& units) const {
+    std::vector<double> found(row_count_);
+    const size_t count = projected_.size() / row_count_;
+    std::vector<double> codes(row_count_);
+    for (size_t row = 0; row < count; row++) {
+      const float* const y = projected_.data() + row * row_count_;
+      double spread = 0;
+      for (uint32_t i = 0; i < row_count_; i++) {
+        const float share = y[i] / units[i] * (i < fine_count_ ? fine_unit : coarse_unit);
+        spread += static_cast<double>(share * share) / row_count_;
+      }
+      const double scale = std::max(std::sqrt(spread), 1e-9);
+      double product = 0;
+      double square = 0;
+      for (uint32_t i = 0; i < row_count_; i++) {
+        const double most = i < fine_count_ ? 15 : 3;
+        const double unit = static_cast<double>(units[i]);
+        const double value = static_cast<double>(y[i]);
+        codes[i] = unit * std::clamp(2 * std::floor(value / (unit * scale) / 2) + 1, -most, most);
+        product += codes[i] * value / (unit * unit);
+        square += codes[i] * codes[i] / (unit * unit);
+      }
+      for (uint32_t i = 0; i < row_count_; i++) {
+        const double error = static_cast<double>(y[i]) - product / square * codes[i];
+        found[i] += error * error / static_cast<double>(count);
+      }
+    }
+    return found;
+  }
+
+ private:
+  std::vector<float> projected_;
+  uint32_t row_count_;
+  uint32_t fine_count_;
+};
+
+/** Bounds ‖H·Hᵀ − I‖. */
+double deviation_of(const target& functions, const float* directions, uint32_t count, uint32_t dimension) {
+  double square = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const float* const row = directions + size_t{i} * dimension;
+    const std::vector<double> wide(row, row + dimension);
+    for (uint32_t j = 0; j <= i; j++) {
+      const float* const other = directions + size_t{j} * dimension;
+      double product = 0;
+      functions.products(wide.data(), dimension, &other, 1, &product, nullptr);
+      const double error = i == j ? product - 1 : product;
+      square += i == j ? error * error : 2 * error * error;
+    }
+  }
+  return std::sqrt(square) * (1 + 0x1p-20) + 0x1p-40;
+}
+
+/** What a search of the sample by codes of one kind leaves. */
+struct tried_codes {
+  std::function<projected_query(const unprojected_query&, uint8_t*)> project;
+  size_t query_bytes;
+  const uint8_t* panels;
+  /** As in a projected query. */
+  uint32_t dimension;
+};
+
+class sample_trial {
+ public:
+  sample_trial(const target& functions, const matrix& sample, uint32_t dimension, uint32_t row_count)
+      : functions_(functions),
+        sample_(sample),
+        dimension_(dimension),
+        count_(static_cast<uint32_t>(sample.size() / dimension)) {
+    for (uint32_t i = 0; i < 2; i++) {
+      const double share = tried_ks[i] / static_cast<double>(std::max(row_count, 1u));
+      ranks_[i] = std::clamp(static_cast<uint32_t>(std::lround(share * count_)), 1u, count_ / 4);
+      fractions_[i] = static_cast<float>(ranks_[i]) / static_cast<float>(count_);
+    }
+  }
+
+  const float* fractions() const { return fractions_; }
+
+  /** The share of rows that are left at each fraction, averaged over queries. */
+  void left_of(const tried_codes& codes, float (&left)[2]) const {
+    double sums[2] = {};
+    for (uint32_t i = 0; i < tried_queries; i++) {
+      add_left(codes, static_cast<uint32_t>(uint64_t{i} * count_ / tried_queries), sums);
+    }
+    for (uint32_t i = 0; i < 2; i++) left[i] = static_cast<float>(sums[i] / tried_queries / count_);
+  }
+
+  void left_of_head(const basis& basis, float (&left)[2]) const {
+    panels head(panel_count(count_) * coarse_panel_bytes(basis.code_count) + coarse_padding);
+    functions_.encode_head(basis, sample_.data(), 0, count_, head.data());
+    const auto project = [&](const unprojected_query& query, uint8_t* packed) {
+      return project_query(functions_, basis, query, packed);
+    };
+    left_of({project, head_query_bytes(basis), head.data(), basis.code_count}, left);
+  }
+
+  void left_of_coarse(float (&left)[2]) const {
+    const rotation rotation = create_rotation(dimension_);
+    panels coarse(panel_count(count_) * coarse_panel_bytes(dimension_) + coarse_padding);
+    panels refinement(panel_count(count_) * refinement_panel_bytes(dimension_) + coarse_padding);
+    functions_.encode_coarse(rotation, sample_.data(), 0, count_, coarse.data(), refinement.data());
+    const auto project = [&](const unprojected_query& query, uint8_t* packed) {
+      return rotate_query(functions_, rotation, query, packed);
+    };
+    left_of({project, coarse_query_bytes(dimension_), coarse.data(), dimension_}, left);
+  }
+
+ private:
+  void add_left(const tried_codes& codes, uint32_t chosen, double (&sums)[2]) const {
+    const float* const vector = sample_.data() + size_t{chosen} * dimension_;
+    const std::vector<double> values(vector, vector + dimension_);
+    bounded_query bounds{};
+    bounds.metric = SAGITTA_DOT;
+    double product = 0;
+    functions_.products(values.data(), dimension_, &vector, 1, &product, &bounds.square);
+    bounds.length = std::sqrt(bounds.square);
+    panels packed(codes.query_bytes);
+    const projected_query query = codes.project({bounds, values.data()}, packed.data());
+    std::vector<float> scores(count_);
+    functions_.project(vector, 1, sample_.data(), count_, dimension_, scores.data());
+    scores[chosen] = -2;
+    const std::vector<double> uppers = uppers_of(codes, query);
+    for (uint32_t i = 0; i < 2; i++) {
+      const auto last = scores.begin() + ranks_[i] - 1;
+      std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
+      const auto threshold = static_cast<double>(*last);
+      sums[i] += static_cast<double>(std::count_if(
+          uppers.begin(), uppers.end(), [&](double upper) { return upper >= threshold; }));
+    }
+  }
+
+  std::vector<double> uppers_of(const tried_codes& codes, const projected_query& query) const {
+    const size_t stride = coarse_panel_bytes(codes.dimension);
+    const uint32_t row_bytes = coarse_row_bytes(codes.dimension);
+    std::vector<double> uppers(count_);
+    for (uint32_t from = 0; from < count_; from += panel_rows) {
+      const uint8_t* const panel = codes.panels + from / panel_rows * stride;
+      const uint32_t together = std::min(panel_rows, count_ - from);
+      const uint8_t* rows[panel_rows];
+      for (uint32_t i = 0; i < together; i++) rows[i] = panel + fact_bytes + i * row_bytes;
+      int32_t sums[panel_rows];
+      functions_.coarse_sums({query.packed, query.first_offset, query.dimension, query.limbs}, rows,
+                             together, sums);
+      const auto& facts = *reinterpret_cast<const panel_facts*>(panel);
+      for (uint32_t i = 0; i < together; i++) {
+        uppers[from + i] = bounds_of(query.bounds, sums[i], facts, i).upper;
+      }
+    }
+    return uppers;
+  }
+
+  const target& functions_;
+  const matrix& sample_;
+  uint32_t dimension_;
+  uint32_t count_;
+  uint32_t ranks_[2];
+  float fractions_[2];
+};
+
+/** Writes a basis of the most important directions, without what its codes leave. Returns its length. */
+size_t write_basis(const target& functions, const matrix& sample, uint32_t dimension,
+                   const matrix& found, uint8_t* written) {
+  const uint32_t code_count = head_code_count(dimension);
+  const auto sample_count = static_cast<uint32_t>(sample.size() / dimension);
+  std::vector<float> projected(size_t{sample_count} * code_count);
+  functions.project(sample.data(), sample_count, found.data(), code_count, dimension, projected.data());
+  const std::vector<double> found_squares = head_trial(projected, code_count, 0).squares();
+  std::vector<uint32_t> order(code_count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return found_squares[a] > found_squares[b]; });
+  std::vector<double> spreads;
+  for (const uint32_t i : order) spreads.push_back(std::sqrt(found_squares[i]));
+  const uint32_t fine_count = choose_fine_count(spreads, code_count);
+  const uint32_t row_count = code_count - fine_count;
+
+  auto* const numbers = reinterpret_cast<float*>(written + sizeof(basis_header));
+  float* const units = numbers;
+  float* const weights = numbers + row_count;
+  float* const directions = numbers + size_t{2} * row_count;
+  std::vector<float> ordered(size_t{sample_count} * row_count);
+  const double least = std::max(spreads[0] * 1e-4, 1e-5);
+  for (uint32_t i = 0; i < row_count; i++) {
+    std::copy_n(found.data() + size_t{order[i]} * dimension, dimension, directions + size_t{i} * dimension);
+    const float unit = i < fine_count ? fine_unit : coarse_unit;
+    units[i] = unit * static_cast<float>(std::max(spreads[i], least));
+    for (size_t s = 0; s < sample_count; s++) ordered[s * row_count + i] = projected[s * code_count + order[i]];
+  }
+  const head_trial trial(std::move(ordered), row_count, fine_count);
+  const std::vector<double> errors = trial.errors({units, units + row_count});
+  // The weight that balances the errors of a direction with the values of queries, which are like rows.
+  double largest = 1;
+  std::vector<double> chosen(row_count);
+  for (uint32_t i = 0; i < row_count; i++) {
+    chosen[i] = std::clamp(std::sqrt(spreads[i] * spreads[i] / std::max(errors[i], 1e-18)), 1.0, 1e3);
+    largest = std::max(largest, chosen[i]);
+  }
+  for (uint32_t i = 0; i < row_count; i++) weights[i] = static_cast<float>(chosen[i] / largest);
+
+  basis_header header{};
+  header.dimension = dimension;
+  header.row_count = row_count;
+  header.fine_count = fine_count;
+  header.rest_weight = static_cast<float>(1 / largest);
+  header.deviation = deviation_of(functions, directions, row_count, dimension);
+  return seal_basis(header, written);
+}
+
+bool is_like(const float (&left)[2], const basis_header& known) {
+  for (uint32_t i = 0; i < 2; i++) {
+    if (left[i] > more_left * known.shares.left[i] + left_spare) return false;
+  }
+  return true;
+}
+
+/**
+ * The fraction for which codes have to be worth it, relative to k = 10 of the rows of one segment: collections have
+ * several segments, and each search still chooses by its own fraction.
+ */
+constexpr double usual_fraction = 0.125;
+
+/** Whether head codes make searches faster than coarse codes or tiles do, where these shares are left. */
+bool is_worthwhile(const target& functions, uint32_t dimension, double left, double left_by_coarse) {
+  const row_costs costs = row_costs_of(functions, dimension, 1);
+  const double head = costs.head + left * left_row_ns(costs);
+  const double coarse = costs.coarse + left_by_coarse * left_row_ns(costs);
+  return head < worthwhile * std::min(costs.tiles, coarse);
+}
+
+}  // namespace
+
+size_t learn_basis(const target& functions, const learned_rows& rows, const stored_basis& previous,
+                   uint8_t* written) {
+  const uint32_t dimension = rows.dimension;
+  if (rows.row_count < sample_rows_min) return 0;
+  const matrix sample = sample_of(rows);
+  if (sample.size() < size_t{sample_rows_min} / 2 * dimension) return 0;
+  const sample_trial trial(functions, sample, dimension, rows.row_count);
+  basis known;
+  float left[2];
+  if (open_basis(previous.bytes, previous.byte_count, dimension, known)) {
+    trial.left_of_head(known, left);
+    if (is_like(left, *known.header)) {
+      std::memcpy(written, previous.bytes, previous.byte_count);
+      return previous.byte_count;
+    }
+  }
+  direction_search directions(functions, sample, dimension);
+  const matrix found = directions.find(head_code_count(dimension), known.matrix, known.row_count);
+  size_t byte_count = write_basis(functions, sample, dimension, found, written);
+  basis made;
+  if (!open_basis(written, byte_count, dimension, made)) return 0;
+  basis_shares shares{};
+  std::copy(trial.fractions(), trial.fractions() + 2, shares.fractions);
+  trial.left_of_coarse(shares.left);
+  const double fraction = usual_fraction * static_cast<double>(shares.fractions[0]);
+  const double left_by_coarse = expected_left(shares, fraction);
+  trial.left_of_head(made, shares.left);
+  const double left_by_head = expected_left(shares, fraction);
+  if (!is_worthwhile(functions, dimension, left_by_head, left_by_coarse)) return 0;
+  basis_header header = *made.header;
+  header.shares = shares;
+  return seal_basis(header, written);
+}
+
+}  // namespace sagitta
