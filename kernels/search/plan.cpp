@@ -39,6 +39,17 @@ constexpr uint32_t coarse_rows_per_k = 4000;
 /** Coarse codes of single rows may leave few rows from this ratio on, depending on the data. */
 constexpr uint32_t single_rows_per_k = 64;
 
+/** The candidates of all states of a search, 32 MiB of them, and the least and most of one state. */
+constexpr uint64_t candidates_of_search = 2 * 1024 * 1024;
+constexpr uint64_t candidates_spare_min = 1024;
+constexpr uint64_t candidates_spare_max = 8192;
+
+uint64_t candidates_spare(const sagitta_batch& batch) {
+  const uint64_t states = uint64_t{batch.query_count} * batch.worker_count;
+  return std::clamp(candidates_of_search / std::max<uint64_t>(1, states), candidates_spare_min,
+                    candidates_spare_max);
+}
+
 uint32_t gathered_rows_of(uint32_t dimension) {
   const size_t fitting = gathered_bytes / (size_t{dimension} * sizeof(float));
   return static_cast<uint32_t>(std::clamp<size_t>(fitting, canonical_rows, gathered_rows));
@@ -54,7 +65,8 @@ search::search(const sagitta_batch& batch)
       views_(batch.views, batch.views + batch.view_count),
       method_(batch.method),
       first_levels_(batch.block_count),
-      context_{functions_, blocks_.data(), views_.data(), first_levels_.data(), dimension_, &is_cancelled_},
+      context_{functions_, blocks_.data(), views_.data(), first_levels_.data(),
+               dimension_, &is_cancelled_, candidates_spare(batch)},
       bounds_(batch.query_count),
       passing_(batch.query_count),
       searched_(batch.query_count),

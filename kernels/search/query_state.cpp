@@ -12,9 +12,8 @@
 namespace sagitta {
 namespace {
 
-/** Room for candidates. More room prunes more and costs memory. */
+/** Room for candidates, apart from the spare room that `search_context` gives. */
 constexpr size_t candidates_per_k = 8;
-constexpr size_t candidates_spare = 1024;
 
 /** The ratio of the second level's residual to that of coarse codes on data of any kind, and to that of head codes. */
 constexpr float refinement_ratio = 0.3f;
@@ -49,10 +48,16 @@ double expected_score(std::vector<double>& scores, double rank) {
 }
 
 /** Returns the upper bound that finer codes will probably give. */
-double refined_upper(const search_context& context, const coarse_row& row) {
+double refined_upper(const search_context& context, const candidate& row) {
   const first_level& level = context.first_levels[context.views[row.view].block];
   const float ratio = level.projection == rotated_projection ? refinement_ratio : refined_head_ratio;
   return static_cast<double>(row.center + ratio * (row.upper - row.center));
+}
+
+void sort_by_estimate(std::vector<candidate>& rows) {
+  std::sort(rows.begin(), rows.end(), [](const candidate& left, const candidate& right) {
+    return left.center > right.center;
+  });
 }
 
 float center_of(const score_bounds& bounds) {
@@ -72,13 +77,13 @@ void shared_bound::raise(double value) {
 void shared_bound::start(double floor, uint32_t k) {
   value_ = floor;
   lower_bounds_.reset(k);
+  scores_.reset(k);
 }
 
-void shared_bound::add(const std::vector<double>& lower_bounds) {
+void shared_bound::add(const std::vector<double>& lower_bounds, const std::vector<double>& scores) {
   const std::lock_guard lock(mutex_);
-  for (const double value : lower_bounds) lower_bounds_.add(value);
-  lower_bounds_.select();
-  raise(lower_bounds_.smallest());
+  raise(lower_bounds_.add(lower_bounds));
+  raise(scores_.add(scores));
 }
 
 void query_state::start(const search_context& context, const prepared_query& query,
@@ -88,7 +93,7 @@ void query_state::start(const search_context& context, const prepared_query& que
   bound_ = &bound;
   threshold_ = query.floor;
   const auto kept = static_cast<uint32_t>(std::min<uint64_t>(query.k, rows_max));
-  candidates_max_ = candidates_per_k * kept + candidates_spare;
+  candidates_max_ = candidates_per_k * kept + context.candidates_spare;
   proven_max_ = kept / 4;
   top_.reset(kept);
   if (query.is_scannable) {
@@ -150,7 +155,7 @@ void query_state::add_packed_survivors(uint32_t view, const uint32_t* rows, uint
 
 void query_state::add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds) {
   if (is_excluded(bounds)) return;
-  add_candidate({round_up(bounds.upper), view, row});
+  add_candidate({center_of(bounds), round_up(bounds.upper), view, row});
   // Only rows that certainly come after the rank key prove anything about the k-th best. Rows below
   // the floor prove nothing either, but they cannot raise a threshold that starts at the floor.
   if (!query_->has_after || bounds.upper < query_->after_score) prove(bounds.lower);
@@ -171,30 +176,20 @@ void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const
 }
 
 void query_state::score_best_estimates(bool is_provisional) {
-  drop_coarse_below_threshold();
-  // The estimates from coarse codes are much better than their bounds.
-  const std::vector<coarse_row> best = take_best_estimates(query_->k + query_->k / 4 + 4);
-  for (auto next = best.begin(); next != best.end();) {
-    if (context_->is_cancelled->load(std::memory_order_relaxed)) return;
-    uint32_t rows[canonical_rows];
-    uint32_t together = 0;
-    const uint32_t view = next->view;
-    for (; together < canonical_rows && next != best.end() && next->view == view; ++next) {
-      rows[together++] = next->row;
-    }
-    score(view, rows, together, nullptr, !is_provisional);
-  }
+  drop_below_threshold(coarse_rows_);
+  score_in_order(take_best_estimates(coarse_rows_), is_provisional ? proof::none : proof::all);
 }
 
 /** The remaining rows keep their order. Rows before the rank key would not raise the threshold. */
-std::vector<coarse_row> query_state::take_best_estimates(size_t count) {
-  const auto may_raise = [this](const coarse_row& row) {
+std::vector<candidate> query_state::take_best_estimates(std::vector<candidate>& rows) const {
+  const size_t count = query_->k + query_->k / 4 + 4;
+  const auto may_raise = [this](const candidate& row) {
     const auto center = static_cast<double>(row.center);
     return center >= threshold_ && !(query_->has_after && center > query_->after_score);
   };
   std::vector<float> centers;
-  centers.reserve(coarse_rows_.size());
-  for (const coarse_row& row : coarse_rows_) {
+  centers.reserve(rows.size());
+  for (const candidate& row : rows) {
     if (may_raise(row)) centers.push_back(row.center);
   }
   float least = -std::numeric_limits<float>::infinity();
@@ -203,17 +198,36 @@ std::vector<coarse_row> query_state::take_best_estimates(size_t count) {
     std::nth_element(centers.begin(), last, centers.end(), std::greater<>());
     least = *last;
   }
-  std::vector<coarse_row> best;
+  std::vector<candidate> best;
   best.reserve(std::min(count, centers.size()));
-  std::erase_if(coarse_rows_, [&](const coarse_row& row) {
+  std::erase_if(rows, [&](const candidate& row) {
     if (best.size() == count || row.center < least || !may_raise(row)) return false;
     best.push_back(row);
     return true;
   });
-  std::sort(best.begin(), best.end(), [](const coarse_row& left, const coarse_row& right) {
-    return left.center > right.center;
-  });
+  sort_by_estimate(best);
   return best;
+}
+
+void query_state::score_in_order(const std::vector<candidate>& rows, proof proves) {
+  size_t fetched = 0;
+  for (size_t next = 0; next < rows.size();) {
+    if (context_->is_cancelled->load(std::memory_order_relaxed)) return;
+    const size_t ahead = std::min(rows.size(), next + canonical_rows + rows_ahead);
+    for (; fetched < ahead; fetched++) {
+      const candidate& row = rows[fetched];
+      if (is_below_threshold(row)) continue;
+      const sagitta_block& block = context_->blocks[context_->views[row.view].block];
+      prefetch_row(block.values + size_t{row.row} * context_->dimension, context_->dimension);
+    }
+    uint32_t together[canonical_rows];
+    uint32_t count = 0;
+    const uint32_t view = rows[next].view;
+    for (; count < canonical_rows && next < rows.size() && rows[next].view == view; next++) {
+      if (!is_below_threshold(rows[next])) together[count++] = rows[next].row;
+    }
+    score(view, together, count, nullptr, proves);
+  }
 }
 
 void query_state::forget(const std::vector<row_range>& ranges) {
@@ -230,13 +244,13 @@ void query_state::forget(const std::vector<row_range>& ranges) {
 expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
   std::vector<double> scores;
   for (const scored_row& row : top_.rows()) scores.push_back(row.score);
-  for (const coarse_row& row : coarse_rows_) scores.push_back(static_cast<double>(row.center));
+  for (const candidate& row : coarse_rows_) scores.push_back(static_cast<double>(row.center));
   const double rank = static_cast<double>(query_->k) * static_cast<double>(row_count) /
                       static_cast<double>(total);
   const double expected = expected_score(scores, rank);
   uint64_t refined = 0;
   uint64_t scored = 0;
-  for (const coarse_row& row : coarse_rows_) {
+  for (const candidate& row : coarse_rows_) {
     refined += static_cast<double>(row.upper) >= expected;
     scored += !(refined_upper(*context_, row) < expected);
   }
@@ -244,9 +258,13 @@ expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
   return {static_cast<double>(refined) / count, static_cast<double>(scored) / count};
 }
 
-void query_state::drop_coarse_below_threshold() {
-  std::erase_if(coarse_rows_, [this](const coarse_row& row) {
-    return static_cast<double>(row.upper) < threshold_;
+bool query_state::is_below_threshold(const candidate& row) const {
+  return static_cast<double>(row.upper) < threshold_;
+}
+
+void query_state::drop_below_threshold(std::vector<candidate>& rows) const {
+  std::erase_if(rows, [threshold = threshold_](const candidate& row) {
+    return static_cast<double>(row.upper) < threshold;
   });
 }
 
@@ -254,7 +272,7 @@ void query_state::refine() {
   flush_proven();
   if (coarse_rows_.empty()) return;
   score_best_estimates();
-  drop_coarse_below_threshold();
+  drop_below_threshold(coarse_rows_);
   if (is_refinement_slower()) score_coarse_rows();
   else refine_coarse_rows();
   coarse_rows_.clear();
@@ -263,7 +281,7 @@ void query_state::refine() {
 bool query_state::is_refinement_slower() const {
   const auto scored = std::count_if(
       coarse_rows_.begin(), coarse_rows_.end(),
-      [this](const coarse_row& row) { return !(refined_upper(*context_, row) < threshold_); });
+      [this](const candidate& row) { return !(refined_upper(*context_, row) < threshold_); });
   return static_cast<double>(scored) > scored_share_max * static_cast<double>(coarse_rows_.size());
 }
 
@@ -287,15 +305,15 @@ void query_state::refine_coarse_rows() {
   const uint32_t row_bytes = coarse_row_bytes(dimension);
   const projected_query& rotated = query_->projected[rotated_projection];
   const coarse_query query = {rotated.packed, rotated.second_offset, dimension, rotated.limbs};
-  const auto coarse_panel_of = [&](const coarse_row& row) {
+  const auto coarse_panel_of = [&](const candidate& row) {
     const sagitta_block& block = context_->blocks[context_->views[row.view].block];
     return block.coarse + row.row / panel_rows * coarse_stride;
   };
-  const auto refinement_panel_of = [&](const coarse_row& row) {
+  const auto refinement_panel_of = [&](const candidate& row) {
     const sagitta_block& block = context_->blocks[context_->views[row.view].block];
     return block.refinement + row.row / panel_rows * refinement_stride;
   };
-  const auto prefetch_codes = [&](const coarse_row& row) {
+  const auto prefetch_codes = [&](const candidate& row) {
     const uint32_t lane = row.row % panel_rows;
     const uint8_t* const refinement = refinement_panel_of(row);
     prefetch_bytes(refinement + lane * sizeof(float) * 2, 1);
@@ -311,13 +329,13 @@ void query_state::refine_coarse_rows() {
     for (; fetched < std::min(coarse_rows_.size(), at + 2 * panel_rows); fetched++) {
       prefetch_codes(coarse_rows_[fetched]);
     }
-    const coarse_row* rows[panel_rows];
+    const candidate* rows[panel_rows];
     const uint8_t* coarse[panel_rows];
     const uint8_t* refinement[panel_rows];
     uint32_t count = 0;
     for (; at < coarse_rows_.size() && count < panel_rows; at++) {
-      const coarse_row& row = coarse_rows_[at];
-      if (static_cast<double>(row.upper) < threshold_) continue;
+      const candidate& row = coarse_rows_[at];
+      if (is_below_threshold(row)) continue;
       const uint32_t lane = row.row % panel_rows;
       rows[count] = &row;
       coarse[count] = coarse_panel_of(row) + fact_bytes + lane * row_bytes;
@@ -363,7 +381,7 @@ void query_state::scores_of(uint32_t view, const uint32_t* rows, uint32_t count,
 }
 
 void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count,
-                        const double* squares, bool is_new) {
+                        const double* squares, proof proves) {
   const sagitta_block& block = context_->blocks[context_->views[view].block];
   const size_t dimension = context_->dimension;
   uint32_t fetched = canonical_rows;
@@ -377,8 +395,7 @@ void query_state::score(uint32_t view, const uint32_t* rows, uint32_t count,
     double scores[canonical_rows];
     scores_of(view, rows + first, together, squares == nullptr ? nullptr : squares + first, scores);
     for (uint32_t i = 0; i < together; i++) {
-      const bool is_better = offer({scores[i], view, rows[first + i]});
-      if (is_better && is_new) prove(scores[i]);
+      if (offer({scores[i], view, rows[first + i]})) prove_score(scores[i], proves);
     }
   }
   rescored_count_ += count;
@@ -400,13 +417,25 @@ bool query_state::offer(const scored_row& row) {
 void query_state::prove(double lower) {
   if (!(lower > threshold_)) return;
   proven_.push_back(lower);
-  if (proven_.size() > proven_max_) flush_proven();
+  flush_many();
+}
+
+void query_state::prove_score(double score, proof proves) {
+  if (proves == proof::none || !(score > threshold_)) return;
+  proven_scores_.push_back(score);
+  if (proves == proof::all) proven_.push_back(score);
+  flush_many();
 }
 
 /** Takes the lock and selects the best only once for several values. */
+void query_state::flush_many() {
+  if (proven_.size() + proven_scores_.size() > proven_max_) flush_proven();
+}
+
 void query_state::flush_proven() {
-  if (!proven_.empty()) bound_->add(proven_);
+  if (!proven_.empty() || !proven_scores_.empty()) bound_->add(proven_, proven_scores_);
   proven_.clear();
+  proven_scores_.clear();
   raise(bound_->value());
 }
 
@@ -421,48 +450,35 @@ void query_state::raise(double threshold) {
 }
 
 void query_state::add_candidate(const candidate& row) {
-  if (candidates_.size() == candidates_max_) {
-    drop_below_threshold();
-    // The bounds are too close together to decide, so the candidates are scored.
-    if (candidates_.size() > candidates_max_ / 2) rescore();
-  }
+  if (candidates_.size() == candidates_max_) make_room();
   candidates_.push_back(row);
 }
 
-void query_state::drop_below_threshold() {
-  std::erase_if(candidates_, [this](const candidate& row) {
-    return static_cast<double>(row.upper) < threshold_;
-  });
+/** Rows with low estimates are kept as long as possible: a later threshold will probably exclude them. */
+void query_state::make_room() {
+  const size_t kept = candidates_max_ / 2;
+  raise(bound_->value());
+  drop_below_threshold(candidates_);
+  if (candidates_.size() <= kept) return;
+  score_in_order(take_best_estimates(candidates_), proof::score);
+  drop_below_threshold(candidates_);
+  if (candidates_.size() <= kept) return;
+  sort_by_estimate(candidates_);
+  const auto first_kept = candidates_.end() - static_cast<ptrdiff_t>(kept);
+  score_in_order({candidates_.begin(), first_kept}, proof::score);
+  candidates_.erase(candidates_.begin(), first_kept);
 }
 
-/** Best upper bound first, so that the threshold rises early and excludes most of the rest. */
+/** The scores of the best estimates raise the threshold, so that it excludes most of the other candidates. */
 void query_state::rescore() {
   raise(bound_->value());
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const candidate& left, const candidate& right) { return left.upper > right.upper; });
-  size_t fetched = 0;
-  const auto may_be_answer = [this](const candidate& row) {
-    return static_cast<double>(row.upper) >= threshold_;
-  };
-  for (size_t next = 0; next < candidates_.size() && may_be_answer(candidates_[next]);) {
-    if (context_->is_cancelled->load(std::memory_order_relaxed)) break;
-    const size_t ahead = std::min(candidates_.size(), next + canonical_rows + rows_ahead);
-    for (; fetched < ahead && may_be_answer(candidates_[fetched]); fetched++) {
-      const candidate& row = candidates_[fetched];
-      const sagitta_block& block = context_->blocks[context_->views[row.view].block];
-      prefetch_row(block.values + size_t{row.row} * context_->dimension, context_->dimension);
-    }
-    const uint32_t view = candidates_[next].view;
-    uint32_t rows[canonical_rows];
-    uint32_t count = 0;
-    for (; count < canonical_rows && next < candidates_.size(); next++, count++) {
-      const candidate& row = candidates_[next];
-      if (row.view != view || !may_be_answer(row)) break;
-      rows[count] = row.row;
-    }
-    // Their lower bounds have already been used.
-    score(view, rows, count, nullptr, false);
-  }
+  drop_below_threshold(candidates_);
+  score_in_order(take_best_estimates(candidates_), proof::score);
+  flush_proven();
+  drop_below_threshold(candidates_);
+  sort_by_estimate(candidates_);
+  score_in_order(candidates_, proof::score);
+  flush_proven();
   candidates_.clear();
 }
 
@@ -476,30 +492,14 @@ void query_state::merge(query_state& other) {
 
 size_t query_state::count_candidates() {
   raise(bound_->value());
-  drop_below_threshold();
+  drop_below_threshold(candidates_);
   return candidates_.size();
 }
 
 void query_state::select_candidates(bool is_last) {
-  drop_below_threshold();
-  // A few more than k, so that the threshold is nearly final once they are scored.
-  const size_t wanted = query_->k + query_->k / 4;
-  selected_.clear();
-  if (is_last || candidates_.size() <= wanted) {
-    selected_.swap(candidates_);
-  } else {
-    std::vector<float> uppers;
-    uppers.reserve(candidates_.size());
-    for (const candidate& row : candidates_) uppers.push_back(row.upper);
-    const auto last = uppers.begin() + static_cast<ptrdiff_t>(wanted);
-    std::nth_element(uppers.begin(), last, uppers.end(), std::greater<>());
-    const float least = *last;
-    std::erase_if(candidates_, [&](const candidate& row) {
-      if (row.upper < least) return false;
-      selected_.push_back(row);
-      return true;
-    });
-  }
+  drop_below_threshold(candidates_);
+  if (is_last) selected_.swap(candidates_);
+  else selected_ = take_best_estimates(candidates_);
   const auto is_earlier = [this](const candidate& left, const candidate& right) {
     const uint32_t left_block = context_->views[left.view].block;
     const uint32_t right_block = context_->views[right.view].block;
@@ -524,8 +524,6 @@ void query_state::take_scores() {
 }
 
 void query_state::finish() {
-  raise(bound_->value());
-  drop_below_threshold();
   rescore();
   top_.sort(context_->order());
   candidates_ = {};

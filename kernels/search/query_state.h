@@ -12,17 +12,9 @@
 
 namespace sagitta {
 
-/** A row that may be in the answer and whose exact score is not yet known. */
+/** A row that codes have not excluded and whose exact score is not yet known. */
 struct candidate {
-  /** The upper bound, rounded up. */
-  float upper;
-  uint32_t view;
-  uint32_t row;
-};
-
-/** A row that its coarse codes have not excluded. */
-struct coarse_row {
-  /** The middle of the bounds: a good estimate of the score. */
+  /** The middle of the bounds: an estimate of the score that is much better than the bounds. */
   float center;
   /** The upper bound, rounded up. */
   float upper;
@@ -36,13 +28,24 @@ class shared_bound {
   void start(double floor, uint32_t k);
   double value() const { return value_.load(std::memory_order_relaxed); }
   void raise(double value);
-  /** Adds lower bounds of the scores of rows, each row once. */
-  void add(const std::vector<double>& lower_bounds);
+  /** Adds lower bounds of the scores of rows, each row once, and exact scores, each row once. */
+  void add(const std::vector<double>& lower_bounds, const std::vector<double>& scores);
 
  private:
   std::atomic<double> value_{0};
   std::mutex mutex_;
   largest_values lower_bounds_;
+  largest_values scores_;
+};
+
+/** What the exact score of a row may prove about the k-th best one. */
+enum class proof : uint8_t {
+  /** Nothing, because the row may be scanned again. */
+  none,
+  /** It is one of the scores, but a lower bound of it is already among the lower bounds. */
+  score,
+  /** It is one of the scores and the best lower bound. */
+  all,
 };
 
 /** Rows from..to of a block; `from` is the first row of a panel. */
@@ -74,6 +77,8 @@ struct search_context {
   const first_level* first_levels;
   uint32_t dimension;
   const std::atomic<bool>* is_cancelled;
+  /** Room for candidates of one state. With more, fewer rows are scored before the threshold is known. */
+  size_t candidates_spare;
 
   row_order order() const { return {blocks, views}; }
 };
@@ -117,16 +122,15 @@ class query_state {
   void forget(const std::vector<row_range>& ranges);
   /** Returns the share of `row_count` scanned rows that will be left once `total` rows are known. */
   expected_shares expect(uint64_t row_count, uint64_t total) const;
-  /** Scores the candidates whose upper bound reaches the threshold. */
+  /** Scores the candidates whose upper bound reaches the threshold, those with the best estimates first. */
   void rescore();
   /** Excludes remaining rows by their finer codes and makes the others candidates. */
   void refine();
   /**
    * Scores `count` rows of a view canonically. `squares` holds their x·x, or is null to compute them.
-   * `is_new` tells that no bound of these rows has been used as a proof yet.
    */
   void score(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares = nullptr,
-             bool is_new = true);
+             proof proves = proof::all);
   /** Computes the canonical scores of at most canonical_rows rows. */
   void scores_of(uint32_t view, const uint32_t* rows, uint32_t count, const double* squares,
                  double* scores) const;
@@ -136,8 +140,8 @@ class query_state {
   /** Drops the candidates that the thresholds of all threads exclude. */
   size_t count_candidates();
   /**
-   * Selects the candidates to score next, in the order of blocks and rows: those with the best upper
-   * bounds, or all. They stay with the state until `take_scores`.
+   * Selects the candidates to score next, in the order of blocks and rows: those with the best estimates,
+   * or all. They stay with the state until `take_scores`.
    */
   void select_candidates(bool is_last);
   const std::vector<candidate>& selected() const { return selected_; }
@@ -155,8 +159,10 @@ class query_state {
   void for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
                          const Add& add) const;
   void add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds);
-  /** Removes up to `count` rows with the best estimates, best first, from `coarse_rows_`. */
-  std::vector<coarse_row> take_best_estimates(size_t count);
+  /** Removes the rows with the best estimates, best first, a few more than k. */
+  std::vector<candidate> take_best_estimates(std::vector<candidate>& rows) const;
+  /** Scores the rows whose upper bound reaches the threshold at their turn. */
+  void score_in_order(const std::vector<candidate>& rows, proof proves);
   /** Whether scoring the rows left by coarse codes is cheaper than reading their finer codes first. */
   bool is_refinement_slower() const;
   void score_coarse_rows();
@@ -166,14 +172,18 @@ class query_state {
   void raise(double threshold);
   /** Adds a lower bound of a row's score, once per row that comes after the rank key. */
   void prove(double lower);
+  void prove_score(double score, proof proves);
+  /** Shares what is proven if it is many values. */
+  void flush_many();
   void flush_proven();
   /**
    * Offers a row; returns whether it comes after the rank key and reaches the threshold, and so may be in the answer.
    */
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);
-  void drop_below_threshold();
-  void drop_coarse_below_threshold();
+  void make_room();
+  bool is_below_threshold(const candidate& row) const;
+  void drop_below_threshold(std::vector<candidate>& rows) const;
 
   const search_context* context_ = nullptr;
   const prepared_query* query_ = nullptr;
@@ -182,15 +192,16 @@ class query_state {
   /** One per projection. Only the one that was used last has the latest threshold. */
   std::vector<scan_query> coarse_scans_;
   uint32_t projection_ = rotated_projection;
-  std::vector<coarse_row> coarse_rows_;
+  std::vector<candidate> coarse_rows_;
   double threshold_ = 0;
   size_t candidates_max_ = 0;
   std::vector<candidate> candidates_;
   /** Candidates being scored together with those of other queries, and their scores. */
   std::vector<candidate> selected_;
   std::vector<double> scores_;
-  /** Lower bounds that are not yet part of the shared bound. */
+  /** Lower bounds and scores that are not yet part of the shared bound. */
   std::vector<double> proven_;
+  std::vector<double> proven_scores_;
   size_t proven_max_ = 0;
   top_rows top_;
   uint64_t rescored_count_ = 0;

@@ -82,14 +82,19 @@ void largest_values::reset(size_t capacity) {
 }
 
 /** Selecting once per many values takes a few nanoseconds per value; a heap would take log k steps. */
-void largest_values::add(double value) {
-  if (capacity_ == 0 || value <= smallest_) return;
-  values_.push_back(value);
-  if (values_.size() > capacity_ + capacity_ / 4) select();
+double largest_values::add(const std::vector<double>& values) {
+  if (capacity_ == 0 || values.empty()) return smallest_;
+  for (const double value : values) {
+    if (value <= smallest_) continue;
+    values_.push_back(value);
+    if (values_.size() > capacity_ + capacity_ / 4) select();
+  }
+  select();
+  return smallest_;
 }
 
 void largest_values::select() {
-  if (capacity_ == 0 || values_.size() < capacity_) return;
+  if (values_.size() < capacity_) return;
   const auto last = values_.begin() + static_cast<std::ptrdiff_t>(capacity_ - 1);
   std::nth_element(values_.begin(), last, values_.end(), std::greater<>());
   values_.resize(capacity_);

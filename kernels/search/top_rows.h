@@ -62,13 +62,12 @@ class top_rows {
 class largest_values {
  public:
   void reset(size_t capacity);
-  void add(double value);
-  /** The smallest of the largest when they were last selected; −Infinity while there are fewer values. */
-  double smallest() const { return smallest_; }
-  /** Updates `smallest`. */
-  void select();
+  /** Returns the smallest of the largest; −Infinity while there are fewer values. */
+  double add(const std::vector<double>& values);
 
  private:
+  void select();
+
   size_t capacity_ = 0;
   double smallest_ = 0;
   std::vector<double> values_;
