@@ -8,6 +8,7 @@
 #endif
 
 #include "kernels.h"
+#include "processor.h"
 #include "target.h"
 
 namespace sagitta {
@@ -18,31 +19,7 @@ struct entry {
   bool is_supported;
 };
 
-#if defined(SAGITTA_EMULATE)
-bool has_avx2() { return true; }
-bool has_avx512_vnni() { return true; }
-bool has_avx_vnni() { return true; }
-#elif defined(__x86_64__)
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("popcnt");
-}
-bool has_avx512_vnni() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
-/** Reads CPUID leaf 7, subleaf 1, EAX bit 4, because older compilers do not know the feature's name. */
-bool has_avx_vnni() {
-  if (!has_avx2()) return false;
-  uint32_t a = 7;
-  uint32_t b = 0;
-  uint32_t c = 1;
-  uint32_t d = 0;
-  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-  return (a >> 4 & 1) != 0;
-}
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
 bool has_dotprod() {
 #if defined(__linux__)
   constexpr unsigned long dotprod_capability = 1ul << 20;
@@ -58,11 +35,18 @@ struct registry {
   size_t count = 0;
 
   registry() {
+#if defined(SAGITTA_EMULATE)
+    const instruction_sets sets = {true, true, true, true};
+    const bool has_tiles = true;
+#elif defined(__x86_64__)
+    const instruction_sets sets = find_instruction_sets(read_processor_words());
+    const bool has_tiles = avx512_amx_target != nullptr && sets.avx512_amx && request_tiles();
+#endif
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    add({avx512_vnni_target, has_avx512_vnni()});
-    add({avx_vnni_target, has_avx_vnni()});
-    add({avx2_target, has_avx2()});
+    add({avx512_amx_target, has_tiles});
+    add({avx512_vnni_target, sets.avx512_vnni});
+    add({avx_vnni_target, sets.avx_vnni});
+    add({avx2_target, sets.avx2});
 #elif defined(__aarch64__)
     add({neon_target, has_dotprod()});
 #endif

@@ -46,7 +46,7 @@ struct row_limits {
 };
 
 /** The largest `target::query_group`. */
-inline constexpr uint32_t query_group_max = 8;
+inline constexpr uint32_t query_group_max = 32;
 
 struct scan_task {
   /**
@@ -104,6 +104,9 @@ struct basis;
 struct scan_costs {
   double tile_ns;
   double coarse_ns;
+  /** `tile_ns` of scans for at least `batch_min` queries, if the target has another way for them. */
+  double batch_tile_ns = 0;
+  uint32_t batch_min = UINT32_MAX;
 };
 
 struct target {
@@ -175,6 +178,7 @@ extern const target reference_target;
 extern const target* const avx2_target;
 extern const target* const avx_vnni_target;
 extern const target* const avx512_vnni_target;
+extern const target* const avx512_amx_target;
 extern const target* const neon_target;
 
 /** Returns the selected target. */

@@ -34,7 +34,7 @@ if [ -d /usr/include/simde ]; then
   build test-emulated
   build/kernels/test-emulated "${quick[@]}"
 else
-  echo 'skipped: no SIMDe, so AVX-512 and AVX-VNNI are not emulated'
+  echo 'skipped: no SIMDe, so AMX, AVX-512 and AVX-VNNI are not emulated'
 fi
 
 if command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null; then

@@ -35,8 +35,8 @@ using namespace bench;
 
 const sagitta::peak_functions& peaks_of_target() {
   const sagitta::peak_functions* const known[] = {
-      sagitta::avx512_vnni_peaks, sagitta::avx_vnni_peaks, sagitta::avx2_peaks,
-      sagitta::neon_dotprod_peaks};
+      sagitta::avx512_amx_peaks, sagitta::avx512_vnni_peaks, sagitta::avx_vnni_peaks,
+      sagitta::avx2_peaks, sagitta::neon_dotprod_peaks};
   for (const sagitta::peak_functions* candidate : known) {
     if (candidate == nullptr) continue;
     if (std::strcmp(candidate->name, sagitta_selected_target()) == 0) return *candidate;

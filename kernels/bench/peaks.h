@@ -30,6 +30,7 @@ extern const peak_functions baseline_peaks;
 extern const peak_functions* const avx2_peaks;
 extern const peak_functions* const avx_vnni_peaks;
 extern const peak_functions* const avx512_vnni_peaks;
+extern const peak_functions* const avx512_amx_peaks;
 extern const peak_functions* const neon_dotprod_peaks;
 
 }  // namespace sagitta

@@ -110,6 +110,15 @@ void require_exact(const sagitta_batch& batch, uint32_t thread_count, const std:
 void test_row_scores(random_source& random);
 void test_counts(random_source& random);
 
+/** See test_processor.cpp. */
+void test_processor();
+
+/** See test_scan.cpp. */
+void test_scans(random_source& random, bool is_quick);
+
+/** See test_emulated_tiles.cpp; does nothing where tiles are not emulated. */
+void test_emulated_tiles(random_source& random);
+
 /** See test_coarse.cpp. */
 void test_coarse_codes(random_source& random);
 

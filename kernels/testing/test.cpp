@@ -1,4 +1,4 @@
-// Tests of reading JSON, and of every target of this processor: encoding, canonical products, and searches
+// Tests of reading JSON, and of every target of this processor: encoding, canonical products, scans, and searches
 // over adversarial rows, bitmaps, rank keys and score limits, on one and several threads. Exits with 1 at
 // the first answer that differs from brute force by a bit.
 //
@@ -189,12 +189,15 @@ int main(int argc, char** argv) {
   random_source texts(seed);
   check::test_json(texts);
   check::test_term_vectors(texts);
+  check::test_processor();
+  check::test_emulated_tiles(texts);
   for (size_t i = 0; i < sagitta_target_count(); i++) {
     const char* const name = sagitta_target_name(i);
     require(sagitta_select_target(name) == SAGITTA_OK, "select");
     random_source random(seed);
     test_encode(random);
     test_products(random);
+    check::test_scans(random, is_quick);
     check::test_coarse_codes(random);
     check::test_head_codes(random);
     check::test_learned_bases(random);

@@ -15,16 +15,18 @@ const BASE = ['-std=c++20', '-g', '-fPIC', '-fvisibility=hidden', '-ffp-contract
  * bits, and the slack of the bounds exceeds any difference in rounding. The search itself is compiled without it.
  */
 const AVX2 = ['-mavx2', '-mfma', '-mpopcnt', '-ffp-contract=fast'];
+const AVX512_VNNI = [
+  ...AVX2,
+  ...['-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'],
+  '-mprefer-vector-width=512',
+];
 /** Flags of simd/NAME.cpp and bench/peaks_NAME.cpp, which need more than the baseline instruction set. */
 const INSTRUCTIONS = {
   x86_64: {
     avx2: AVX2,
     avx_vnni: [...AVX2, '-mavxvnni'],
-    avx512_vnni: [
-      ...AVX2,
-      ...['-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'],
-      '-mprefer-vector-width=512',
-    ],
+    avx512_vnni: AVX512_VNNI,
+    avx512_amx: [...AVX512_VNNI, '-mamx-tile', '-mamx-int8'],
   },
   aarch64: { neon_dotprod: ['-march=armv8.2-a+dotprod'] },
 };
@@ -61,7 +63,10 @@ const FUZZER = {
   needsClang: true,
 };
 
-const LIBRARY = ['kernels.cpp', 'dispatch.cpp', 'reference/*.cpp', 'search/*.cpp', 'simd/*.cpp'];
+const LIBRARY = [
+  ...['kernels.cpp', 'dispatch.cpp', 'processor.cpp'],
+  ...['reference/*.cpp', 'search/*.cpp', 'simd/*.cpp'],
+];
 const JSON_READER = 'json/vectors.cpp';
 const TERM_VECTORS = ['testing/check.cpp', 'bench/term_vectors.cpp'];
 const TEST = [...LIBRARY, JSON_READER, ...TERM_VECTORS, 'testing/test_*.cpp', 'testing/test.cpp'];
@@ -111,9 +116,9 @@ export const TARGETS = {
   test: { sources: TEST },
   'test-memory': { sources: TEST, flags: SANITIZED },
   'test-threads': { sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
-  // SIMDe's headers emulate the instructions that the CPU lacks.
+  // SIMDe's headers emulate the instructions that the CPU lacks, except for AMX.
   'test-emulated': {
-    sources: TEST,
+    sources: [...TEST, 'testing/emulated_tiles.cpp'],
     flags: ['-O2', '-DSAGITTA_EMULATE', '-mavx2', '-mfma', '-mpopcnt'],
     isBaseline: true,
   },

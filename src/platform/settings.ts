@@ -9,6 +9,7 @@ export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 're
 const VALUES_CHOICES = ['auto', 'mapped', 'memory'] as const;
 const SIMD_CHOICES = [
   'auto',
+  'avx512_amx',
   'avx512_vnni',
   'avx_vnni',
   'avx2',
