@@ -39,6 +39,8 @@ struct row_costs {
   double refined;
   /** Of a canonical score. */
   double canonical;
+  /** Of one value of a tile in the cache. */
+  double tile_value;
 };
 
 /** Of a row whose first level leaves it to its refinement, which leaves about a quarter to be scored. */
@@ -50,7 +52,8 @@ inline row_costs row_costs_of(const target& functions, uint32_t dimension, doubl
   const double limbs = 2;
   const double codes = head_code_count(dimension);
   row_costs made{};
-  made.tiles = dimension * (code_memory_ns / sharing + costs.tile_ns) + tile_row_ns;
+  made.tile_value = sharing >= costs.batch_min ? costs.batch_tile_ns : costs.tile_ns;
+  made.tiles = dimension * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
   made.coarse = dimension * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
   made.head = codes * (coarse_memory_ns / sharing + limbs * costs.coarse_ns) + coarse_row_ns;
   made.coarse_single = dimension * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;

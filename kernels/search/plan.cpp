@@ -239,7 +239,7 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
     if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
       const double copy_ns = dimension_ * packed_value_ns + packed_row_ns;
       const double row_ns =
-          copy_ns / sharing_bitmap[view.rows] + dimension_ * functions_->costs.tile_ns + tile_row_ns;
+          copy_ns / sharing_bitmap[view.rows] + dimension_ * plan.costs.tile_value + tile_row_ns;
       const double scored = std::min<double>(one.passing, packed_scored_per_k * query.k);
       offer(method::packed, one.passing * row_ns + scored * plan.costs.canonical);
     }

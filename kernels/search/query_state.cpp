@@ -352,9 +352,7 @@ void query_state::refine_coarse_rows() {
           reinterpret_cast<const refined_facts*>(refinement_panel_of(*rows[i]))->row[lane];
       facts.scale = refined.scale;
       facts.residual = refined.residual;
-      score_bounds bounds = bounds_of(rotated.bounds, sums[i], facts);
-      // Head codes may have bounded the row better in its most important directions.
-      bounds.upper = std::min(bounds.upper, static_cast<double>(rows[i]->upper));
+      const score_bounds bounds = bounds_of(rotated.bounds, sums[i], facts);
       const bool is_likely = bounds.lower + bounds.upper >= 2 * threshold_ &&
                              !(query_->has_after && bounds.lower + bounds.upper >
                                                         2 * query_->after_score);
