@@ -69,17 +69,23 @@ void copy_queries(const scan_task& task, uint32_t first, uint32_t count, tiled_q
   copied.last_step = steps - copied.steps_of_chunk;
   const uint32_t rows = copied.row_count();
   const uint32_t overlap = copied.chunk_count * copied.steps_of_chunk - steps;
+  const __mmask64 new_bytes = ~uint64_t{0} << (overlap * step_dimensions);
   for (uint32_t q = 0; q < rows; q++) {
     const scan_query* const query = q < count ? task.queries[first + q] : nullptr;
-    for (int32_t& start : copied.starts[q]) start = query == nullptr ? 0 : query->offset;
+    _mm512_store_si512(copied.starts[q], _mm512_set1_epi32(query == nullptr ? 0 : query->offset));
+    uint8_t* to = copied.codes + size_t{q} * tile_row_bytes;
+    if (query != nullptr && steps < tile_rows) {
+      std::memcpy(to, query->packed, steps * step_dimensions);
+      continue;
+    }
     for (uint32_t chunk = 0; chunk < copied.chunk_count; chunk++) {
-      uint8_t* const to = copied.codes + (size_t{chunk} * rows + q) * tile_row_bytes;
-      const uint32_t zeros = chunk + 1 == copied.chunk_count ? overlap : 0;
-      const uint32_t from = copied.first_step(chunk) + zeros;
-      std::memset(to, 0, tile_row_bytes);
-      if (query == nullptr) continue;
-      std::memcpy(to + zeros * step_dimensions, query->packed + size_t{from} * step_dimensions,
-                  (copied.steps_of_chunk - zeros) * step_dimensions);
+      __m512i codes = _mm512_setzero_si512();
+      if (query != nullptr) {
+        codes = _mm512_loadu_si512(query->packed + copied.first_step(chunk) * step_dimensions);
+      }
+      if (chunk + 1 == copied.chunk_count) codes = _mm512_maskz_mov_epi8(new_bytes, codes);
+      _mm512_store_si512(to, codes);
+      to += size_t{rows} * tile_row_bytes;
     }
   }
 }
