@@ -16,7 +16,8 @@ import { countBeforeTask } from './engine/core/count-before.js';
 import { searchExamplesTask } from './engine/core/example-search.js';
 import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
-import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
+import { encodeHeadTask, encodeSimdTask, trainBasisTask } from './engine/simd/row-encoder.js';
+import { workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { buildSparseRunTask, mergeSparseRunsTask } from './inverted/sparse-index.js';
 import { countSparseTask, matchSparseTask, rankSparseTask } from './inverted/sparse-search.js';
@@ -49,6 +50,7 @@ export default createTaskHandler([
   decompressBodyTask,
   describePathsTask,
   diversifyTask,
+  encodeHeadTask,
   encodeSegmentTask,
   encodeSimdTask,
   encodeWriteTask,
@@ -77,6 +79,7 @@ export default createTaskHandler([
   searchMaxSimTask,
   searchReferenceTask,
   selectBesideTask,
+  trainBasisTask,
   trimMemoryTask,
   typePathsTask,
   verifySegmentTask,

@@ -100,8 +100,10 @@ export interface VectorBlock {
   readonly codes: RowCodes | null;
 }
 
-/** Names of the code arrays, in file order. */
-export const CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
+/** Names of the code arrays that grow with the rows. */
+export const ROW_CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
+/** Names of all code arrays, in file order. */
+export const CODE_NAMES = [...ROW_CODE_NAMES, 'basis', 'head'] as const;
 
 /** A file as shared memory. Parts that cannot be read, because the file was truncated, read as zeros. */
 export interface FileMapping {
@@ -120,6 +122,28 @@ export interface RowCodes {
   /** Two bits per value of every row, and two more. Both are null for dimensions without them. */
   readonly coarse: Uint8Array | null;
   readonly refinement: Uint8Array | null;
+  /** Both are null for rows that are not sealed, and for those of which a head would leave too many. */
+  readonly basis: Uint8Array | null;
+  readonly head: Uint8Array | null;
+}
+
+/**
+ * Codes of sealed rows in the directions in which they differ most, which an engine scans before the other codes. The
+ * arrays are in shared memory.
+ */
+export interface RowHead {
+  /** The directions, and how many bits each has. Segments with equal bases may share the array. */
+  readonly basis: Uint8Array;
+  /** The codes of every row in these directions. */
+  readonly head: Uint8Array;
+}
+
+/** Rows that no longer change. */
+export interface SealedRows {
+  readonly dimension: number;
+  readonly rowCount: number;
+  /** Row-major, at least [rowCount, dimension], in shared memory. */
+  readonly values: Float32Array;
 }
 
 /** Rows to encode, and the arrays that receive their codes. */
@@ -134,7 +158,7 @@ export interface UnencodedRows {
   readonly codes: RowCodes;
 }
 
-export type CodeByteLengths = Readonly<Record<(typeof CODE_NAMES)[number], number>>;
+export type CodeByteLengths = Readonly<Record<(typeof ROW_CODE_NAMES)[number], number>>;
 
 /** Makes the codes that an engine scans instead of values. Codes are stored with their rows. */
 export interface RowEncoder {
@@ -142,12 +166,23 @@ export interface RowEncoder {
   readonly encoding: string;
   /** Size of each code array for `rowCount` rows; 0 for an array that the dimension does not need. */
   byteLengths(rowCount: number, dimension: number): CodeByteLengths;
-  /** Allocates zeros in shared memory, aligned for the engine. */
+  /**
+   * Whether these are codes of this encoder for `rowCount` rows. The lengths and the basis are checked here, because
+   * engines read codes without further checks. Their other bytes may be anything.
+   */
+  accepts(codes: RowCodes, rowCount: number, dimension: number): boolean;
+  /** Allocates zeros in shared memory, aligned for the engine, without a head. */
   allocate(rowCount: number, dimension: number): RowCodes;
   /** Encodes on the calling thread: about 5 µs per thousand values. */
   encode(rows: UnencodedRows): void;
   /** Encodes many rows on the threads of the pool. When it settles, even by rejecting, no thread is still at work. */
   encodeAll(rows: UnencodedRows): Promise<void>;
+  /**
+   * Makes a head on the threads of the pool, behind searches, in up to a second of one thread; null if none would pay
+   * for these rows. When the promise settles, even by rejecting, no thread is still at work.
+   * @param previous the basis of similar rows, which the head uses if it leaves hardly more rows than one of its own.
+   */
+  makeHead(rows: SealedRows, previous: Uint8Array | null): Promise<RowHead | null>;
 }
 
 /** Types that a collection may declare for metadata. `date` is a string with a date or time as in RFC 3339. */

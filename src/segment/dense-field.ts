@@ -43,6 +43,8 @@ export class DenseField implements SegmentVectorField {
   #stagedRowCount = 0;
   /** Rows before this one have codes; this includes rows that lack the vector. */
   #encodedRowCount = 0;
+  /** Whether a head was made or found not to pay, so that a repeated checkpoint does not find out again. */
+  #isHeadDecided = false;
 
   /** Creates a field whose first `rowCount` rows lack the vector. */
   static create(spec: DenseSpec, rowCount: number, encoder: RowEncoder | null): DenseField {
@@ -163,27 +165,45 @@ export class DenseField implements SegmentVectorField {
   }
 
   switchTo(stored: DenseField): void {
+    const basis = this.basis;
     this.#values = stored.#values;
     this.#codes = stored.#codes;
     this.#presence = stored.#presence;
+    this.shareBasis(basis);
+  }
+
+  /** The basis of the head, if there is one. */
+  get basis(): Uint8Array | null {
+    return this.#codes?.basis ?? null;
+  }
+
+  /** Uses the array of a basis with the same bytes. */
+  shareBasis(basis: Uint8Array | null): void {
+    const codes = this.#codes;
+    const own = codes?.basis ?? null;
+    if (codes === null || own === null || basis === null || own === basis) return;
+    if (Buffer.compare(own, basis) === 0) this.#codes = { ...codes, basis };
+  }
+
+  /** Makes the head of sealed rows in the pool if it pays; see `RowEncoder.makeHead`. */
+  async makeHead(encoder: RowEncoder, previous: Uint8Array | null): Promise<void> {
+    const codes = this.#codes;
+    if (codes === null || codes.head !== null || this.#isHeadDecided) return;
+    const rows = { values: this.#values, dimension: this.#dimension, rowCount: this.#rowCount };
+    const head = await encoder.makeHead(rows, previous);
+    this.#isHeadDecided = true;
+    if (head !== null) this.#codes = { ...codes, ...head };
   }
 
   async encode(encoder: RowEncoder | null): Promise<void> {
-    if (encoder !== null && this.#hasCodesOf(encoder)) return;
     const dimension = this.#dimension;
-    const codes = encoder?.allocate(this.#rowCount, dimension) ?? null;
+    const rowCount = this.#rowCount;
+    if (this.#codes !== null && encoder?.accepts(this.#codes, rowCount, dimension)) return;
+    const codes = encoder?.allocate(rowCount, dimension) ?? null;
     if (codes !== null) {
-      const values = this.#values;
-      await encoder?.encodeAll({ values, dimension, from: 0, to: this.#rowCount, codes });
+      await encoder?.encodeAll({ values: this.#values, dimension, from: 0, to: rowCount, codes });
     }
     this.#codes = codes;
-  }
-
-  #hasCodesOf(encoder: RowEncoder): boolean {
-    const codes = this.#codes;
-    if (codes?.encoding !== encoder.encoding) return false;
-    const byteLengths = encoder.byteLengths(this.#rowCount, this.#dimension);
-    return CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]);
   }
 
   narrow(visible: VisibleRows): VisibleRows {
@@ -226,7 +246,9 @@ export class DenseField implements SegmentVectorField {
     }
     const codes = this.#codes;
     if (codes === null || codes.tiles.buffer === file) return bytes;
-    return CODE_NAMES.reduce((sum, name) => sum + (codes[name]?.length ?? 0), bytes);
+    // The basis may belong to other segments as well, so the collection counts it.
+    const names = CODE_NAMES.filter((name) => name !== 'basis');
+    return names.reduce((sum, name) => sum + (codes[name]?.length ?? 0), bytes);
   }
 }
 

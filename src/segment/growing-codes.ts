@@ -1,7 +1,7 @@
 // The codes of a segment's rows, which engines scan instead of values. Rows are encoded when they arrive. Like
 // values, codes grow into new buffers, so that the views of readers never change.
 
-import { CODE_NAMES, type RowCodes, type RowEncoder } from '../common/types.js';
+import { ROW_CODE_NAMES, type RowCodes, type RowEncoder } from '../common/types.js';
 
 /** If the tiles are larger than this, all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
@@ -28,6 +28,9 @@ export class GrowingCodes {
       tiles: tiles.subarray(0, lengths.tiles),
       coarse: coarse?.subarray(0, lengths.coarse) ?? null,
       refinement: refinement?.subarray(0, lengths.refinement) ?? null,
+      // A head is made for all rows together, once they no longer change.
+      basis: null,
+      head: null,
     };
   }
 
@@ -67,7 +70,7 @@ export class GrowingCodes {
 
   #resize(capacity: number): void {
     const resized = this.#encoder.allocate(capacity, this.#dimension);
-    for (const name of CODE_NAMES) {
+    for (const name of ROW_CODE_NAMES) {
       const target = resized[name];
       target?.set(this.#codes[name]!.subarray(0, target.length));
     }

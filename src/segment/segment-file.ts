@@ -28,7 +28,7 @@ import type { SegmentData, SegmentIdentity } from './segment-data.js';
 /** If the values are at least this large, freeing the buffers of a segment is worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
 
-const FORMAT = 'segment 1';
+const FORMAT = 'segment 2';
 const FORMAT_KEY = 'sagitta.format';
 const ROW_COUNT_KEY = 'sagitta.row_count';
 /** Documents the numbers in `kind.…` fields for other readers. */
@@ -174,7 +174,10 @@ function copyOf(offsets: Int32Array): Int32Array {
   return own;
 }
 
-/** Returns the stored codes of each vector. The segment decides whether it can use them. Throws `data_corrupt`. */
+/**
+ * Returns the stored codes of each vector. The segment decides whether it can use them. Bases are copied, because an
+ * encoder checks them once, after which they must not change. Throws `data_corrupt`.
+ */
 function readCodes({ schema, attachments }: StoredFile, vectorCount: number): (RowCodes | null)[] {
   const text = schema.metadata.get(CODES_KEY);
   const described = JSON.parse(text ?? 'null') as readonly (CodesDescription | null)[] | null;
@@ -188,13 +191,15 @@ function readCodes({ schema, attachments }: StoredFile, vectorCount: number): (R
   let next = 0;
   return described.map((codes) => {
     if (codes === null) return null;
-    const [tiles, coarse, refinement] = arrays.slice(next, next + CODE_NAMES.length);
+    const [tiles, coarse, refinement, basis, head] = arrays.slice(next, next + CODE_NAMES.length);
     next += CODE_NAMES.length;
     return {
       encoding: codes.encoding,
       tiles: tiles!,
       coarse: orNull(coarse!),
       refinement: orNull(refinement!),
+      basis: basis!.length === 0 ? null : sharedCopyOf(basis!),
+      head: orNull(head!),
     };
   });
 }
@@ -210,6 +215,10 @@ function inPlace(bytes: Uint8Array): Uint8Array {
   if (isShared && bytes.byteOffset % FILE_ALIGNMENT === 0) {
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
+  return sharedCopyOf(bytes);
+}
+
+function sharedCopyOf(bytes: Uint8Array): Uint8Array {
   const copy = sharedBytes(bytes.byteLength);
   copy.set(bytes);
   return copy;

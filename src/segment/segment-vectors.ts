@@ -135,7 +135,32 @@ export class SegmentVectors {
     for (const field of this.#fields.values()) await field.encode(encoder);
   }
 
-  /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in. */
+  /**
+   * Makes the heads of sealed dense vectors in the pool, where they pay.
+   * @param others vectors of the collection, the last of which are the most similar.
+   */
+  async makeHeads(encoder: RowEncoder, others: readonly SegmentVectors[]): Promise<void> {
+    for (const [column, field] of this.#dense()) {
+      await field.makeHead(encoder, lastBasis(others, column));
+    }
+  }
+
+  /** Uses the arrays of equal bases of other vectors of the collection. */
+  shareBases(others: readonly SegmentVectors[]): void {
+    for (const [column, field] of this.#dense()) field.shareBasis(lastBasis(others, column));
+  }
+
+  get bases(): readonly Uint8Array[] {
+    return this.#dense().flatMap(([, { basis }]) => basis ?? []);
+  }
+
+  #dense(): [string, DenseField][] {
+    return [...this.#fields].filter(
+      (entry): entry is [string, DenseField] => entry[1] instanceof DenseField,
+    );
+  }
+
+  /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in, and of `bases`. */
   hostBytes(file: ArrayBufferLike): number {
     return this.#sum((field) => field.hostBytes(file));
   }
@@ -149,6 +174,15 @@ export class SegmentVectors {
   columns(): readonly StoredVectors[] {
     return Array.from(this.#fields, ([name, field]) => ({ name, ...field.column() }));
   }
+}
+
+/** Returns the last basis of the column. */
+function lastBasis(vectors: readonly SegmentVectors[], column: string): Uint8Array | null {
+  for (const { fields } of vectors.toReversed()) {
+    const field = fields.get(column);
+    if (field instanceof DenseField && field.basis !== null) return field.basis;
+  }
+  return null;
 }
 
 function isList({ kind }: ColumnSpec): boolean {

@@ -366,6 +366,30 @@ export class Segment {
     this.#forgetCached();
   }
 
+  /**
+   * Makes the heads of a sealed segment in the pool, where they pay. Blocks that were returned before stay without.
+   * @param others segments of the collection in order of arrival, the last of which are the most similar.
+   */
+  async makeHeads(encoder: RowEncoder, others: readonly Segment[]): Promise<void> {
+    assert(this.#growth === null, 'the segment is sealed');
+    await this.#vectors.makeHeads(
+      encoder,
+      others.map((segment) => segment.#vectors),
+    );
+    this.#forgetCached();
+  }
+
+  /** Uses the arrays of equal bases of other segments. */
+  shareBases(others: readonly Segment[]): void {
+    this.#vectors.shareBases(others.map((segment) => segment.#vectors));
+    this.#forgetCached();
+  }
+
+  /** The bases of the heads. */
+  get bases(): readonly Uint8Array[] {
+    return this.#vectors.bases;
+  }
+
   /** Deletes a row. Repeating this at the same sequence has no effect. */
   markDeleted(row: number, sequence: number): void {
     this.#visibility.delete(row, sequence);
@@ -533,7 +557,7 @@ export class Segment {
     return this.#mapping?.bytes.byteLength ?? 0;
   }
 
-  /** Bytes of all buffers in memory, including memory reserved for growth. */
+  /** Bytes of all buffers in memory, including memory reserved for growth, but not `bases`, which segments share. */
   get hostBytes(): number {
     if (this.#growth === null && this.#sealedBytes !== null) {
       return this.#sealedBytes + this.#visibility.hostBytes;

@@ -193,14 +193,19 @@ describe('a segment file', () => {
       tiles: Uint8Array.from({ length: 20_000 }, (_, i) => i),
       coarse: Uint8Array.of(1, 2, 3),
       refinement: Uint8Array.from({ length: 100 }, (_, i) => 200 - i),
+      basis: Uint8Array.from({ length: 3_000 }, (_, i) => 3 * i),
+      head: Uint8Array.from({ length: 301 }, (_, i) => 7 * i),
     };
     const { bytes } = encodeSegment(withCodes(data, stored));
     const [codes] = codesIn(inSharedMemory(bytes));
     assert.deepEqual(codes, stored);
     for (const name of CODE_NAMES) assert.equal(codes![name]!.byteOffset % 64, 0);
+    assert.ok(codes!.head!.buffer === codes!.tiles.buffer);
+    assert.ok(codes!.basis!.buffer instanceof SharedArrayBuffer);
+    assert.ok(codes!.basis!.buffer !== codes!.tiles.buffer, 'a file cannot change a basis');
     assert.deepEqual(tableFromIPC(bytes).getChild('id')!.toArray(), ['id-0', 'id-1']);
 
-    const onlyTiles = { ...stored, coarse: null, refinement: null };
+    const onlyTiles = { ...stored, coarse: null, refinement: null, basis: null, head: null };
     const again = encodeSegment(withCodes(data, onlyTiles));
     assert.deepEqual(codesIn(again.bytes), [onlyTiles]);
   });
@@ -211,14 +216,16 @@ describe('a segment file', () => {
       tiles: new Uint8Array(1_000),
       coarse: null,
       refinement: null,
+      basis: null,
+      head: null,
     };
     const { bytes } = encodeSegment(withCodes(sealedSegment([{}]).toData(), codes));
     assert.throws(
-      () => decodeSegment(replaceText(bytes, '[1000,0,0]', '[9000,0,0]'), IDENTITY),
+      () => decodeSegment(replaceText(bytes, '[1000,0,0,0,0]', '[9000,0,0,0,0]'), IDENTITY),
       /9000 bytes at byte \d+, but the footer is at \d+/,
     );
     assert.throws(
-      () => decodeSegment(replaceText(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
+      () => decodeSegment(replaceText(bytes, '[1000,0,0,0,0]', '[10,0,    0,0]'), IDENTITY),
       /Expected encodings and lengths for 1 vectors/,
     );
   });
@@ -226,8 +233,8 @@ describe('a segment file', () => {
   it('is rejected when its format is another', () => {
     const { bytes } = encodeSegment(sealedSegment([{ a: 1 }, { b: 'x' }]).toData());
     assert.throws(
-      () => decodeSegment(replaceText(bytes, 'segment 1', 'segment 9'), IDENTITY),
-      /Expected segment 1; found the format segment 9/,
+      () => decodeSegment(replaceText(bytes, 'segment 2', 'segment 9'), IDENTITY),
+      /Expected segment 2; found the format segment 9/,
     );
   });
 

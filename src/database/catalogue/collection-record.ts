@@ -80,8 +80,9 @@ function memoryOfState(state: CollectionState, services: MemoryServices): Memory
   if (state.kind !== 'ready') return memory;
   const { rows } = state.collection;
   memory.hostBytes += rows.indexBytes;
+  const bases = new Set<Uint8Array>();
   for (const segment of rows.segments) {
-    const used = memoryOf(segment, services);
+    const used = memoryOf(segment, services, bases);
     memory.hostBytes += used.hostBytes;
     memory.mappedBytes += used.mappedBytes;
     memory.deviceBytes += used.deviceBytes;
@@ -152,12 +153,18 @@ function stateOf(segment: Segment, fileBytes: ReadonlyMap<number, number>): Segm
   return fileBytes.has(segment.number) ? 'stored' : 'sealed';
 }
 
+/** @param counted the bases that are counted already, since segments share them; those of the segment are added. */
 function memoryOf(
   segment: Segment,
   { engine, textIndexes, sparseIndexes }: MemoryServices,
+  counted = new Set<Uint8Array>(),
 ): MemoryUse {
   const { mappedBytes } = segment;
   let hostBytes = segment.hostBytes + textIndexes.bytesUsed(segment);
+  for (const basis of segment.bases) {
+    if (!counted.has(basis)) hostBytes += basis.byteLength;
+    counted.add(basis);
+  }
   let deviceBytes = 0;
   for (const field of segment.vectorFields.values()) hostBytes += sparseIndexes.bytesUsed(field);
   for (const key of segment.blockKeys) {

@@ -253,6 +253,7 @@ export class Maintenance {
     const fresh = segments.filter(({ number }) => !written.has(number));
     for (const segment of segments) {
       const entry = written.get(segment.number);
+      if (entry === undefined) await this.#makeHeads(segment);
       const after = entry === undefined ? 0 : this.#manifest.checkpointSequence;
       entries.push(entry ?? (await this.#writeSegment(segment)));
       operations.push(...this.#deletionOperations(segment, after, checkpointSequence));
@@ -299,6 +300,7 @@ export class Maintenance {
     collection.requireIntact(old);
     const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
     await segment?.encode(encoder);
+    if (segment !== null) await this.#makeHeads(segment);
     const moveDeletions = () => {
       if (segment === null) return;
       for (const [index, mapping] of compacted.mappings.entries()) {
@@ -341,6 +343,12 @@ export class Maintenance {
     const { observer } = this.#options;
     observer.observe('sagitta_compaction_seconds', (performance.now() - startedAt) / 1000);
     observer.count('sagitta_rows_compacted_total', goneCount);
+  }
+
+  /** Before the file is written, so that heads are made once. Searches do without them in the meantime. */
+  async #makeHeads(segment: Segment): Promise<void> {
+    const { encoder, collection } = this.#options;
+    if (encoder !== null) await segment.makeHeads(encoder, collection.rows.segments);
   }
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {

@@ -69,6 +69,7 @@ export async function loadCollection(
     const file = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
     guard.add(file);
     await file.segment.encode(encoder);
+    file.segment.shareBases(rows.segments);
     rows.adopt(file.segment);
     progress.loadedSegmentCount++;
   }

@@ -16,6 +16,9 @@ export interface KernelBlock {
   /** Both are null if the search is to do without them. */
   readonly coarse: Uint8Array | null;
   readonly refinement: Uint8Array | null;
+  /** Both are null for a block without a head. The kernels compare bases by address first. */
+  readonly basis: Uint8Array | null;
+  readonly head: Uint8Array | null;
   readonly idOffsets: Int32Array;
   readonly idBytes: Uint8Array;
 }
@@ -228,6 +231,8 @@ export function toKernelBlock({ rowCount, values, codes, ids }: VectorBlock): Ke
     codes: codes?.tiles ?? null,
     coarse: codes?.coarse ?? null,
     refinement: codes?.refinement ?? null,
+    basis: codes?.basis ?? null,
+    head: codes?.head ?? null,
     idOffsets: ids.offsets,
     idBytes: ids.bytes,
   };

@@ -4,9 +4,8 @@
 
 import { assert } from '../../common/errors.js';
 import type { RankKey } from '../../common/rank-key.js';
-import type { RowEncoder, UnencodedRows } from '../../common/types.js';
+import type { RowEncoder } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import { whenAllEnded } from '../../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type {
   CountedQuery,
@@ -23,6 +22,7 @@ import {
   sliceHits,
   toKernelBlock,
 } from '../core/kernel-batch.js';
+import { createRowEncoder } from './row-encoder.js';
 import { type Kernels, loadKernels } from './simd-kernels.js';
 
 /**
@@ -49,26 +49,11 @@ const JOINED_COST_NS = 2_000_000;
 /** How long the calling thread waits for the one that finishes the search before it lets others run. */
 const FINISH_MS_MAX = 0.2;
 
-/** Values encoded per task of the pool: about a millisecond, so that searches do not wait long behind it. */
-const ENCODED_VALUES = 2 ** 19;
-/** Fewer values are encoded on the calling thread, which takes 80 µs, less than a task. */
-const ENCODED_VALUES_MIN = 2 ** 14;
-
 /** Works on a search until no work is left. Returns true if this task completed it. */
 export const workSimdTask: Task<number, boolean> = {
   name: 'engine.workSimd',
   priority: 'search',
   run: (ticket) => loadKernels().work(ticket),
-};
-
-/** Encodes rows in place: values and codes are in shared memory. */
-export const encodeSimdTask: Task<UnencodedRows, null> = {
-  name: 'engine.encodeSimd',
-  priority: 'write',
-  run(rows) {
-    encodeRows(loadKernels(), rows);
-    return null;
-  },
 };
 
 /** Throws when the addon is not built or the processor does not support the requested target. */
@@ -264,47 +249,4 @@ function isAnyTrue(promises: readonly Promise<boolean>[]): Promise<boolean> {
     }
     Promise.all(promises).then(() => resolve(false), reject);
   });
-}
-
-function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
-  const encoding = `sagitta ${kernels.codesVersion()}`;
-  return {
-    encoding,
-    byteLengths: (rowCount, dimension) => kernels.codeByteLengths(rowCount, dimension),
-    allocate(rowCount, dimension) {
-      const { tiles, coarse, refinement } = kernels.codeByteLengths(rowCount, dimension);
-      return {
-        encoding,
-        tiles: allocateAligned(kernels, tiles),
-        coarse: coarse === 0 ? null : allocateAligned(kernels, coarse),
-        refinement: refinement === 0 ? null : allocateAligned(kernels, refinement),
-      };
-    },
-    encode: (rows) => encodeRows(kernels, rows),
-    async encodeAll({ from, to, ...rows }) {
-      if ((to - from) * rows.dimension < ENCODED_VALUES_MIN) {
-        encodeRows(kernels, { ...rows, from, to });
-        return;
-      }
-      const step = Math.max(1, Math.floor(ENCODED_VALUES / rows.dimension));
-      const tasks: Promise<null>[] = [];
-      for (let at = from; at < to; at += step) {
-        tasks.push(pool.run(encodeSimdTask, { ...rows, from: at, to: Math.min(at + step, to) }));
-      }
-      await whenAllEnded(tasks);
-    },
-  };
-}
-
-/** A cache line, so that no load of codes straddles two lines. */
-const ALIGNMENT_BYTES = 64;
-
-function allocateAligned(kernels: Kernels, byteLength: number): Uint8Array {
-  const bytes = new Uint8Array(new SharedArrayBuffer(byteLength + ALIGNMENT_BYTES));
-  const offset = kernels.alignmentOffset(bytes);
-  return bytes.subarray(offset, offset + byteLength);
-}
-
-function encodeRows(kernels: Kernels, { values, dimension, from, to, codes }: UnencodedRows): void {
-  kernels.encode(values, dimension, from, to, codes.tiles, codes.coarse, codes.refinement);
 }

@@ -26,6 +26,29 @@ export interface Kernels {
     coarse: Uint8Array | null,
     refinement: Uint8Array | null,
   ): void;
+  /** The bytes of the largest basis; 0 for a dimension without heads. */
+  basisBytesMax(dimension: number): number;
+  /**
+   * Makes a basis for the rows from a sample of them, or copies the previous one if its codes leave hardly more rows.
+   * Returns its bytes; 0 if a head would not pay. Takes up to a second.
+   */
+  trainBasis(
+    values: Float32Array,
+    rowCount: number,
+    dimension: number,
+    previous: Uint8Array | null,
+    basis: Uint8Array,
+  ): number;
+  /** Throws if the bytes are no basis. */
+  headByteLength(rowCount: number, basis: Uint8Array): number;
+  encodeHead(
+    values: Float32Array,
+    dimension: number,
+    from: number,
+    to: number,
+    basis: Uint8Array,
+    head: Uint8Array,
+  ): void;
   /** Returns a ticket, valid in all threads. The batch's arrays must live until no thread works on it. */
   createSearch(batch: KernelBatch): number;
   /**

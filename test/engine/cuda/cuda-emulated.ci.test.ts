@@ -222,6 +222,8 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
         codes: null,
         coarse: null,
         refinement: null,
+        basis: null,
+        head: null,
         idOffsets: Int32Array.from({ length: rowCount + 1 }, (_, row) => row),
         idBytes: Uint8Array.from({ length: rowCount }, (_, row) => row),
       },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it, test } from 'node:test';
-import { CODE_NAMES } from '../../../src/common/types.js';
+import { ROW_CODE_NAMES } from '../../../src/common/types.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import type { Kernels } from '../../../src/engine/simd/simd-kernels.js';
@@ -122,7 +122,7 @@ function testEngine(kernels: Kernels): void {
       await encoder.encodeAll({ values, dimension, from: 1_000, to: rowCount, codes: inPool });
       assert.deepEqual(inPool, atOnce);
       const byteLengths = encoder.byteLengths(rowCount, dimension);
-      for (const name of CODE_NAMES) {
+      for (const name of ROW_CODE_NAMES) {
         assert.equal(kernels.alignmentOffset(inPool[name]!), 0);
         assert.equal(inPool[name]!.length, byteLengths[name]);
         assert.ok(inPool[name]!.some((byte) => byte !== 0));
