@@ -151,13 +151,14 @@ export class SegmentVectors {
   }
 
   get bases(): readonly Uint8Array[] {
-    return this.#dense().flatMap(([, { basis }]) => basis ?? []);
+    return Array.from(this.#dense(), ([, { basis }]) => basis).filter((basis) => basis !== null);
   }
 
-  #dense(): [string, DenseField][] {
-    return [...this.#fields].filter(
-      (entry): entry is [string, DenseField] => entry[1] instanceof DenseField,
-    );
+  /** The fields with codes by column. Those that are dropped in the meantime are skipped. */
+  *#dense(): Iterable<[string, DenseField]> {
+    for (const [column, field] of this.#fields) {
+      if (field instanceof DenseField) yield [column, field];
+    }
   }
 
   /** Returns the bytes of buffers other than `file`, the mapped file that columns may be in, and of `bases`. */
