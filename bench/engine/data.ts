@@ -1,9 +1,9 @@
 // The data of the engine bench: unit vectors from a mixture of Gaussians, in blocks of the size that the
 // database uses, and queries from the same mixture; reproducible from a seed. Also encodes the blocks for
-// the chosen engine, as segments do when they are loaded.
+// the chosen engine, as segments do when they are sealed.
 
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import type { RowEncoder, VectorBlock } from '../../src/common/types.js';
+import { CODE_NAMES, type RowEncoder, type VectorBlock } from '../../src/common/types.js';
 import type { BlockView, Engine } from '../../src/engine/core/engine.js';
 import type { DataName, Parameters, Shape } from './options.js';
 
@@ -153,18 +153,27 @@ export async function encodeData(engine: Engine, data: DataSet): Promise<Encoded
   if (encoder === null) return { data, encoding: null };
   const startedAt = performance.now();
   const blocks: VectorBlock[] = [];
-  for (const block of data.blocks) blocks.push(await encodeBlock(encoder, block));
+  let basis: Uint8Array | null = null;
+  for (const block of data.blocks) {
+    const encoded = await encodeBlock(encoder, block, basis);
+    basis = encoded.codes?.basis ?? basis;
+    blocks.push(encoded);
+  }
   const seconds = (performance.now() - startedAt) / 1000;
-  const bytes = blocks.reduce((sum, { rowCount, dimension }) => {
-    const { tiles, coarse, refinement } = encoder.byteLengths(rowCount, dimension);
-    return sum + tiles + coarse + refinement;
-  }, 0);
+  const arrays = blocks.flatMap(({ codes }) => CODE_NAMES.map((name) => codes?.[name] ?? null));
+  // Blocks share equal bases.
+  const bytes = [...new Set(arrays)].reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   return { data: withBlocks(data, blocks), encoding: { bytes, seconds } };
 }
 
-async function encodeBlock(encoder: RowEncoder, block: VectorBlock): Promise<VectorBlock> {
+async function encodeBlock(
+  encoder: RowEncoder,
+  block: VectorBlock,
+  previous: Uint8Array | null,
+): Promise<VectorBlock> {
   const { values, dimension, rowCount } = block;
   const codes = encoder.allocate(rowCount, dimension);
   await encoder.encodeAll({ values, codes, dimension, from: 0, to: rowCount });
-  return { ...block, codes };
+  const head = await encoder.makeHead(block, previous);
+  return { ...block, codes: { ...codes, ...head } };
 }
