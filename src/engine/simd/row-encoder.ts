@@ -111,11 +111,17 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       const basis = isPrevious ? previous : trained;
       const head = allocateAligned(kernels, kernels.headByteLength(rows.rowCount, basis));
       const step = Math.max(1, Math.floor(HEAD_VALUES / rows.dimension));
-      // One after another: requests have tasks without priority, too, which would wait behind all of them.
-      for (let from = 0; from < rows.rowCount; from += step) {
-        const to = Math.min(from + step, rows.rowCount);
-        await pool.run(encodeHeadTask, { rows, from, to, basis, head });
-      }
+      let next = 0;
+      const encodeNext = async () => {
+        while (next < rows.rowCount) {
+          const from = next;
+          next = Math.min(from + step, rows.rowCount);
+          await pool.run(encodeHeadTask, { rows, from, to: next, basis, head });
+        }
+      };
+      // Requests have tasks without priority, too, which would wait behind all slices if these were queued at once.
+      const runningMax = Math.max(1, Math.floor(pool.threadCount / 2));
+      await whenAllEnded(Array.from({ length: runningMax }, encodeNext));
       return { basis, head };
     },
   };
