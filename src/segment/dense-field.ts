@@ -43,8 +43,7 @@ export class DenseField implements SegmentVectorField {
   #stagedRowCount = 0;
   /** Rows before this one have codes; this includes rows that lack the vector. */
   #encodedRowCount = 0;
-  /** Whether a head was made or found not to pay, so that a repeated checkpoint does not find out again. */
-  #isHeadDecided = false;
+  #isHeadless = false;
 
   /** Creates a field whose first `rowCount` rows lack the vector. */
   static create(spec: DenseSpec, rowCount: number, encoder: RowEncoder | null): DenseField {
@@ -185,14 +184,23 @@ export class DenseField implements SegmentVectorField {
     if (Buffer.compare(own, basis) === 0) this.#codes = { ...codes, basis };
   }
 
-  /** Makes the head of sealed rows in the pool if it pays; see `RowEncoder.makeHead`. */
+  /** Whether it was decided that there is no head. Unknown, and thus false, for rows from a file. */
+  get isHeadless(): boolean {
+    return this.#isHeadless;
+  }
+
+  leaveHeadless(): void {
+    this.#isHeadless = this.basis === null;
+  }
+
+  /** Makes the head of sealed rows in the pool if it pays; see `RowEncoder.makeHead`. Decides only once. */
   async makeHead(encoder: RowEncoder, previous: Uint8Array | null): Promise<void> {
     const codes = this.#codes;
-    if (codes === null || codes.head !== null || this.#isHeadDecided) return;
+    if (codes === null || codes.head !== null || this.#isHeadless) return;
     const rows = { values: this.#values, dimension: this.#dimension, rowCount: this.#rowCount };
     const head = await encoder.makeHead(rows, previous);
-    this.#isHeadDecided = true;
-    if (head !== null) this.#codes = { ...codes, ...head };
+    if (head === null) this.#isHeadless = true;
+    else this.#codes = { ...codes, ...head };
   }
 
   async encode(encoder: RowEncoder | null): Promise<void> {

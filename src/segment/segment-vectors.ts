@@ -136,18 +136,24 @@ export class SegmentVectors {
   }
 
   /**
-   * Makes the heads of sealed dense vectors in the pool, where they pay.
+   * Makes the heads of sealed dense vectors in the pool, where they pay. To find that out takes a good part of the time
+   * of an import, so it is tried again only after 1, 2, 4, 8 and so on segments in a row were left without.
    * @param others vectors of the collection, the last of which are the most similar.
    */
   async makeHeads(encoder: RowEncoder, others: readonly SegmentVectors[]): Promise<void> {
     for (const [column, field] of this.#dense()) {
-      await field.makeHead(encoder, lastBasis(others, column));
+      const { basis, headlessCount } = lastHead(others, column);
+      if (Number.isInteger(Math.log2(Math.max(1, headlessCount)))) {
+        await field.makeHead(encoder, basis);
+      } else {
+        field.leaveHeadless();
+      }
     }
   }
 
   /** Uses the arrays of equal bases of other vectors of the collection. */
   shareBases(others: readonly SegmentVectors[]): void {
-    for (const [column, field] of this.#dense()) field.shareBasis(lastBasis(others, column));
+    for (const [column, field] of this.#dense()) field.shareBasis(lastHead(others, column).basis);
   }
 
   get bases(): readonly Uint8Array[] {
@@ -177,13 +183,16 @@ export class SegmentVectors {
   }
 }
 
-/** Returns the last basis of the column. */
-function lastBasis(vectors: readonly SegmentVectors[], column: string): Uint8Array | null {
+/** Returns the last basis of the column, and the number of fields after it that were left without a head. */
+function lastHead(vectors: readonly SegmentVectors[], column: string) {
+  let headlessCount = 0;
   for (const { fields } of vectors.toReversed()) {
     const field = fields.get(column);
-    if (field instanceof DenseField && field.basis !== null) return field.basis;
+    if (!(field instanceof DenseField)) continue;
+    if (field.basis !== null) return { basis: field.basis, headlessCount };
+    if (field.isHeadless) headlessCount++;
   }
-  return null;
+  return { basis: null, headlessCount };
 }
 
 function isList({ kind }: ColumnSpec): boolean {

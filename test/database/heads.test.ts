@@ -220,6 +220,31 @@ describe('the heads of segments', () => {
     await database.close();
   });
 
+  it('are tried less and less often while they do not pay', async () => {
+    let doesPay = false;
+    const { database, watching, encoder } = await openWith(async () =>
+      doesPay ? basisOf(1) : null,
+    );
+    await database.createCollection({ id: 'c', ...SPACE });
+    const trained: number[] = [];
+    const grow = async (toSegment: number) => {
+      for (let segment = watching.lastCodes.length; segment < toSegment; segment++) {
+        const before = encoder.trainedCount;
+        await write(database, segment * SEGMENT_ROWS, SEGMENT_ROWS);
+        await settle();
+        if (encoder.trainedCount > before) trained.push(segment);
+        await bestIds(database);
+      }
+    };
+    await grow(15);
+    assert.deepEqual(trained, [0, 1, 2, 4, 8]);
+    doesPay = true;
+    await grow(20);
+    assert.deepEqual(trained.slice(5), [16, 17, 18, 19]);
+    assert.equal(watching.lastCodes.filter(({ head }) => head !== null).length, 4);
+    await database.close();
+  });
+
   it('belong to one vector each, which may be dropped while they are made', async () => {
     const { promise, resolve } = withResolvers();
     const dimensions: number[] = [];

@@ -90,6 +90,16 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   ),
 
   {
+    name: 'answers as brute force does where few directions tell rows apart',
+    isQuick: true,
+    async run({ seed, check }) {
+      const random = createRandom(seed + 5);
+      const block = createRandomBlock(random, 'steep', 4_100, 128);
+      for (let i = 0; i < 8; i++) await check([createRandomQuery(random, block, 'steep')], 'steep');
+    },
+  },
+
+  {
     name: 'answers as brute force does over blocks as large as segments grow',
     async run({ engine, seed, check }) {
       const random = createRandom(seed + 3);

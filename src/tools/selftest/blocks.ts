@@ -33,6 +33,8 @@ const VALUES = {
   equal: () => () => 0.3,
   /** One row far away from all others. */
   outlier: uniform,
+  /** Rows that differ mostly in few directions, like the vectors of neural models. */
+  steep: uniform,
   /** Rows of very different lengths. */
   scaled: uniform,
   denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
@@ -59,6 +61,7 @@ export function createValues(
     const scale = kind === 'scaled' ? 10 ** (random() * 70 - 35) : 1;
     for (let i = 0; i < dimension; i++) {
       let value = next() * scale;
+      if (kind === 'steep') value /= 1 + i;
       if (kind === 'clustered') value = centers[center + i]! + value * 1e-4;
       values[row * dimension + i] = value;
     }
