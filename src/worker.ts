@@ -16,7 +16,7 @@ import { countBeforeTask } from './engine/core/count-before.js';
 import { searchExamplesTask } from './engine/core/example-search.js';
 import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
-import { encodeHeadTask, encodeSimdTask, trainBasisTask } from './engine/simd/row-encoder.js';
+import { encodeHeadTask, encodeSimdTask, learnBasisTask } from './engine/simd/row-encoder.js';
 import { workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
 import { buildSparseRunTask, mergeSparseRunsTask } from './inverted/sparse-index.js';
@@ -79,7 +79,7 @@ export default createTaskHandler([
   searchMaxSimTask,
   searchReferenceTask,
   selectBesideTask,
-  trainBasisTask,
+  learnBasisTask,
   trimMemoryTask,
   typePathsTask,
   verifySegmentTask,

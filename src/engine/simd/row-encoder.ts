@@ -35,15 +35,15 @@ export const encodeSimdTask: Task<UnencodedRows, null> = {
 };
 
 /** Has no priority, so that searches and writes come first. */
-export const trainBasisTask: Task<
+export const learnBasisTask: Task<
   { readonly rows: SealedRows; readonly previous: Uint8Array | null },
   Uint8Array | null
 > = {
-  name: 'engine.trainBasis',
+  name: 'engine.learnBasis',
   run({ rows: { values, rowCount, dimension }, previous }) {
     const kernels = loadKernels();
     const room = new Uint8Array(kernels.basisBytesMax(dimension));
-    const length = kernels.trainBasis(values, rowCount, dimension, previous, room);
+    const length = kernels.learnBasis(values, rowCount, dimension, previous, room);
     if (length === 0) return null;
     const basis = sharedBytes(length);
     basis.set(room.subarray(0, length));
@@ -57,7 +57,7 @@ interface HeadSlice extends RowHead {
   readonly to: number;
 }
 
-/** Encodes the heads of rows in place. Has no priority, like `trainBasisTask`. */
+/** Encodes the heads of rows in place. Has no priority, like `learnBasisTask`. */
 export const encodeHeadTask: Task<HeadSlice, null> = {
   name: 'engine.encodeHead',
   run({ rows: { values, dimension }, from, to, basis, head }) {
@@ -76,7 +76,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       const byteLengths = kernels.codeByteLengths(rowCount, dimension);
       return (
         ROW_CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]) &&
-        acceptsHead(kernels, codes, rowCount)
+        acceptsHead(kernels, codes, rowCount, dimension)
       );
     },
     allocate(rowCount, dimension) {
@@ -105,11 +105,11 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
     },
     async makeHead(rows, previous) {
       if (kernels.basisBytesMax(rows.dimension) === 0) return null;
-      const trained = await pool.run(trainBasisTask, { rows, previous });
-      if (trained === null) return null;
-      const isPrevious = previous !== null && Buffer.compare(trained, previous) === 0;
-      const basis = isPrevious ? previous : trained;
-      const head = allocateAligned(kernels, kernels.headByteLength(rows.rowCount, basis));
+      const learned = await pool.run(learnBasisTask, { rows, previous });
+      if (learned === null) return null;
+      const isPrevious = previous !== null && Buffer.compare(learned, previous) === 0;
+      const basis = isPrevious ? previous : learned;
+      const head = allocateAligned(kernels, kernels.headByteLength(rows.rowCount, rows.dimension));
       const step = Math.max(1, Math.floor(HEAD_VALUES / rows.dimension));
       let next = 0;
       const encodeNext = async () => {
@@ -127,13 +127,15 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
   };
 }
 
-function acceptsHead(kernels: Kernels, { basis, head }: RowCodes, rowCount: number): boolean {
+function acceptsHead(
+  kernels: Kernels,
+  { basis, head }: RowCodes,
+  rowCount: number,
+  dimension: number,
+): boolean {
   if (basis === null || head === null) return basis === head;
-  try {
-    return kernels.headByteLength(rowCount, basis) === head.length;
-  } catch {
-    return false;
-  }
+  const byteLength = kernels.headByteLength(rowCount, dimension);
+  return head.length === byteLength && kernels.isBasis(basis, dimension);
 }
 
 function allocateAligned(kernels: Kernels, byteLength: number): Uint8Array {

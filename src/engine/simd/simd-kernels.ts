@@ -32,15 +32,16 @@ export interface Kernels {
    * Makes a basis for the rows from a sample of them, or copies the previous one if its codes leave hardly more rows.
    * Returns its bytes; 0 if a head would not pay. Takes up to a second.
    */
-  trainBasis(
+  learnBasis(
     values: Float32Array,
     rowCount: number,
     dimension: number,
     previous: Uint8Array | null,
     basis: Uint8Array,
   ): number;
-  /** Throws if the bytes are no basis. */
-  headByteLength(rowCount: number, basis: Uint8Array): number;
+  /** Whether these are the unchanged bytes of a basis for this dimension. */
+  isBasis(bytes: Uint8Array, dimension: number): boolean;
+  headByteLength(rowCount: number, dimension: number): number;
   encodeHead(
     values: Float32Array,
     dimension: number,

@@ -94,8 +94,9 @@ export const BLOCK_CASES: readonly ContractCase[] = [
     isQuick: true,
     async run({ seed, check }) {
       const random = createRandom(seed + 5);
-      const block = createRandomBlock(random, 'steep', 4_100, 128);
-      for (let i = 0; i < 8; i++) await check([createRandomQuery(random, block, 'steep')], 'steep');
+      const block = createRandomBlock(random, 'directed', 2_100, 768);
+      for (let i = 0; i < 8; i++)
+        await check([createRandomQuery(random, block, 'directed')], 'directed');
     },
   },
 

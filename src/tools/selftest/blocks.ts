@@ -33,8 +33,8 @@ const VALUES = {
   equal: () => () => 0.3,
   /** One row far away from all others. */
   outlier: uniform,
-  /** Rows that differ mostly in few directions, like the vectors of neural models. */
-  steep: uniform,
+  /** Many small clusters that differ in few directions, like the vectors of neural models. */
+  directed: uniform,
   /** Rows of very different lengths. */
   scaled: uniform,
   denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
@@ -43,6 +43,8 @@ const VALUES = {
   /** Values of very different magnitudes, so that sums cancel and some products underflow. */
   scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
 } satisfies Record<string, (random: Random) => () => number>;
+
+const DIRECTION_COUNT = 8;
 
 export type RowKind = keyof typeof VALUES;
 export const ROW_KINDS = Object.keys(VALUES) as RowKind[];
@@ -54,14 +56,18 @@ export function createValues(
   dimension: number,
 ): Float32Array {
   const values = new Float32Array(new SharedArrayBuffer(rowCount * dimension * 4));
-  const centers = Array.from({ length: 5 * dimension }, () => random() * 2 - 1);
+  const centerCount = kind === 'directed' ? 1 + Math.floor(rowCount / 12) : 5;
+  const centers = Array.from({ length: centerCount * dimension }, () => random() * 2 - 1);
   for (let row = 0; row < rowCount; row++) {
     const next = VALUES[kind](random);
-    const center = randomInt(random, 5) * dimension;
+    const chosen = kind === 'directed' ? row % centerCount : randomInt(random, centerCount);
+    const center = chosen * dimension;
     const scale = kind === 'scaled' ? 10 ** (random() * 70 - 35) : 1;
     for (let i = 0; i < dimension; i++) {
       let value = next() * scale;
-      if (kind === 'steep') value /= 1 + i;
+      if (kind === 'directed') {
+        value = (i < DIRECTION_COUNT ? centers[center + i]! : 0) + value * 0.01;
+      }
       if (kind === 'clustered') value = centers[center + i]! + value * 1e-4;
       values[row * dimension + i] = value;
     }
