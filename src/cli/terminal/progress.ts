@@ -35,6 +35,12 @@ interface ProgressState {
   readonly byteCount?: number | undefined;
 }
 
+interface ShownState extends ProgressState {
+  readonly elapsedMs: number;
+  /** Null if it is not known. */
+  readonly secondsLeft: number | null;
+}
+
 /** `before` counts the rows of an earlier run, which do not count towards the rate. */
 export function createProgress(
   what: string,
@@ -47,10 +53,14 @@ export function createProgress(
   const intervalMs = isTerminal ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
   let shownAt = start;
   let last: ProgressState | undefined;
+  const timeLeft = new TimeLeft();
 
   const show = (): void => {
     if (last === undefined) return;
-    const text = `${what} ${describe(last, before, now() - start, isTerminal)}`;
+    const nowMs = now();
+    const secondsLeft = timeLeft.secondsAt(nowMs);
+    const shownState = { ...last, secondsLeft, elapsedMs: nowMs - start };
+    const text = `${what} ${describe(shownState, before, isTerminal)}`;
     if (!isTerminal) {
       target.write(`${text}\n`);
       return;
@@ -63,8 +73,10 @@ export function createProgress(
   return {
     update(rowCount, share, byteCount) {
       last = { rowCount, share, byteCount };
-      if (now() - shownAt < intervalMs) return;
-      shownAt = now();
+      const nowMs = now();
+      if (share !== undefined) timeLeft.update(share, nowMs);
+      if (nowMs - shownAt < intervalMs) return;
+      shownAt = nowMs;
       show();
     },
     note(text) {
@@ -72,7 +84,10 @@ export function createProgress(
     },
     end(isDone = false) {
       // The last batch may have been counted before all of it was read.
-      if (isDone && last?.share !== undefined) last = { ...last, share: 1 };
+      if (isDone && last?.share !== undefined) {
+        last = { ...last, share: 1 };
+        timeLeft.update(1, now());
+      }
       show();
       if (isTerminal && last !== undefined) target.write('\n');
     },
@@ -80,9 +95,8 @@ export function createProgress(
 }
 
 function describe(
-  { rowCount, share, byteCount }: ProgressState,
+  { rowCount, share, byteCount, secondsLeft, elapsedMs }: ShownState,
   before: { readonly rowCount: number },
-  elapsedMs: number,
   hasBar: boolean,
 ): string {
   const seconds = Math.max(elapsedMs, 1) / 1000;
@@ -100,11 +114,63 @@ function describe(
     if (rowCount === undefined) parts.push(formatBytes(byteCount));
     parts.push(`${(byteCount / seconds / 1e6).toFixed(1)} MB/s`);
   }
-  if (share !== undefined && share > 0 && share < 1 && rowCount !== 0) {
-    // The fraction of the work that this run has done.
-    const count = rowCount ?? 1;
-    const shareOfRun = (share * count) / (before.rowCount + count);
-    parts.push(`${formatSeconds((seconds / shareOfRun) * (1 - share))} left`);
-  }
+  if (secondsLeft !== null) parts.push(`${formatSeconds(secondsLeft)} left`);
   return parts.join('  ');
+}
+
+/** Progress is forgotten with this time constant, or a share of the time that has passed if that is longer. */
+const MEMORY_MS_MIN = 10_000;
+const MEMORY_SHARE = 1 / 4;
+
+/** Nothing is estimated before the job has advanced this often, within at least this time. */
+const ADVANCES_MIN = 4;
+const SEEN_MS_MIN = 2_000;
+
+/**
+ * Estimates how long a job will take from its recent progress. The whole of the past would be misleading: a join whose
+ * first rows wait for the engine soon becomes many times as fast.
+ */
+export class TimeLeft {
+  #startedAtMs = 0;
+  #advancedAtMs = 0;
+  /** The first update only tells where the job begins, which is not at 0 if it is resumed. */
+  #share: number | null = null;
+  #advanceCount = 0;
+  /** Recent progress and the time that it took, with weights that decay exponentially with age. */
+  #recentShare = 0;
+  #recentMs = 0;
+  /** The time between two advances, with the same weights. */
+  #recentCount = 0;
+
+  /** `share` is the fraction of the work that is done; `nowMs` is a monotonic clock. */
+  update(share: number, nowMs: number): void {
+    if (this.#share === null) {
+      this.#share = share;
+      this.#startedAtMs = nowMs;
+      this.#advancedAtMs = nowMs;
+      return;
+    }
+    if (share <= this.#share) return;
+    const passedMs = nowMs - this.#advancedAtMs;
+    const memoryMs = Math.max(MEMORY_MS_MIN, MEMORY_SHARE * (nowMs - this.#startedAtMs));
+    const kept = Math.exp(-passedMs / memoryMs);
+    this.#recentShare = this.#recentShare * kept + (share - this.#share);
+    this.#recentMs = this.#recentMs * kept + passedMs;
+    this.#recentCount = this.#recentCount * kept + 1;
+    this.#share = share;
+    this.#advancedAtMs = nowMs;
+    this.#advanceCount++;
+  }
+
+  /** Seconds; null as long as too little has been seen. Between two advances the estimate counts down. */
+  secondsAt(nowMs: number): number | null {
+    if (this.#share === null || this.#share >= 1) return null;
+    const seenMs = nowMs - this.#startedAtMs;
+    if (this.#advanceCount < ADVANCES_MIN || seenMs < SEEN_MS_MIN) return null;
+    const passedMs = nowMs - this.#advancedAtMs;
+    // An advance that is late counts as slower progress, so that a job that has stopped is not about to end.
+    const lateMs = Math.max(0, passedMs - this.#recentMs / this.#recentCount);
+    const msPerShare = (this.#recentMs + lateMs) / this.#recentShare;
+    return Math.max(0, (1 - this.#share) * msPerShare - (passedMs - lateMs)) / 1000;
+  }
 }
