@@ -459,6 +459,14 @@ export const LIMITS = {
     max: 1_000_000_000,
     help: 'The maximum number of idempotency keys that are remembered. Further keys are refused with 429 until the oldest expire.',
   },
+  /** Two seconds of work if each takes half a millisecond of the main thread. */
+  queuedRequestsMax: {
+    default: 4_096,
+    unit: 'requests',
+    min: 1,
+    max: 1_000_000,
+    help: 'The maximum number of requests that wait until their work begins, half of them of one principal or, without credentials, of one address.',
+  },
   /** A longer queue would only add latency. */
   queuedQueriesMax: {
     default: 4_096,
@@ -556,14 +564,6 @@ export const LIMITS = {
     min: 1_048_576,
     max: 1e12,
     help: 'The total size of replies that clients have not read yet.',
-  },
-  /** A request occupies the main thread for a few milliseconds at most; this delay means overload. */
-  eventLoopDelayMsMax: {
-    default: 1_000,
-    unit: 'milliseconds',
-    min: 10,
-    max: 60_000,
-    help: 'The event loop delay above which requests are refused as overload.',
   },
   /** Each connection takes a file descriptor and some kilobytes. */
   connectionsMax: {

@@ -58,6 +58,11 @@ const HTTP = {
     meaning:
       'Requests answered with an error, by error code (`rate_limited`, `overloaded`, `invalid_filter`, …).',
   },
+  sagitta_http_requests_waiting: {
+    type: 'gauge',
+    meaning:
+      'Requests that wait until their work begins; limited by `SAGITTA_QUEUED_REQUESTS_MAX`.',
+  },
   sagitta_streams_in_flight: {
     type: 'gauge',
     meaning: 'Streaming request bodies and replies in progress.',
@@ -81,8 +86,7 @@ const HTTP = {
   },
   sagitta_event_loop_delay_seconds: {
     type: 'gauge',
-    meaning:
-      'Recent delay of the event loop of the main thread; 0 while the server is idle. Above `SAGITTA_EVENT_LOOP_DELAY_MS_MAX`, requests are rejected with `overloaded`.',
+    meaning: 'Recent delay of the event loop of the main thread; 0 while the server is idle.',
   },
   sagitta_tls_certificate_expiry_timestamp_seconds: {
     type: 'gauge',

@@ -15,6 +15,7 @@ import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
 import { NO_PRESSURE } from './limits/memory-budget.js';
 import { MemoryPressure } from './limits/memory-pressure.js';
+import { RequestTurns } from './limits/request-turns.js';
 import { describeApi } from './openapi.js';
 import { findConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
@@ -77,6 +78,8 @@ export interface AppOptions
   readonly nowMs?: () => number;
   /** By default measured. */
   readonly eventLoop?: EventLoopDelay;
+  /** By default at most `queuedRequestsMax` requests wait. */
+  readonly turns?: RequestTurns;
   /** The memory that the process may use, in bytes; null (the default) for no limit. */
   readonly memoryBytes?: number | null;
 }
@@ -115,6 +118,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const listener = new Listener({ limits, tls, logger, trustedProxies });
   const httpMetrics = createHttpMetrics(metrics, {
     requestsInFlight: () => pipeline.inFlightCount,
+    requestsWaiting: () => pipeline.waitingCount,
     connections: () => listener.countConnections(),
     bodyBytesInFlight: () => pipeline.bodyBytesInFlight,
     replyBytesInFlight: () => pipeline.replyBytesInFlight,
@@ -151,6 +155,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     },
     cors: cors === null ? null : new Cors(cors),
     eventLoop,
+    turns: options.turns ?? new RequestTurns({ waitingMax: limits.queuedRequestsMax }),
     memoryPressure:
       memoryBytes === null
         ? NO_PRESSURE

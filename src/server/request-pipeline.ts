@@ -3,11 +3,12 @@
 //   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
-//   4. admit         event-loop delay, authentication, in a cluster forwarding of writes to the owner
+//   4. admit         authentication, the queue of requests, in a cluster forwarding of writes to the owner
 //                    (requests/request-router.ts), rate limit, authorization, memory for the reply of
 //                    a write, memory for the body
 //   5. (Fastify receives the body with the parsers of ingest/body-parsers.ts)
-//   6. handle        for routes with a body, authentication and authorization again; query parameters,
+//   6. handle        the turn of the request among those that wait; for routes with a body,
+//                    authentication and authorization again; query parameters,
 //                    the route's handler, the deadline; in a cluster forwarding of reads to a replica
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
@@ -19,7 +20,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
 import { endsWithin } from '../common/ends-within.js';
-import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
+import { assert, collectionNotFound, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
 import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
@@ -32,6 +33,7 @@ import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
+import type { RequestTurns } from './limits/request-turns.js';
 import { begin, isStream, toReadable } from './replies/reply-stream.js';
 import { collectionOf, NO_QUERY, RequestContext } from './requests/request-context.js';
 import { type Destination, RequestRouter } from './requests/request-router.js';
@@ -82,6 +84,7 @@ interface RequestPipelineOptions {
   /** Null if pages of other origins must not use the service. */
   readonly cors: Cors | null;
   readonly eventLoop: EventLoopDelay;
+  readonly turns: RequestTurns;
   readonly memoryPressure: Pressure;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
@@ -130,6 +133,7 @@ export class RequestPipeline {
   readonly #bodies: BodyAdmission;
   readonly #replies: ReplyAdmission;
   readonly #eventLoop: EventLoopDelay;
+  readonly #turns: RequestTurns;
   readonly #nowMs: () => number;
   #isStopping = false;
   #inFlightCount = 0;
@@ -137,7 +141,7 @@ export class RequestPipeline {
 
   constructor(options: RequestPipelineOptions) {
     const { services, routes, telemetry, cors, eventLoop, nowMs, hostNames } = options;
-    const { memoryPressure: pressure } = options;
+    const { memoryPressure: pressure, turns } = options;
     const { limits } = services;
     this.#services = services;
     this.#routing = services.forwarder && new RequestRouter(services, services.forwarder);
@@ -150,6 +154,7 @@ export class RequestPipeline {
     services.database.memory.onRelease(() => this.#bodies.dropPool());
     this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax, pressure });
     this.#eventLoop = eventLoop;
+    this.#turns = turns;
     this.#nowMs = nowMs;
   }
 
@@ -316,8 +321,8 @@ export class RequestPipeline {
     reply: FastifyReply,
   ): Promise<Destination> {
     const { route, rateKind } = bound;
-    if (route.isAlwaysServed !== true) this.#checkEventLoopDelay();
     await this.#authenticate(route, request);
+    if (route.isAlwaysServed !== true) this.#turns.check(clientOf(request));
     const destination = (await this.#routing?.destinationOf(bound, request, reply)) ?? 'here';
     if (destination !== 'here') return destination;
     // Charged before authorization, since refusing a request is work too. `authorizeRoute` refuses
@@ -348,15 +353,6 @@ export class RequestPipeline {
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
     return 'here';
-  }
-
-  #checkEventLoopDelay(): void {
-    const { eventLoopDelayMsMax } = this.#services.limits;
-    const { delayMs } = this.#eventLoop;
-    if (delayMs <= eventLoopDelayMsMax) return;
-    throw overloadedError(
-      `The event loop is ${Math.round(delayMs)} ms behind (limit ${eventLoopDelayMsMax} ms).`,
-    );
   }
 
   async #authenticate(route: Route, request: FastifyRequest): Promise<void> {
@@ -393,7 +389,9 @@ export class RequestPipeline {
   ): Promise<FastifyReply> {
     const { route } = bound;
     const reauthorize = () => this.#reauthorize(route, request);
-    if (route.body !== null) await reauthorize();
+    const mustWait = route.isAlwaysServed !== true && !this.#turns.mayBegin(this.#inFlightCount);
+    if (mustWait) await this.#turns.wait(clientOf(request));
+    if (mustWait || route.body !== null) await reauthorize();
     const requireOwnership = async (id: string) =>
       await this.#routing?.requireOwnership(id, request, reply);
     const requireRows = (ids: readonly string[]) => this.#routing?.requireRows(ids, request, reply);
@@ -437,7 +435,10 @@ export class RequestPipeline {
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
   }
 
-  /** A body may take minutes to arrive and a stream hours: the credential must still be valid then. */
+  /**
+   * A body may take minutes to arrive and a stream hours: the credential must still be valid then, and the client
+   * connected.
+   */
   async #reauthorize(route: Route, request: FastifyRequest): Promise<void> {
     await this.#authenticate(route, request);
     authorizeRoute(route.access, request.principal, collectionOf(request));
@@ -610,6 +611,10 @@ export class RequestPipeline {
     return this.#inFlightCount;
   }
 
+  get waitingCount(): number {
+    return this.#turns.waitingCount;
+  }
+
   get bodyBytesInFlight(): number {
     return this.#bodies.bytesInFlight;
   }
@@ -626,6 +631,11 @@ function replyEncoding(request: FastifyRequest, { headers }: RouteReply): Encodi
   const { 'accept-encoding': accept } = request.headers;
   if (isOnThisMachine(request) && !refusesIdentity(accept)) return null;
   return chooseEncoding(accept, ENCODINGS);
+}
+
+/** The client among those that take turns: its principal or, without credentials, its address. */
+function clientOf({ principal, ip }: FastifyRequest): string {
+  return shareHolder(principal.id) ?? ip;
 }
 
 /**

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { packageFile } from '../../src/common/package-files.js';
 import { releaseAtEnd } from '../support/leftovers.js';
-import { PATIENT_SETTINGS } from '../support/patience.js';
 import { endWithThisProcess, unrefChild } from '../support/shared-process.js';
 import type { CommandReply, CommandRequest } from './command-process.js';
 
@@ -163,7 +162,7 @@ async function runInCommandProcess(request: CommandRequest): Promise<CommandRepl
 
 function environmentOf({ env }: CommandOptions): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_'));
-  return { ...Object.fromEntries(inherited), ...PATIENT_SETTINGS, ...env };
+  return { ...Object.fromEntries(inherited), ...env };
 }
 
 /** A temporary folder; the caller removes it. */

@@ -10,7 +10,6 @@ import { type RunningServer, startServer } from '../../src/main.js';
 import { backupDirectory, restoreBackups, verifyDirectory } from '../../src/offline.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { BACKUP_BASE, restoreBackup } from '../../src/storage/backup.js';
-import { PATIENT_LIMITS } from '../support/patience.js';
 import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
@@ -46,7 +45,6 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     const server = await kept(
       startServer({
         ...usual,
-        limits: { ...usual.limits, ...PATIENT_LIMITS },
         port: 0,
         engine: 'reference',
         logLevel: 'error',

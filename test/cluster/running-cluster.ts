@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
-import { PATIENT_LIMITS } from '../support/patience.js';
 import { eventually } from '../support/waiting.js';
 import type { NatsServers } from './nats-servers.js';
 
@@ -28,7 +27,7 @@ export function startNode({ nats, name, node, folder, config = {} }: NodeOptions
     engine: 'reference',
     logLevel: 'error',
     threads: 1,
-    limits: { ...usual.limits, ...PATIENT_LIMITS, requestMsMax: 120_000 },
+    limits: { ...usual.limits, requestMsMax: 120_000 },
     // A busy machine must not fail a test.
     clusterSilentMs: 60_000,
     ...config,

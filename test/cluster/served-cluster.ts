@@ -1,14 +1,12 @@
 // The nodes of a MemoryCluster, each with a server, which reach each other over HTTP on this machine.
 
 import type { AddressInfo } from 'node:net';
-import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
 import { RequestForwarder } from '../../src/server/cluster/request-forwarder.js';
 import { type CallOptions, createService, type Reply, type Service } from '../server/harness.js';
-import { PATIENT_LIMITS } from '../support/patience.js';
 import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
 
 /** The keys that all nodes share. */
@@ -53,10 +51,9 @@ export class ServedCluster {
       metrics: createMetrics(),
       logger: this.#logger,
     });
-    const limits = { ...DEFAULT_LIMITS, ...PATIENT_LIMITS };
     const { database } = node;
     const authenticator = new Authenticator({ apiKeys: database.apiKeys });
-    const service = await createService({ database, forwarder, limits, authenticator });
+    const service = await createService({ database, forwarder, authenticator });
     await service.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = service.app.server.address() as AddressInfo;
     node.node.serve(`http://127.0.0.1:${port}`);

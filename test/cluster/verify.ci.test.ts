@@ -15,7 +15,6 @@ import { loadConfig } from '../../src/platform/config.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
 import { openStore } from '../../src/storage/open-store.js';
 import { type CommandResult, run } from '../cli/command.js';
-import { PATIENT_LIMITS } from '../support/patience.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
 import { RunningCluster } from './running-cluster.js';
@@ -147,7 +146,6 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     const dataDir = join(cluster.folder, 'n3');
     const alone = await startServer({
       ...usual,
-      limits: { ...usual.limits, ...PATIENT_LIMITS },
       port: 0,
       engine: 'reference',
       logLevel: 'error',

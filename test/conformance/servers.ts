@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import type { Limits } from '../../src/common/limits.js';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
-import { PATIENT_LIMITS } from '../support/patience.js';
 import { type Exchange, exchange, type Incoming, type Outgoing } from './exchange.js';
 
 interface Profile {
@@ -146,7 +145,7 @@ export async function startTestServer(
     logLevel: 'error',
     threads: 1,
     defaultCollection: profile.defaultCollection ?? null,
-    limits: { ...usual.limits, ...PATIENT_LIMITS, ...profile.limits },
+    limits: { ...usual.limits, ...profile.limits },
     corsOrigins: profile.corsOrigins ?? [],
     backupDir: profile.hasBackups === true ? backupDir : null,
   };

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startServer } from '../../src/main.js';
 import { loadConfig } from '../../src/platform/config.js';
-import { PATIENT_SETTINGS } from './patience.js';
 
 export interface TestServer {
   readonly url: string;
@@ -24,7 +23,6 @@ export async function startTestServer(
         SAGITTA_ENGINE: 'reference',
         SAGITTA_THREADS: '1',
         SAGITTA_LOG_LEVEL: 'silent',
-        ...PATIENT_SETTINGS,
         ...settings,
       },
     }),

@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { PATIENT_SETTINGS } from './patience.js';
 
 const CHILD = fileURLToPath(new URL('./server-child.js', import.meta.url));
 const START_MS_MAX = 60_000;
@@ -44,7 +43,6 @@ export async function startServerProcess(options: {
       ...process.env,
       SAGITTA_PORT: '0',
       SAGITTA_LOG_LEVEL: 'warn',
-      ...PATIENT_SETTINGS,
       SAGITTA_DATA_DIR: options.dataDirectory,
       ...options.settings,
     },

@@ -41,14 +41,12 @@ describe('trafficOf', () => {
 });
 
 describe('limitUsageOf', () => {
-  test('compares gauges with limits, in the unit of the limit', () => {
-    const metrics = parseMetrics(
-      'sagitta_http_connections 50\nsagitta_event_loop_delay_seconds 0.25',
-    );
-    const limits = { connections_max: 200, event_loop_delay_ms_max: 1_000, collections_max: 10 };
+  test('compares gauges with limits', () => {
+    const metrics = parseMetrics('sagitta_http_connections 50\nsagitta_http_requests_waiting 1024');
+    const limits = { connections_max: 200, queued_requests_max: 4_096, collections_max: 10 };
     assert.deepEqual(limitUsageOf(metrics, limits), [
       { label: 'Connections', used: '50', limit: '200', share: 0.25 },
-      { label: 'Event loop delay', used: '250 ms', limit: '1,000 ms', share: 0.25 },
+      { label: 'Waiting requests', used: '1,024', limit: '4,096', share: 0.25 },
     ]);
   });
 

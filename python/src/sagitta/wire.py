@@ -2446,6 +2446,10 @@ class Limits(TypedDict):
     """The maximum number of idempotency keys that are remembered. Further keys are refused with 429
     until the oldest expire. In keys.
     """
+    queued_requests_max: int
+    """The maximum number of requests that wait until their work begins, half of them of one
+    principal or, without credentials, of one address. In requests.
+    """
     queued_queries_max: int
     """The maximum number of queries that wait for the engine. In queries."""
     queued_writes_max: int
@@ -2475,8 +2479,6 @@ class Limits(TypedDict):
     """The total size of request bodies that are being received or processed. In bytes."""
     reply_bytes_in_flight_max: int
     """The total size of replies that clients have not read yet. In bytes."""
-    event_loop_delay_ms_max: int
-    """The event loop delay above which requests are refused as overload. In milliseconds."""
     connections_max: int
     """The maximum number of open connections. In connections."""
     connections_per_address_max: int

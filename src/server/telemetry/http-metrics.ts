@@ -28,6 +28,7 @@ export interface StreamCount {
 /** Values read at each scrape. */
 interface HttpReadings {
   readonly requestsInFlight: () => number;
+  readonly requestsWaiting: () => number;
   readonly connections: () => Promise<number>;
   readonly bodyBytesInFlight: () => number;
   readonly replyBytesInFlight: () => number;
@@ -66,6 +67,7 @@ export function createHttpMetrics(metrics: Metrics, readings: HttpReadings): Htt
 
 function addHttpGauges(metrics: Metrics, readings: HttpReadings): void {
   metrics.addReading('sagitta_http_requests_in_flight', readings.requestsInFlight);
+  metrics.addReading('sagitta_http_requests_waiting', readings.requestsWaiting);
   metrics.addReading('sagitta_http_connections', readings.connections);
   metrics.addReading('sagitta_http_body_bytes_in_flight', readings.bodyBytesInFlight);
   metrics.addReading('sagitta_http_reply_bytes_in_flight', readings.replyBytesInFlight);

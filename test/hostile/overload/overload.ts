@@ -52,9 +52,7 @@ export async function runOverload({
   const server = await startServerProcess({
     dataDirectory,
     prefix: cgroup.prefix,
-    // The delay at which requests are refused is part of the test.
     settings: {
-      SAGITTA_EVENT_LOOP_DELAY_MS_MAX: '1000',
       SAGITTA_LOG_LEVEL: 'error',
       SAGITTA_READ_RATE_MAX: '0',
       SAGITTA_WRITE_RATE_MAX: '0',

@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { loadConfig } from '../../../src/platform/config.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { Cors, type CorsSettings } from '../../../src/server/auth/cors.js';
+import { RequestTurns } from '../../../src/server/limits/request-turns.js';
 import { createFilledService, createService, type OpenApi, type Service } from '../harness.js';
 import { openSession, overHttp1, overHttp2, startSecureService } from '../secure-service.js';
 
@@ -137,8 +138,8 @@ describe('a page of an allowed origin', () => {
 
   it('can read that the service is overloaded, which a preflight does not wait for', async () => {
     const { database } = service;
-    const eventLoop = { begin() {}, end() {}, delayMs: 1e9 };
-    const busy = await createService({ database, cors: settingsOf(PAGE), eventLoop });
+    const turns = new RequestTurns({ waitingMax: 0 });
+    const busy = await createService({ database, cors: settingsOf(PAGE), turns });
     const url = '/collections/c/query';
     const asked = await busy.app.inject({ method: 'OPTIONS', url, headers: preflight(PAGE) });
     assert.equal(asked.statusCode, 204);

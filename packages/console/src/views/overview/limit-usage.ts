@@ -18,11 +18,7 @@ interface LimitedGauge {
   readonly gauge: string;
   readonly limit: string;
   readonly format: (value: number) => string;
-  /** Converts the gauge's unit to the limit's. */
-  readonly scale?: number;
 }
-
-const milliseconds = (value: number) => `${formatCount(Math.round(value))} ms`;
 
 const LIMITED: readonly LimitedGauge[] = [
   {
@@ -56,6 +52,12 @@ const LIMITED: readonly LimitedGauge[] = [
     format: formatBytes,
   },
   {
+    label: 'Waiting requests',
+    gauge: 'sagitta_http_requests_waiting',
+    limit: 'queued_requests_max',
+    format: formatCount,
+  },
+  {
     label: 'Waiting queries',
     gauge: 'sagitta_engine_queue_queries',
     limit: 'queued_queries_max',
@@ -66,13 +68,6 @@ const LIMITED: readonly LimitedGauge[] = [
     gauge: 'sagitta_pool_tasks_waiting',
     limit: 'queued_tasks_max',
     format: formatCount,
-  },
-  {
-    label: 'Event loop delay',
-    gauge: 'sagitta_event_loop_delay_seconds',
-    limit: 'event_loop_delay_ms_max',
-    format: milliseconds,
-    scale: 1000,
   },
 ];
 
@@ -97,11 +92,10 @@ function machineUsageOf(metrics: MetricSamples): readonly LimitUsage[] {
 }
 
 function settingUsageOf(metrics: MetricSamples, limits: Limits): readonly LimitUsage[] {
-  return LIMITED.flatMap(({ label, gauge, limit, format, scale = 1 }) => {
-    const value = sumOf(metrics, gauge);
+  return LIMITED.flatMap(({ label, gauge, limit, format }) => {
+    const used = sumOf(metrics, gauge);
     const most = limits[limit];
-    if (value === undefined || most === undefined || most === 0) return [];
-    const used = value * scale;
+    if (used === undefined || most === undefined || most === 0) return [];
     return { label, used: format(used), limit: format(most), share: used / most };
   });
 }
