@@ -19,6 +19,11 @@ export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {} };
 /** Work that adds up over queries. */
 type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
 
+const FILTER_PHASE: Labels = { phase: 'filter' };
+const WAIT_PHASE: Labels = { phase: 'wait' };
+const SEARCH_PHASE: Labels = { phase: 'search' };
+const ASSEMBLE_PHASE: Labels = { phase: 'assemble' };
+
 /** Reports queries that were answered together, with their common timings and their total work. */
 export function observeQueries(
   observer: DatabaseObserver,
@@ -29,10 +34,12 @@ export function observeQueries(
   observer.count('sagitta_queries_total', count);
   observer.count('sagitta_rows_scanned_total', rowsScanned);
   observer.count('sagitta_rows_rescored_total', candidatesRescored);
-  const phases = { filter: filterMs, wait: waitMs, search: searchMs, assemble: assembleMs };
-  for (const [phase, milliseconds] of Object.entries(phases)) {
-    observer.observe('sagitta_query_phase_seconds', milliseconds / 1000, { phase });
-  }
+  const observePhase = (phase: Labels, milliseconds: number) =>
+    observer.observe('sagitta_query_phase_seconds', milliseconds / 1000, phase);
+  observePhase(FILTER_PHASE, filterMs);
+  observePhase(WAIT_PHASE, waitMs);
+  observePhase(SEARCH_PHASE, searchMs);
+  observePhase(ASSEMBLE_PHASE, assembleMs);
 }
 
 export function observeWritten(

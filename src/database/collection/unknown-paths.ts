@@ -28,11 +28,13 @@ export function findUnknownPaths(
   views: readonly SegmentView[],
   names: PathNames,
 ): readonly Warning[] | undefined {
+  const named = namedPaths(names);
+  if (named.length === 0) return undefined;
   const columns = views.map(({ metadata }) => metadata.columns);
   const declared = collection.definition.schema ?? {};
   const isKnown = (path: string) =>
     Object.hasOwn(declared, path) || columns.some((paths) => paths.has(path));
-  const unknown = namedPaths(names).filter(([, path]) => !isKnown(path));
+  const unknown = named.filter(([, path]) => !isKnown(path));
   if (unknown.length === 0 || views.length === 0) return undefined;
   if (views.some(({ metadata }) => !metadata.isComplete)) return undefined;
   const known = [
@@ -48,6 +50,7 @@ export function findUnknownPaths(
 
 /** The paths with the member that names them, each pair once. */
 function namedPaths({ filter, groupBy, sort, facets, stats }: PathNames) {
+  if (filter === null && (groupBy ?? sort ?? facets ?? stats ?? null) === null) return [];
   const paths = {
     filter: filter === null ? [] : filterTests(filter).flatMap(pathsOfTest),
     group_by: groupBy === undefined ? [] : [groupBy],

@@ -45,8 +45,11 @@ function mapTable<Request, Options>(
   table: OptionTable<Request, Options>,
   map: (name: keyof Options, option: Option<Request, unknown>) => unknown,
 ): Options {
-  const options = Object.entries(table) as [keyof Options, Option<Request, unknown>][];
-  return Object.fromEntries(options.map(([name, option]) => [name, map(name, option)])) as Options;
+  const options: Partial<Record<keyof Options, unknown>> = {};
+  for (const name of Object.keys(table) as (keyof Options)[]) {
+    options[name] = map(name, table[name] as Option<Request, unknown>);
+  }
+  return options as Options;
 }
 
 /** Constructors of the kinds of options. */

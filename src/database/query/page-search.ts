@@ -53,8 +53,13 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   }
 
   /** The next search; null when the page is complete. */
-  async next(): Promise<RowQuery | null> {
-    const wantedCount = await this.nextCount();
+  next(): RowQuery | null | Promise<RowQuery | null> {
+    const wantedCount = this.nextCount();
+    if (typeof wantedCount === 'number') return this.#searchFor(wantedCount);
+    return wantedCount.then((count) => this.#searchFor(count));
+  }
+
+  #searchFor(wantedCount: number): RowQuery | null {
     if (wantedCount === 0 || this.views.length === 0) return null;
     this.#wantedCount = wantedCount;
     const { ranking, scoreThreshold: scoreMin } = this.plan;

@@ -26,7 +26,7 @@ import { SnapshotView } from '../collection/snapshot-view.js';
 import { findUnknownPaths } from '../collection/unknown-paths.js';
 import { rankingContext } from '../rankings/kinds.js';
 import { openRankings, searchRankings } from '../rankings/open-rankings.js';
-import type { OpenRanking } from '../rankings/ranking.js';
+import type { OpenRanking, RowQuery } from '../rankings/ranking.js';
 import { toFloat32 } from '../search/hits.js';
 import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
@@ -166,6 +166,8 @@ function warningsOf(
 
 type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
 
+const NO_AGGREGATIONS: QueryAggregations = {};
+
 /** The facets and stats of each plan, over the rows that its `total` counts. */
 async function aggregateAll(
   view: SnapshotView,
@@ -181,10 +183,13 @@ async function aggregateAll(
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryAggregations[]> {
   const { pool, observer, limits } = services;
+  if (plans.every(({ aggregation, scoreStats }) => aggregation === null && scoreStats === null)) {
+    return plans.map(() => NO_AGGREGATIONS);
+  }
   return Promise.all(
     plans.map(async (plan, i): Promise<QueryAggregations> => {
       const { aggregation, scoreStats, scoreThreshold } = plan;
-      if (aggregation === null && scoreStats === null) return {};
+      if (aggregation === null && scoreStats === null) return NO_AGGREGATIONS;
       const startedAtMs = performance.now();
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
       // The rows of the query without the conditions on the path of a facet.
@@ -222,11 +227,14 @@ async function searchPages(
 ): Promise<number> {
   let waitMs = 0;
   for (;;) {
-    const queries = await Promise.all(pages.map(({ page }) => page.next()));
-    const searches = pages.flatMap((page, i) => {
+    const searches: (SearchedPage & { readonly query: RowQuery })[] = [];
+    const next = pages.map(({ page }) => page.next());
+    const isKnown = next.every((query) => !(query instanceof Promise));
+    const queries = isKnown ? (next as (RowQuery | null)[]) : await Promise.all(next);
+    for (const [i, { page, ranking }] of pages.entries()) {
       const query = queries[i]!;
-      return query === null ? [] : [{ ...page, query }];
-    });
+      if (query !== null) searches.push({ page, ranking, query });
+    }
     if (searches.length === 0) return waitMs;
     const found = await searchRankings(searches, services, signal);
     waitMs += found.waitMs;
@@ -239,22 +247,24 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
 
+type Mutable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
+
 function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;
   const { segment } = hit.view;
   const { ranking } = plan;
-  return {
+  const match: Mutable<Match> = {
     id: segment.id(row),
     score: toFloat32(ranking.shownScore(score)),
-    ...(ranking.hasDistance
-      ? { distance: toFloat32(distanceOf(ranking.scoring!.metric, score)) }
-      : {}),
-    ...(group === undefined
-      ? {}
-      : // JSON has no infinity.
-        { group: typeof group === 'number' ? finite(group) : group }),
-    ...(plan.includeSequence ? { sequence: segment.insertedSequence(row) } : {}),
-    ...collection.metadataOf({ segment, row }, plan.includeMetadata),
-    ...(plan.includeValues === false ? {} : collection.valuesOf({ segment, row })),
   };
+  if (ranking.hasDistance) match.distance = toFloat32(distanceOf(ranking.scoring!.metric, score));
+  // JSON has no infinity.
+  if (group !== undefined) match.group = typeof group === 'number' ? finite(group) : group;
+  if (plan.includeSequence) match.sequence = segment.insertedSequence(row);
+  const address = { segment, row };
+  if (plan.includeMetadata !== false) {
+    Object.assign(match, collection.metadataOf(address, plan.includeMetadata));
+  }
+  if (plan.includeValues !== false) Object.assign(match, collection.valuesOf(address));
+  return match;
 }

@@ -81,9 +81,10 @@ export abstract class ScoredRanking extends Ranking {
 
   async open(rows: PassingRows): Promise<OpenRanking> {
     const { searched } = rows;
-    const { view, snapshot } = searched;
+    const { view, snapshot, services } = searched;
     const views = searched.viewsWith(await rows.views(), this.by.using);
-    const filters = rows.sharedFilters;
+    const mayBeShared = services.peers.valuesMin < Number.POSITIVE_INFINITY;
+    const filters = mayBeShared ? rows.sharedFilters : null;
     const shared =
       filters && sharedRows({ collection: view.collection, snapshot, filters, views }, this.#field);
     return this.openRows(views, shared, searched);

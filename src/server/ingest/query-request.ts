@@ -12,7 +12,9 @@ import type { Properties } from '../wire/property-names.js';
 
 export type QueryBody = Properties<z.output<Schemas['query']['query']>>;
 
-export function toQueryRequest({ mmr, ...query }: QueryBody): QueryRequest {
+export function toQueryRequest(body: QueryBody): QueryRequest {
+  if (body.mmr === undefined) return body;
+  const { mmr, ...query } = body;
   const diversity = mmr && { lambda: mmr.lambda, candidateCount: mmr.candidates };
   return { ...query, diversity };
 }

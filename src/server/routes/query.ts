@@ -21,7 +21,7 @@ import type { RequestContext } from '../requests/request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
-import { BODY_LAYOUT } from '../wire/problem.js';
+import { BODY_LAYOUT, type IssueLayout } from '../wire/problem.js';
 import type { Properties } from '../wire/property-names.js';
 import type { StoredReply } from '../wire/reply.js';
 import { jsonReply } from '../wire/reply.js';
@@ -29,6 +29,9 @@ import { collectionToRead } from './collection-choice.js';
 
 /** Members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
+
+/** How errors are located if the body has no page members. */
+const NO_PAGE: IssueLayout = { ...BODY_LAYOUT, parameters: PAGE_MEMBERS };
 
 type QueryPage = Properties<z.output<Schemas['query']['queryPageAnywhere']>>;
 type QueryBody = Properties<z.output<Schemas['query']['queryAnywhere']>>;
@@ -91,16 +94,16 @@ function createAnswer(
   const { database, embedder, limits } = services;
   const slowQueries = new SlowQueryLog(services);
   const writeReply = createReplyWriter(services.schemas.query.reply);
-  return async (request, { collection: inBody, ...body }) => {
+  return async (request, body) => {
     const page = request.query;
     const collectionId = collectionToRead(services, request, {
-      collection: inBody ?? page.collection,
+      collection: body.collection ?? page.collection,
       cursor: body.cursor ?? page.cursor,
     });
-    request.issueLayout = {
-      ...BODY_LAYOUT,
-      parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
-    };
+    const isPage = PAGE_MEMBERS.some((name) => body[name] !== undefined);
+    request.issueLayout = isPage
+      ? { ...NO_PAGE, parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined) }
+      : NO_PAGE;
     const query = checkQuery(toQueryRequest(withPage(body, page)), limits);
     request.charge(costOf(query, limits));
     const { telemetry, signal } = request;
@@ -123,6 +126,7 @@ function createAnswer(
 
 /** The body with the page members of the query string. Throws if the two differ. */
 function withPage(body: CollectionQuery, page: QueryPage): CollectionQuery {
+  if (PAGE_MEMBERS.every((name) => page[name] === undefined)) return body;
   const issues: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {
     const inBody = body[name];

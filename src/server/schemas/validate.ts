@@ -58,6 +58,9 @@ export async function validateLongBody<Schema extends z.ZodType<Record<string, u
     : validateBody(schema, body);
 }
 
+/** The valid values of requests without parameters. */
+const withoutParameters = new WeakMap<z.ZodObject, object>();
+
 /** @param query values as text; a repeated parameter is an array. */
 export function validateQuery<Schema extends z.ZodObject>(
   schema: Schema,
@@ -65,12 +68,17 @@ export function validateQuery<Schema extends z.ZodObject>(
 ): Properties<z.output<Schema>> {
   // Without a prototype, since parameters may have any name.
   const values: Record<string, unknown> = Object.create(null);
-  for (const [name, text] of Object.entries(query)) {
+  const entries = Object.entries(query);
+  const known = entries.length === 0 ? withoutParameters.get(schema) : undefined;
+  if (known !== undefined) return known as Properties<z.output<Schema>>;
+  for (const [name, text] of entries) {
     if (Array.isArray(text)) throw validationError([repeated(name, text.length)]);
     const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
     values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
   }
-  return validate(schema, values, ([name, ...path]) => parameter(String(name), ...path));
+  const valid = validate(schema, values, ([name, ...path]) => parameter(String(name), ...path));
+  if (entries.length === 0) withoutParameters.set(schema, Object.freeze(valid));
+  return valid;
 }
 
 /** Throws `unknown_parameter` for each of the query parameters. */

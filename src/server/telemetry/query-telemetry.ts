@@ -18,7 +18,7 @@ interface QueryingRequest {
 }
 
 /** Rounds milliseconds to microseconds. */
-const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
+const shorten = (milliseconds: number) => Math.round(Math.max(0, milliseconds) * 1000) / 1000;
 
 /** `totalMs` counts from the headers of the request and includes upload and parsing. */
 export function serverTiming(timings: QueryTimings, totalMs: number): string {
@@ -140,7 +140,7 @@ export class SlowQueryLog {
   ): Promise<{ readonly reply: QueryReply; readonly text: string }> {
     const { receivedAtMs } = request;
     const startedAtMs = performance.now();
-    const log = (outcome: object, knownMs = 0) => {
+    const log = (describe: () => object, knownMs = 0) => {
       const milliseconds = performance.now() - receivedAtMs;
       const parseMs = startedAtMs - receivedAtMs;
       this.#logIfSlow(request, collectionId, milliseconds, () => ({
@@ -151,7 +151,7 @@ export class SlowQueryLog {
         limit: query.limit,
         filter: query.filter && filterShape(query.filter),
         is_continued: query.cursor !== undefined,
-        ...outcome,
+        ...describe(),
       }));
     };
     try {
@@ -163,7 +163,7 @@ export class SlowQueryLog {
       const { filterMs, waitMs, searchMs, assembleMs } = timings;
       const planMs = timings.startedAtMs - startedAtMs;
       log(
-        {
+        () => ({
           plan_ms: shorten(planMs),
           ...phaseMembers(timings),
           reply_ms: shorten(replyMs),
@@ -172,12 +172,12 @@ export class SlowQueryLog {
           rows_scanned: work.rowsScanned,
           rows_passed: work.rowsPassedFilter,
           rows_rescored: work.candidatesRescored,
-        },
+        }),
         planMs + filterMs + waitMs + searchMs + assembleMs + replyMs,
       );
       return { reply, text };
     } catch (error) {
-      log({ code: codeOf(error) });
+      log(() => ({ code: codeOf(error) }));
       throw error;
     }
   }

@@ -75,11 +75,19 @@ function makeRename(schema: z.core.$ZodType): Rename | null {
   }
   if (!(schema instanceof z.ZodObject)) return null;
   const members = new Map(
-    Object.entries(schema.shape).map(([name, member]) => [name, renameOf(member)]),
+    Object.entries(schema.shape).map(([name, member]) => [
+      name,
+      { property: propertyName(name), rename: renameOf(member) },
+    ]),
   );
-  const isSame = [...members].every(([name, rename]) => propertyName(name) === name && !rename);
+  const isSame = [...members].every(([name, { property, rename }]) => property === name && !rename);
   if (isSame) return null;
-  return (value) => mapMembers(value as object, propertyName, (name) => members.get(name) ?? null);
+  return (value) =>
+    mapMembers(
+      value as object,
+      (name) => members.get(name)?.property ?? propertyName(name),
+      (name) => members.get(name)?.rename ?? null,
+    );
 }
 
 function mapMembers(
