@@ -4,7 +4,7 @@
 
 import { readdirSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, type Histogram, Registry } from 'prom-client';
 import { memoryOfProcess } from './memory-limit.js';
 import {
   type CounterName,
@@ -52,12 +52,9 @@ export function createMetrics(): Metrics {
       };
     },
     addHistogram(name) {
-      const buckets = [...(entryOf(name).buckets ?? [])];
-      const histogram = new Histogram({ ...describe(name), buckets, registers });
-      return (value, labels) => {
-        if (labels === undefined) histogram.observe(value);
-        else histogram.observe(labels, value);
-      };
+      const buckets = new BucketCounts(describe(name), entryOf(name).buckets ?? []);
+      registry.registerMetric(buckets as unknown as Histogram);
+      return (value, labels = NO_LABELS) => buckets.observe(value, labels);
     },
     addReading(name, read) {
       if (entryOf(name).type === 'counter') {
@@ -87,6 +84,78 @@ export function createMetrics(): Metrics {
   };
   addProcessMetrics(metrics);
   return metrics;
+}
+
+const NO_LABELS: Labels = {};
+
+/** The observations with the same values of the labels. */
+interface Series {
+  readonly labels: Labels;
+  /** The number of observations in each bucket, which the next one does not include; the last is without a bound. */
+  readonly counts: Float64Array;
+  sum: number;
+}
+
+/**
+ * A histogram in a registry of prom-client, whose own takes ten times as long to observe a value: a query observes
+ * seven.
+ */
+class BucketCounts {
+  readonly name: string;
+  readonly help: string;
+  readonly type = 'histogram';
+  readonly aggregator = 'sum';
+  readonly #labelNames: readonly string[];
+  readonly #bounds: readonly number[];
+  /** By the values of the labels. */
+  readonly #series = new Map<string, Series>();
+
+  constructor({ name, help, labelNames }: ReturnType<typeof describe>, bounds: readonly number[]) {
+    this.name = name;
+    this.help = help;
+    this.#labelNames = labelNames;
+    this.#bounds = bounds;
+    if (labelNames.length === 0) this.#seriesOf(NO_LABELS);
+  }
+
+  observe(value: number, labels: Labels): void {
+    const series = this.#seriesOf(labels);
+    const bounds = this.#bounds;
+    let bucket = 0;
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+    series.counts[bucket]!++;
+    series.sum += value;
+  }
+
+  /** What prom-client renders. */
+  get() {
+    const { name, help, type, aggregator } = this;
+    const values = [...this.#series.values()].flatMap(({ labels, counts, sum }) => {
+      let count = 0;
+      const buckets = Array.from(counts, (more, i) => {
+        count += more;
+        const le = this.#bounds[i] ?? '+Inf';
+        return { labels: { le, ...labels }, value: count, metricName: `${name}_bucket` };
+      });
+      return [
+        ...buckets,
+        { labels, value: sum, metricName: `${name}_sum` },
+        { labels, value: count, metricName: `${name}_count` },
+      ];
+    });
+    return { name, help, type, aggregator, values };
+  }
+
+  #seriesOf(labels: Labels): Series {
+    let key = '';
+    for (const name of this.#labelNames) key += `${labels[name]}\n`;
+    let series = this.#series.get(key);
+    if (series === undefined) {
+      series = { labels, counts: new Float64Array(this.#bounds.length + 1), sum: 0 };
+      this.#series.set(key, series);
+    }
+    return series;
+  }
 }
 
 function entryOf(name: keyof typeof METRIC_TABLE): MetricEntry {

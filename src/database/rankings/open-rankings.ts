@@ -32,7 +32,9 @@ export async function openRankings(
     return new PassingRows(searched, filters);
   });
   // All at once, so that different filters are evaluated in parallel; equal filters are evaluated once.
-  await Promise.all(ranked.map(({ filters }, i) => rows[i]!.searched.filter(filters)));
+  if (ranked.length > 1) {
+    await Promise.all(ranked.map(({ filters }, i) => rows[i]!.searched.filter(filters)));
+  }
   const opened: OpenRanking[] = [];
   // One by one, so that a batch does not occupy the main thread.
   for (const [i, { ranking }] of ranked.entries()) opened.push(await ranking.open(rows[i]!));

@@ -238,11 +238,16 @@ export function parseJson(
 ): unknown {
   const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
-  if (!isUtf8(body)) throw invalidJson('it is not UTF-8');
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (countBrackets(bytes, bracketsCut) > bracketsUnchecked) checkDepth(bytes, invalidJson);
+  const encoding = isAscii(bytes) ? 'latin1' : 'utf8';
+  if (encoding === 'utf8' && !isUtf8(bytes)) throw invalidJson('it is not UTF-8');
+  // A text shorter than that has too few brackets to nest deeply.
+  const isShort = bytes.length + bracketsCut <= bracketsUnchecked;
+  if (!isShort && countBrackets(bytes, bracketsCut) > bracketsUnchecked) {
+    checkDepth(bytes, invalidJson);
+  }
   try {
-    return parseExactJson(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), exactMembers);
+    return parseExactJson(bytes.toString(encoding), exactMembers);
   } catch (error) {
     throw invalidJson(describeSyntaxError(error));
   }

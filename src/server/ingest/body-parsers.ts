@@ -163,8 +163,12 @@ class ChunkedBody implements BodyMemory {
     this.#chunks = [];
   }
 
-  /** Copies even a single chunk, which may be part of a larger buffer of the connection. */
+  /** Copies a single chunk only if it is part of a larger buffer of the connection. */
   take(): Uint8Array {
+    const [first, second] = this.#chunks;
+    if (this.#blocks.length === 0 && first !== undefined && second === undefined) {
+      if (first.length === first.buffer.byteLength) return first;
+    }
     return Buffer.concat([...this.#blocks, ...this.#chunks]);
   }
 }
