@@ -13,6 +13,7 @@ import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
 import type { Preparation } from './common/preparation.js';
 import type { Tracer } from './common/trace.js';
+import { unlessAborted } from './common/when-aborted.js';
 import { Backups } from './database/admin/backup.js';
 import { Database } from './database/database.js';
 import { addStorageGauges, createDatabaseMetrics } from './database/database-metrics.js';
@@ -61,13 +62,19 @@ const STDERR = {
 /** Close what has been opened so far, in reverse order. `isFailed` means that the service has not started. */
 type Closers = ((isFailed: boolean) => void | Promise<void>)[];
 
+export interface StartOptions {
+  readonly preparation?: Preparation | null;
+  /** Ends the start, which then closes what it opened and rejects with the reason. */
+  readonly stopping?: AbortSignal;
+}
+
 /**
  * Throws if the service cannot start: the data directory is locked or has another format, the port is in use, or the
  * requested engine does not work on this machine.
  */
 export async function startServer(
   config: Config,
-  { preparation = null }: { readonly preparation?: Preparation | null } = {},
+  { preparation = null, stopping }: StartOptions = {},
 ): Promise<RunningServer> {
   const startedAtMs = performance.now();
   const elapsedMs = () => Math.round(performance.now() - startedAtMs);
@@ -92,7 +99,8 @@ export async function startServer(
   try {
     const security = await openSecurity(config, { clock: systemClock, logger });
     closers.push(() => security.close());
-    const opened = await openDatabase(config, logger, closers);
+    const opened = await openDatabase(config, { logger, closers, stopping });
+    stopping?.throwIfAborted();
     const { url, address, isCredentialRequired } = await listen(config, {
       ...opened,
       preparation,
@@ -128,8 +136,15 @@ export async function startServer(
     };
   } catch (error) {
     await closeAll(true);
+    if (stopping?.aborted) logger.info({}, 'stopped during the start');
     throw error;
   }
+}
+
+interface StartParts {
+  readonly logger: PinoLogger;
+  readonly closers: Closers;
+  readonly stopping: AbortSignal | undefined;
 }
 
 interface OpenedDatabase {
@@ -147,8 +162,7 @@ interface OpenedDatabase {
 /** Opens the store, the worker pool, the engine and the database. */
 async function openDatabase(
   config: Config,
-  logger: PinoLogger,
-  closers: Closers,
+  { logger, closers, stopping }: StartParts,
 ): Promise<OpenedDatabase> {
   const metrics = createMetrics();
   let onFailure!: (error: SagittaError) => void;
@@ -185,12 +199,16 @@ async function openDatabase(
     mapping: config.values,
     warn: (message) => logger.warn({}, message),
     onFailure,
+    stopping,
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
   const node =
-    blobs === null ? null : await joinCluster(config, { store, blobs, keys, logger, closers });
+    blobs === null
+      ? null
+      : await joinCluster(config, { store, blobs, keys, logger, closers, stopping });
   const { engine, reason, readings } = await engineChoice;
+  stopping?.throwIfAborted();
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarder?.close());
@@ -211,10 +229,10 @@ async function openDatabase(
   });
   closers.push(() => database.close());
   if (node !== null) {
-    await database.loaded;
+    await unlessAborted(database.loaded, stopping);
     // Runs before the database is closed, so that the node stops applying logs to it.
     closers.push(() => node.close());
-    await node.attach(database);
+    await unlessAborted(node.attach(database), stopping);
     const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
     addClusterGauges(metrics, node);
   }
@@ -241,12 +259,10 @@ async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | nu
   return openBlobs(blobStore);
 }
 
-interface JoinOptions {
+interface JoinOptions extends StartParts {
   readonly store: DiskStore;
   readonly blobs: Blobs;
   readonly keys: NodeKeys;
-  readonly logger: PinoLogger;
-  readonly closers: Closers;
 }
 
 /** Brings the store up to date with the cluster, whose packages are loaded only here. */
@@ -289,7 +305,7 @@ async function openNode(
   service: NatsService,
   durability: NatsDurability,
   config: Config,
-  { store, blobs, keys, logger, closers }: JoinOptions,
+  { store, blobs, keys, logger, closers, stopping }: JoinOptions,
 ): Promise<ClusterNode> {
   const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
   const { SealedService } = await import('./cluster/service/sealed-service.js');
@@ -321,11 +337,13 @@ async function openNode(
   });
   closers.push(() => node.close());
   logger.info({ node: name }, 'joining the cluster');
-  await node.catchUp({
+  const catchingUp = node.catchUp({
     incarnationsIn: () => Database.incarnationsIn(store),
     isFounded: () => Database.secretIn(store) !== null,
     foundation: Database.foundation,
   });
+  // Closing the node ends its work.
+  await unlessAborted(catchingUp, stopping);
   return node;
 }
 

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
+import { Turns } from '../common/turns.js';
 import {
   BASE_SEED,
   directoryBytesOf,
@@ -62,22 +63,28 @@ export function missingBase(directory: string): SagittaError {
 }
 
 const WINDOW_BYTES = 1024 * 1024;
+const ZEROS = Buffer.alloc(WINDOW_BYTES);
 
-/** Throws `configuration_invalid` for another format, and `data_corrupt` if there is no base. */
-export function readJournal(
+/**
+ * Rejects with `configuration_invalid` for another format, `data_corrupt` if there is no base, and the reason of the
+ * signal. Nothing is changed.
+ */
+export async function readJournal(
   files: JournalFiles,
   mark: Mark | undefined,
   report: ReportDamage,
-): JournalContent {
+  signal?: AbortSignal,
+): Promise<JournalContent> {
   const number = files.numbersOf('base').at(-1);
   if (number === undefined) throw missingBase(files.directory);
-  return new JournalReader(files, mark, report).read(number);
+  return new JournalReader(files, mark, report, new Turns(signal)).read(number);
 }
 
 class JournalReader {
   readonly #files: JournalFiles;
   readonly #mark: Mark | undefined;
   readonly #report: ReportDamage;
+  readonly #turns: Turns;
   readonly #state = new StoreState();
   #head: Head = NO_FRAME;
   #seed = 0;
@@ -86,14 +93,15 @@ class JournalReader {
   /** Where unreadable data begins after the last valid frame. */
   #unreadable: { readonly file: number; readonly offset: number } | undefined;
 
-  constructor(files: JournalFiles, mark: Mark | undefined, report: ReportDamage) {
+  constructor(files: JournalFiles, mark: Mark | undefined, report: ReportDamage, turns: Turns) {
     this.#files = files;
     this.#mark = mark;
     this.#report = report;
+    this.#turns = turns;
   }
 
-  read(base: number): JournalContent {
-    const byteLength = this.#readBase(base);
+  async read(base: number): Promise<JournalContent> {
+    const byteLength = await this.#readBase(base);
     const bodyBytes = this.#state.liveBytes.get(base) ?? 0;
     const logs = this.#files.numbersOf('log').filter((number) => number > base);
     // A log that was created but never used contains only zeros.
@@ -102,7 +110,7 @@ class JournalReader {
     let end = { file: base, offset: byteLength };
     for (const [i, log] of logs.entries()) {
       const isLast = logs.slice(i + 1).every(isEmpty);
-      const offset = this.#readLog(log, isLast);
+      const offset = await this.#readLog(log, isLast);
       logBytes += offset;
       end = { file: log, offset };
       if (!isLast) continue;
@@ -126,10 +134,12 @@ class JournalReader {
   }
 
   /** Returns the total size of its frames. */
-  #readBase(file: number): number {
+  async #readBase(file: number): Promise<number> {
     const frames = new FrameReader(this.#files, file, BASE_SEED);
     let last = NO_FRAME;
     while (true) {
+      const nextTurn = this.#turns.next();
+      if (nextTurn !== undefined) await nextTurn;
       const at = frames.offset;
       const frame = frames.next();
       if (frame === undefined || !isNext(frame, last)) {
@@ -155,10 +165,12 @@ class JournalReader {
   }
 
   /** Returns the total size of its frames. */
-  #readLog(file: number, isLast: boolean): number {
+  async #readLog(file: number, isLast: boolean): Promise<number> {
     const frames = new FrameReader(this.#files, file, this.#seed);
     let unacknowledgedFrom = 0;
     while (true) {
+      const nextTurn = this.#turns.next();
+      if (nextTurn !== undefined) await nextTurn;
       const { offset } = frames;
       const frame = frames.next();
       const isTorn = isLast && frame !== undefined && this.#isTornBody(frames, frame);
@@ -261,6 +273,11 @@ class FrameReader {
 
   /** Moves to the first frame at or after `from`, at any offset; returns false if there is none. */
   skipToNext(from = this.offset + 1): boolean {
+    // Usually it is there, and in the window.
+    if (this.#frameAt(from) !== undefined) {
+      this.offset = from;
+      return true;
+    }
     for (let start = from; start < this.#size; ) {
       const bytes = this.#read(start, WINDOW_BYTES);
       for (let at = bytes.indexOf(FRAME_MARK); at !== -1; at = bytes.indexOf(FRAME_MARK, at + 1)) {
@@ -282,7 +299,7 @@ class FrameReader {
   hasData(from: number): boolean {
     for (let start = from; start < this.#size; start += WINDOW_BYTES) {
       const bytes = this.#read(start, WINDOW_BYTES);
-      if (bytes.some((byte) => byte !== 0)) return true;
+      if (!bytes.equals(ZEROS.subarray(0, bytes.byteLength))) return true;
     }
     return false;
   }

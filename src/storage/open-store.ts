@@ -41,6 +41,8 @@ export async function openStore(options: {
   onFailure?: (error: SagittaError) => void;
   /** Log size at which the next log begins; 64 MiB unless a test sets it. */
   logBytesMax?: number;
+  /** Ends reading the journal with its reason; the directory is then as it was before. */
+  stopping?: AbortSignal | undefined;
 }): Promise<DiskStore> {
   const {
     directory,
@@ -48,6 +50,7 @@ export async function openStore(options: {
     warn = () => {},
     onFailure = () => {},
     logBytesMax,
+    stopping,
   } = options;
   await requireUsable(directory);
   await requireNoBackup(directory).catch((error: unknown) => {
@@ -75,9 +78,10 @@ export async function openStore(options: {
       await makeStore(files);
     }
     const opened = files;
-    const content = readJournal(opened, mark, (file, what) => {
+    const throwDamage = (file: number, what: string) => {
       throw damagedFile(opened.pathOf(file), what);
-    });
+    };
+    const content = await readJournal(opened, mark, throwDamage, stopping);
     journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (isNew) await syncFolder(directory);

@@ -7,7 +7,9 @@ import type { LogEntry, Store, StoreKey } from './store.js';
 import { decodeKey, encodeKey, nameOfKey, rangeUnder } from './store-format.js';
 import type { StoreState } from './store-state.js';
 
-export class StateView implements Pick<Store, 'get' | 'list' | 'count' | 'readLog' | 'logBytes'> {
+type StateReads = Pick<Store, 'get' | 'list' | 'count' | 'readLog' | 'logBytes' | 'logRecordCount'>;
+
+export class StateView implements StateReads {
   readonly #state: StoreState;
   readonly #files: Pick<JournalFiles, 'read' | 'retain'>;
   #isEnded = false;
@@ -61,6 +63,10 @@ export class StateView implements Pick<Store, 'get' | 'list' | 'count' | 'readLo
 
   logBytes(log: string): number {
     return this.#state.logs.get(log)?.records.byteLength ?? 0;
+  }
+
+  logRecordCount(log: string): number {
+    return this.#state.logs.get(log)?.records.count ?? 0;
   }
 
   /** Nothing can be read afterwards. */

@@ -194,7 +194,7 @@ async function inspectJournal(
   const nameOf = (file: number) => relative(directory, files.pathOf(file));
   const reportDamage: ReportDamage = (file, what) =>
     report({ severity: 'error', where: nameOf(file), what });
-  const { state, head, last, isTorn } = readJournal(files, mark, reportDamage);
+  const { state, head, last, isTorn } = await readJournal(files, mark, reportDamage);
   if (isTorn) {
     const what = `at offset ${last!.offset}, the last write was not finished; it was never acknowledged`;
     report({ severity: 'note', where: nameOf(last!.file), what });

@@ -45,6 +45,8 @@ export interface Store {
   readLog(log: string, afterSequence: number): Iterable<LogEntry>;
   /** Total size of the untrimmed records of a log. O(1). */
   logBytes(log: string): number;
+  /** The number of records in a log. */
+  logRecordCount(log: string): number;
 
   /**
    * Writes the parts in sequence. Readers see either the old blob or the complete new one, which is on disk when this

@@ -155,7 +155,7 @@ export async function readWithEach(
     for (const bytes of contents) {
       if (bytes !== undefined) put(bytes);
       if (file === MARK_FILE) mark = await readMark(directory);
-      found.push(readOpen(files, mark));
+      found.push(await readOpen(files, mark));
     }
   } finally {
     put(intact);
@@ -165,9 +165,9 @@ export async function readWithEach(
   return found;
 }
 
-function readOpen(files: JournalFiles, mark: Mark | undefined): string | undefined {
+async function readOpen(files: JournalFiles, mark: Mark | undefined): Promise<string | undefined> {
   try {
-    const journal = readJournal(files, mark, (file, what) => {
+    const journal = await readJournal(files, mark, (file, what) => {
       throw damagedFile(files.pathOf(file), what);
     });
     return contentOf(new StateView(journal!.state, files));

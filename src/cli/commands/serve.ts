@@ -7,7 +7,8 @@ import { isatty } from 'node:tty';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { RunningServer, startServer } from '../../main.js';
+import { whenAborted } from '../../common/when-aborted.js';
+import type { RunningServer, StartOptions } from '../../main.js';
 import {
   type Config,
   describeSettings,
@@ -73,17 +74,22 @@ export function readConfig(overrides: Record<string, string>): Config {
 export async function serve(
   config: Config,
   onReady: (server: RunningServer) => void | Promise<void>,
-  options: Parameters<typeof startServer>[1] = {},
+  options: Omit<StartOptions, 'stopping'> = {},
 ): Promise<void> {
   requireFiles();
-  const stopping = waitForSignal();
+  const stopping = abortOnSignal();
   // Loaded only here, so that the other commands start in half the time.
   const { startServer: start } = await import('../../main.js');
   const isNew = !existsSync(config.dataDir);
-  const server = await start(config, options);
+  const server = await start(config, { ...options, stopping }).catch((error: unknown) => {
+    if (error !== stopping.reason) throw error;
+  });
+  if (server === undefined) return;
   if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);
   try {
-    const ending = Promise.race([stopping, server.failed.then(failForDisk)]);
+    if (stopping.aborted) return;
+    const stopped = new Promise<void>((resolve) => whenAborted(stopping, resolve));
+    const ending = Promise.race([stopped, server.failed.then(failForDisk)]);
     await Promise.race([ending, onReady(server)]);
     await ending;
   } finally {
@@ -104,26 +110,25 @@ function failForDisk({ message, cause }: SagittaError): never {
   throw new CliError(`${message} The error was: ${(cause as Error).message}`);
 }
 
-/** Resolves on the first signal; a second one ends the process at once. */
-function waitForSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let isStopping = false;
-    const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (isStopping) endBy(signal);
-      isStopping = true;
-      resolve();
-    };
-    process.on('SIGTERM', onSignal);
-    process.on('SIGINT', onSignal);
-    // Node does not keep the signal ignored as nohup asks, but a process under nohup has no terminal. A closed terminal
-    // may send the signal several times, so a second SIGHUP does not end the process.
-    process.on('SIGHUP', () => {
-      if (!hasTerminal) return;
-      isStopping = true;
-      resolve();
-    });
+/** Aborts on the first signal; a second one ends the process at once. */
+function abortOnSignal(): AbortSignal {
+  const stopping = new AbortController();
+  const stop = () => {
+    stopping.abort(new SagittaError('stopping', 'The service was told to stop.'));
+  };
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopping.signal.aborted) endBy(signal);
+    stop();
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  // Node does not keep the signal ignored as nohup asks, but a process under nohup has no terminal. A closed terminal
+  // may send the signal several times, so a second SIGHUP does not end the process.
+  process.on('SIGHUP', () => {
+    if (hasTerminal) stop();
   });
+  return stopping.signal;
 }
 
 /** Ends the process by the signal itself: process.exit makes Node abort while a thread loads modules. */

@@ -33,10 +33,15 @@ import type { Collection } from './collection.js';
 import { copyStored } from './copy-stored.js';
 import type { SegmentBlocks } from './rows.js';
 
-/** A log of this size is checkpointed even if no segment is full, which bounds the replay at start. */
-const LOG_BYTES_MAX = 128 * 1024 * 1024;
+/** Replaying a record takes as long as replaying this many further bytes of a long one, some 30 µs. */
+const RECORD_COST_BYTES = 4 * 1024;
+/**
+ * A log with more bytes, including the cost of its records, is checkpointed even if no segment is full. This bounds the
+ * replay at start to about a second: 128 MB of long records, or 28,000 writes of one short row.
+ */
+const LOG_COST_MAX = 128 * 1024 * 1024;
 /** At a graceful stop a longer log is checkpointed; a shorter log is replayed quickly. */
-const LOG_BYTES_AT_STOP_MAX = 8 * 1024 * 1024;
+const LOG_COST_AT_STOP_MAX = 8 * 1024 * 1024;
 /** A segment is rewritten when this share of its rows can be removed. */
 const GONE_SHARE_MIN = 0.25;
 /**
@@ -112,6 +117,13 @@ export class Maintenance {
     return store.logBytes(logName(collection.incarnation));
   }
 
+  /** How long the log takes to replay, in bytes of long records. */
+  get #logCost(): number {
+    const { collection, store } = this.#options;
+    const recordCount = store.logRecordCount(logName(collection.incarnation));
+    return this.logBytes + RECORD_COST_BYTES * recordCount;
+  }
+
   /** Sealed segments without a file. */
   get #unwrittenCount(): number {
     const { segments } = this.#options.collection.rows;
@@ -172,7 +184,7 @@ export class Maintenance {
   async closeWithCheckpoint(): Promise<void> {
     await this.close();
     const { collection, logger } = this.#options;
-    if (this.logBytes <= LOG_BYTES_AT_STOP_MAX) return;
+    if (this.#logCost <= LOG_COST_AT_STOP_MAX) return;
     try {
       await collection.whenVerified();
       collection.requireIntact();
@@ -236,14 +248,14 @@ export class Maintenance {
   }
 
   #isCheckpointDue(): boolean {
-    return this.#unwrittenCount > 0 || this.logBytes > LOG_BYTES_MAX;
+    return this.#unwrittenCount > 0 || this.#logCost > LOG_COST_MAX;
   }
 
   async #checkpoint(): Promise<void> {
     const startedAt = performance.now();
     const { collection } = this.#options;
     const { incarnation, rows } = collection;
-    if (this.logBytes > LOG_BYTES_MAX) rows.sealActive();
+    if (this.#logCost > LOG_COST_MAX) rows.sealActive();
     const segments = rows.segments.filter(({ isSealed }) => isSealed);
     const { checkpointSequence, partialRowCount } = checkpointOf(collection);
     const writtenAtMs = collection.writtenAtMs;

@@ -2,6 +2,7 @@
 // are applied by the same code as when they were written.
 
 import { SagittaError } from '../../common/errors.js';
+import { Turns } from '../../common/turns.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import { decodeDeletions } from '../../segment/stored-tables.js';
@@ -134,10 +135,10 @@ async function loadSegment(
   }
 }
 
-/** Time between two yields to the event loop. */
-const REPLAY_YIELD_MS = 50;
 /** Bytes of records that are staged together, enough to occupy many pool threads. */
 const REPLAYED_BYTES = 32 * 1024 * 1024;
+/** Small records are applied before they outlive the young generation of the garbage collector. */
+const REPLAYED_RECORDS = 1024;
 
 interface ReplayedRecord {
   readonly record: LogRecord;
@@ -154,6 +155,7 @@ async function replayLog(
 ): Promise<{ sequence: number; writtenAtMs: number }> {
   let sequence = manifest.checkpointSequence;
   let writtenAtMs = manifest.writtenAtMs;
+  const turns = new Turns(stopping);
   let group: ReplayedRecord[] = [];
   let byteCount = 0;
   for (const entry of store.readLog(logName(definition.incarnation), sequence)) {
@@ -170,13 +172,16 @@ async function replayLog(
     writtenAtMs = record.timeMs;
     group.push({ record, sequence, skippedRowCount });
     byteCount += entry.record.byteLength;
-    if (byteCount >= REPLAYED_BYTES) {
-      await applyRecords(rows, group, stopping);
+    if (byteCount >= REPLAYED_BYTES || group.length >= REPLAYED_RECORDS) {
+      await applyRecords(rows, group, turns);
       group = [];
       byteCount = 0;
     }
+    const nextTurn = turns.next();
+    if (nextTurn !== undefined) await nextTurn;
   }
-  await applyRecords(rows, group, stopping);
+  await applyRecords(rows, group, turns);
+  stopping.throwIfAborted();
   return { sequence, writtenAtMs };
 }
 
@@ -189,22 +194,16 @@ function withoutDropped(record: LogRecord, rows: Rows): LogRecord {
 async function applyRecords(
   rows: Rows,
   records: readonly ReplayedRecord[],
-  stopping: AbortSignal,
+  turns: Turns,
 ): Promise<void> {
-  stopping.throwIfAborted();
   await rows.stage(
     records.flatMap(({ record, skippedRowCount }) =>
       record.kind === 'write' ? { batch: record.batch, from: skippedRowCount } : [],
     ),
   );
-  let yieldAtMs = performance.now() + REPLAY_YIELD_MS;
   for (const { record, sequence, skippedRowCount } of records) {
     applyLogRecord(rows, record, sequence, skippedRowCount);
-    if (performance.now() > yieldAtMs) {
-      // Health checks must be answered while a long log is replayed.
-      await new Promise((resolve) => setImmediate(resolve));
-      stopping.throwIfAborted();
-      yieldAtMs = performance.now() + REPLAY_YIELD_MS;
-    }
+    const nextTurn = turns.next();
+    if (nextTurn !== undefined) await nextTurn;
   }
 }

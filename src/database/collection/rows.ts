@@ -40,6 +40,8 @@ export interface RowsToWrite {
 
 /** Writes of up to this many values are copied and encoded while they are applied, in half a millisecond. */
 const UNSTAGED_VALUES_MAX = 2 ** 18;
+/** Writes with fewer values on average take less time to copy and encode than to hand over to the pool. */
+const STAGED_VALUES_MIN = 2 ** 12;
 
 export class Rows {
   readonly #options: RowsOptions;
@@ -137,12 +139,14 @@ export class Rows {
 
   /**
    * Copies and encodes large writes in the pool. They must then be applied in this order, without others in between.
-   * Undefined if no write is large. Staging is optional: `applyWrite` does the same on the calling thread for rows that
+   * Undefined if the writes are small. Staging is optional: `applyWrite` does the same on the calling thread for rows that
    * were not staged in the right place, because a segment was sealed or the pool failed.
    */
   stage(writes: readonly RowsToWrite[]): Promise<void> | undefined {
     const valueCount = writes.reduce((sum, write) => sum + countValues(write), 0);
-    if (valueCount <= UNSTAGED_VALUES_MAX) return undefined;
+    if (valueCount <= Math.max(UNSTAGED_VALUES_MAX, STAGED_VALUES_MIN * writes.length)) {
+      return undefined;
+    }
     const unstaged = this.#cutForSegments(writes).filter(
       ({ segment, rows }) => !segment.hasStaged(rows),
     );
