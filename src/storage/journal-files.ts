@@ -132,9 +132,9 @@ export class JournalFiles {
   /** Returns fewer bytes at the end of the file. Throws `data_corrupt` if the file cannot be read. */
   readBytes(number: number, offset: number, byteLength: number): Buffer {
     const file = this.#files.get(number);
-    const path = this.pathOf(number);
-    if (file === undefined) throw damagedFile(path, 'it is missing');
-    const bytes = Buffer.allocUnsafeSlow(byteLength);
+    if (file === undefined) throw damagedFile(this.pathOf(number), 'it is missing');
+    // Short records share buffers, because a start reads many.
+    const bytes = Buffer.allocUnsafe(byteLength);
     let at = 0;
     try {
       while (at < byteLength) {
@@ -143,7 +143,7 @@ export class JournalFiles {
         at += count;
       }
     } catch (error) {
-      throw damagedFile(path, (error as Error).message);
+      throw damagedFile(this.pathOf(number), (error as Error).message);
     }
     return bytes.subarray(0, at);
   }

@@ -82,6 +82,8 @@ export async function openStore(options: {
       throw damagedFile(opened.pathOf(file), what);
     };
     const content = await readJournal(opened, mark, throwDamage, stopping);
+    // From here on, files change.
+    stopping?.throwIfAborted();
     journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (isNew) await syncFolder(directory);

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { field } from '../../src/common/errors.js';
-import { createMemoryStore } from '../../src/storage/memory-store.js';
+import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import { withResolvers } from '../support/waiting.js';
-import { batchOf, overrideStore } from './harness.js';
+import { batchOf, openDatabase, overrideStore } from './harness.js';
 import { createStateOf, openOver, rowsOf, SHAPE, startDatabase, turns } from './starting.js';
 
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
@@ -144,6 +144,39 @@ describe('a start', () => {
     await Promise.all(refused);
     assert.equal(begun.length, 6);
     await assert.rejects(database.collection('c').count(), { code: 'stopping' });
+  });
+
+  it('ends in the middle of a long log when the database is closed', async () => {
+    const limits = { segmentRowsMax: 10_000 };
+    const state = createMemoryState();
+    const written = await openDatabase({ state, limits });
+    await written.createCollection({ id: 'c', ...SHAPE });
+    const writes = rowsOf(500).map((row) =>
+      written.collection('c').write(batchOf([row]), { mode: 'upsert' }),
+    );
+    await Promise.all(writes);
+    const memory = createMemoryStore({ state });
+    let readCount = 0;
+    let closed: Promise<void> | undefined;
+    const store = overrideStore(memory, {
+      *readLog(log, after) {
+        for (const entry of memory.readLog(log, after)) {
+          if (++readCount === 10) closed = database.close();
+          const untilMs = performance.now() + 5;
+          while (performance.now() < untilMs);
+          yield entry;
+        }
+      },
+    });
+    const database = await openOver(store, limits);
+    await database.loaded;
+    await closed;
+    // The turn in which the service stops is not cut short.
+    assert.ok(readCount < 20, `${readCount} records were read`);
+    const again = await openDatabase({ state, limits });
+    assert.equal(await again.collection('c').count(), 500);
+    await again.close();
+    await written.close();
   });
 
   it('lists collections in their current state', async (t) => {

@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { SagittaError } from '../../src/common/errors.js';
 import { BASE_SEED, FrameBuilder, NO_FRAME } from '../../src/storage/frame.js';
 import { openStore } from '../../src/storage/open-store.js';
 import { storeContract } from './contract.js';
@@ -32,6 +33,21 @@ describe('disk store: durability', () => {
         message: /format version 99.*reads 1/,
       });
     }
+  });
+
+  it('ends opening when the service stops, and leaves the directory as it was', async () => {
+    const stopping = AbortSignal.abort(new SagittaError('stopping', 'The service is stopping.'));
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    await store.commit([{ kind: 'put', key: ['k'], value: Buffer.from('kept') }]);
+    await store.close();
+    for (const directoryToOpen of [directory, join(directory, 'new')]) {
+      await assert.rejects(openStore({ directory: directoryToOpen, stopping }), stopping.reason);
+    }
+    await assert.rejects(access(join(directory, 'new')), { code: 'ENOENT' });
+    const again = await openIn(directory);
+    assert.deepEqual(again.get(['k']), new Uint8Array(Buffer.from('kept')));
+    await again.close();
   });
 
   it('does not keep its process running, closed or not', async () => {

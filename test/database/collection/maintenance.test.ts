@@ -73,6 +73,25 @@ describe('maintenance', () => {
     await database.close();
   });
 
+  it('trims the log after many short records, which take long to replay', async () => {
+    const state = createMemoryState();
+    const memory = createMemoryStore({ state });
+    const store = overrideStore(memory, {
+      logRecordCount: (log) => 1000 * memory.logRecordCount(log),
+    });
+    const database = await openDatabase({ store });
+    await database.createCollection({ id: 'c', ...SPACE });
+    for (let i = 0; i < 50; i++) {
+      await database.collection('c').write(batchOf(range(i, i + 1)), WRITE);
+      await eventually('the log is short', () => logLength(state) <= 32);
+    }
+    assert.notEqual(manifestOf(state).segments.length, 0);
+    await database.close();
+    const again = await openDatabase({ state });
+    assert.equal(await again.collection('c').count(), 50);
+    await again.close();
+  });
+
   it('writes full segments to files and trims them from the log', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
