@@ -6,6 +6,7 @@ import { BufferPool } from '../common/buffer-pool.js';
 import type { Clock } from '../common/clock.js';
 import { SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
+import { Lock } from '../common/lock.js';
 import type { Logger } from '../common/logger.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
@@ -120,6 +121,7 @@ export class Database {
     });
     this.memory.onRelease(() => recordBytes.drop());
     const textIndexes = new TextIndexes(pool);
+    const sparseIndexes = createSparseIndexes(pool);
     const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
     const unloadSegment = ({ key, blockKeys }: SegmentBlocks) => {
@@ -132,6 +134,7 @@ export class Database {
       logs,
       unloadSegment,
       encoder: engine.rowEncoder,
+      ...{ textIndexes, sparseIndexes, indexing: new Lock() },
       observer,
       verifications: this.#verifications,
       stopping: this.#stopping.signal,
@@ -149,7 +152,7 @@ export class Database {
       filters,
       rowOrders: new RowOrders({ pool, rowsMax: limits.sortedRowsMax }),
       textIndexes,
-      sparseIndexes: createSparseIndexes(pool),
+      sparseIndexes,
       pool,
       sealer: new CursorSealer(cursorKey),
       idempotencyKeys: new IdempotencyKeys({

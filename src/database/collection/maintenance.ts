@@ -29,6 +29,7 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from '../layout/manifest.js';
+import { BackgroundIndexing, type IndexingServices } from './background-indexing.js';
 import type { Collection } from './collection.js';
 import { copyStored } from './copy-stored.js';
 import type { SegmentBlocks } from './rows.js';
@@ -55,7 +56,7 @@ const SMALL_RUN_MIN = 4;
 const RETRY_MS = 10_000;
 
 /** The services that the collections of a database share. */
-export interface CollectionServices {
+export interface CollectionServices extends IndexingServices {
   readonly store: Store;
   readonly pool: WorkerPool;
   readonly limits: Limits;
@@ -76,6 +77,7 @@ export interface MaintenanceOptions extends CollectionServices {
 export class Maintenance {
   readonly #options: MaintenanceOptions;
   readonly #lock = new Lock();
+  readonly #indexing: BackgroundIndexing;
   #manifest: Manifest;
   #isScheduled = false;
   #isClosed = false;
@@ -86,11 +88,13 @@ export class Maintenance {
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
+    this.#indexing = new BackgroundIndexing(options, options.collection, options.logger);
     this.#manifest = options.manifest;
   }
 
-  /** Starts maintenance that is due, in the background. It is cheap, because it is called after every commit. */
+  /** Starts maintenance and indexing that are due, in the background. It is cheap, because it is called after every commit. */
   startIfDue(): void {
+    this.#indexing.soon();
     if (this.#isScheduled || this.#isClosed || !this.#isDue()) return;
     if (this.#options.clock.now() < this.#notBeforeMs) return;
     this.#start();
@@ -176,6 +180,7 @@ export class Maintenance {
   /** Waits for maintenance in progress and starts no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#indexing.close();
     clearTimeout(this.#timer);
     await this.#lock.run(async () => {});
   }
@@ -214,6 +219,8 @@ export class Maintenance {
       .then((hasFailed) => {
         this.#isScheduled = false;
         this.#releaseWaiters();
+        // Compacted segments have no indexes yet.
+        this.#indexing.soon();
         // Sealing, writing and compacting leave buffers of tens of megabytes.
         collectGarbageSoon();
         // Without another write nothing else would retry, or start what has become due.
