@@ -1,6 +1,6 @@
 // Bulk operations over loopback against a real server process with its store on disk: streams in both
-// directions, batches of queries, a self-join. Search rates are compared with the same queries on the
-// engine alone, measured in the same run.
+// directions, batches of queries, self-joins, one of which finds near duplicates among sentences. Search rates are
+// compared with the same queries on the engine alone, measured in the same run.
 //
 //   node dist/bench/batches.js                smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/batches.js --full         100 000 × 768, as docs/performance.md quotes it
@@ -23,8 +23,9 @@ import {
 import { ARROW, arrowStream, memoryOf, NDJSON, type Rows, sendRequest } from './batches/wire.js';
 import { createDataSet, type DataSet, encodeData, idOf } from './engine/data.js';
 import { COMMAND_SETTINGS, describeMachine } from './engine/machine.js';
-import { type Parameters, readOptions } from './engine/options.js';
+import { readOptions } from './engine/options.js';
 import { quantile } from './engine/timing.js';
+import { findMissing } from './engine/vectors.js';
 
 const SMOKE = { joined: { rowCount: 2_000, dimension: 64 }, ndjsonRows: 1_000, streamed: 5_000 };
 const FULL = {
@@ -36,6 +37,9 @@ const ROUNDS = 5;
 const BATCH_ROWS = 2_048;
 const JSON_BATCH = 256;
 const K = 10;
+/** Pairs of sentences with this score are near duplicates; a row has fewer of them than DUPLICATES_MAX. */
+const DUPLICATE_SCORE = 0.9;
+const DUPLICATES_MAX = 256;
 const STREAM_BATCH = 1_000;
 /** The end-of-stream marker of Arrow. */
 const END_BYTES = 8;
@@ -52,6 +56,7 @@ const directories: string[] = [];
 try {
   await measureWide();
   await measureSelfJoin();
+  await measureDuplicates();
 } finally {
   await engine.close();
   await pool.close();
@@ -71,7 +76,7 @@ if (args.out !== undefined) await writeFile(args.out, table);
 
 /** Measures ingest, queries and export with 100 000 × 768. */
 async function measureWide(): Promise<void> {
-  const drawn = createDataSet('wide', parameters);
+  const drawn = createDataSet('clusters', parameters);
   const rows = rowsOf(drawn);
   const { data } = await encodeData(engine, drawn);
   const server = await startServer();
@@ -130,8 +135,10 @@ async function ingestNdjson(server: ServerProcess, rows: Rows): Promise<void> {
 }
 
 async function queries(url: string, data: DataSet): Promise<void> {
-  const engineAlone = await engineRate(data, data.queries);
-  const engineAloneJson = await engineRate(data, data.queries.slice(0, JSON_BATCH));
+  const plan = { k: K, scoreMin: null, roundCount: ROUNDS };
+  const { rate: engineAlone } = await searchAlone(data, data.queries, plan);
+  const some = data.queries.slice(0, JSON_BATCH);
+  const { rate: engineAloneJson } = await searchAlone(data, some, plan);
   const body = arrowStream(rowsOfQueries(data.queries), 256);
   const headers = { 'content-type': ARROW, accept: ARROW };
   const target = `${url}/query/batch?top_k=${K}`;
@@ -175,10 +182,10 @@ async function exported(url: string, rows: Rows): Promise<void> {
 
 /** Measures a self-join with 20 000 × 256, and a stream of 100 000 queries. */
 async function measureSelfJoin(): Promise<void> {
-  const drawn = createDataSet('long', {
+  const drawn = createDataSet('clusters', {
     ...parameters,
-    data: { ...parameters.data, long: sizes.joined },
-  } satisfies Parameters);
+    data: { ...parameters.data, clusters: { kind: 'clusters', shape: sizes.joined } },
+  });
   const rows = rowsOf(drawn);
   const { data } = await encodeData(engine, drawn);
   const server = await startServer();
@@ -197,19 +204,60 @@ async function measureSelfJoin(): Promise<void> {
 }
 
 async function selfJoin(url: string, rows: Rows, data: DataSet): Promise<void> {
-  const all = Array.from({ length: rows.rowCount }, (_, row) =>
-    rows.values.subarray(row * rows.dimension, (row + 1) * rows.dimension),
-  );
   // One more match, since the row itself is found and dropped.
-  const engineAlone = await engineRate(data, all, K + 1, 1);
+  const all = vectorsOf(rows);
+  const { rate } = await searchAlone(data, all, { k: K + 1, scoreMin: null, roundCount: 1 });
   const rates = await rounds(async () => {
-    const { seconds } = await sendRequest(`${url}/join`, {
-      headers: { 'content-type': 'application/json', accept: ARROW },
-      body: Buffer.from(JSON.stringify({ top_k: K })),
-    });
+    const { seconds } = await sendJoin(url, { top_k: K });
     return rows.rowCount / seconds;
   }, 3);
-  addShare(`self-join of ${rows.rowCount} × ${rows.dimension}, k = ${K}`, rates, engineAlone, 75);
+  addShare(`self-join of ${rows.rowCount} × ${rows.dimension}, k = ${K}`, rates, rate, 75);
+}
+
+/** Measures the load of sentences, and a join that finds each pair of near duplicates once. */
+async function measureDuplicates(): Promise<void> {
+  const missing = findMissing(parameters.data.sentences);
+  if (missing !== null) {
+    add('near duplicates of sentences', missing, '');
+    return;
+  }
+  const drawn = createDataSet('sentences', parameters);
+  const rows = rowsOf(drawn);
+  const size = `${rows.rowCount} × ${rows.dimension} sentences`;
+  const { data } = await encodeData(engine, drawn);
+  const found = await searchAlone(data, vectorsOf(rows), {
+    k: DUPLICATES_MAX,
+    scoreMin: DUPLICATE_SCORE,
+    roundCount: 1,
+  });
+  const server = await startServer();
+  try {
+    await createCollection(server, 'bench', rows.dimension);
+    const url = `${server.url}/v1/collections/bench`;
+    const headers = { 'content-type': ARROW };
+    const body = arrowStream(rows, BATCH_ROWS);
+    const { seconds } = await sendRequest(`${url}/vectors`, { headers, body });
+    add(`Arrow ingest, ${size}`, `${Math.round(rows.rowCount / seconds)} rows/s`, '');
+    const request = { score_threshold: DUPLICATE_SCORE, unordered_pairs: true };
+    const joined = await sendJoin(url, request, true);
+    const pairCount = tableFromIPC(joined.body).numRows;
+    // Every row finds itself, and both rows of a pair find each other.
+    const expected = (found.hitCount - rows.rowCount) / 2;
+    if (pairCount !== expected) throw new Error(`expected ${expected} pairs, found ${pairCount}`);
+    const rates = [rows.rowCount / joined.seconds];
+    const what = `self-join of ${size} at ${DUPLICATE_SCORE}, ${pairCount} pairs`;
+    addShare(what, rates, found.rate, 75);
+  } finally {
+    await server.stop();
+  }
+}
+
+function sendJoin(url: string, request: object, keepsBody = false) {
+  return sendRequest(`${url}/join`, {
+    headers: { 'content-type': 'application/json', accept: ARROW },
+    body: Buffer.from(JSON.stringify(request)),
+    keepsBody,
+  });
 }
 
 async function longStream(server: ServerProcess, url: string, rows: Rows): Promise<void> {
@@ -246,29 +294,27 @@ function headOf(stream: Uint8Array): Uint8Array {
 }
 
 /** Measures the queries per second of the engine alone, in batches as the server forms them. */
-async function engineRate(
-  data: DataSet,
+async function searchAlone(
+  { views }: DataSet,
   vectors: readonly Float32Array[],
-  k = K,
-  roundCount = ROUNDS,
-): Promise<number> {
+  options: { readonly k: number; readonly scoreMin: number | null; readonly roundCount: number },
+): Promise<{ readonly rate: number; readonly hitCount: number }> {
+  const { k, scoreMin, roundCount } = options;
   const all = vectors.map(
-    (vector): SearchQuery => ({
-      vector,
-      metric: 'cosine',
-      k,
-      views: data.views,
-      after: null,
-      scoreMin: null,
-    }),
+    (vector): SearchQuery => ({ vector, metric: 'cosine', k, views, after: null, scoreMin }),
   );
   await engine.search(all.slice(0, 64));
+  let hitCount = 0;
   const rates = await rounds(async () => {
+    hitCount = 0;
     const startedAt = performance.now();
-    for (let at = 0; at < all.length; at += 1_024) await engine.search(all.slice(at, at + 1_024));
+    for (let at = 0; at < all.length; at += 1_024) {
+      const hits = await engine.search(all.slice(at, at + 1_024));
+      for (const { rows } of hits) hitCount += rows.length;
+    }
     return (all.length * 1000) / (performance.now() - startedAt);
   }, roundCount);
-  return quantile(rates, 0.5);
+  return { rate: quantile(rates, 0.5), hitCount };
 }
 
 /** Compares the ids of a reply with the engine's. Throws when they differ. */
@@ -310,6 +356,12 @@ function rowsOf(data: DataSet): Rows {
     values.set(block.values.subarray(0, block.rowCount * dimension), data.starts[i]! * dimension);
   }
   return { dimension, rowCount, values, idOf };
+}
+
+function vectorsOf({ rowCount, dimension, values }: Rows): Float32Array[] {
+  return Array.from({ length: rowCount }, (_, row) =>
+    values.subarray(row * dimension, (row + 1) * dimension),
+  );
 }
 
 function rowsOfQueries(vectors: readonly Float32Array[]): Rows {

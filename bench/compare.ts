@@ -1,61 +1,40 @@
-// Compares this checkout with another one: the figures of engine and REST, measured in turns so that both run
-// on the same machine at the same time, along with other libraries. Both checkouts must find the same rows and
-// scores, must be built, and must share the interfaces that bench/compare uses.
+// Compares this checkout with another one: the cases of the engine bench, except later pages, and figures of REST,
+// measured in turns so that both run on the same machine at the same time. Both checkouts must find the same rows
+// and scores, must be built, and must share the interfaces that bench/compare uses.
 //
 //   node dist/bench/compare.js --before DIRECTORY           smoke parameters: only checks the bench
 //   node dist/bench/compare.js --before DIRECTORY --full    the parameters of docs/performance.md
-//   --vectors FILE   also real vectors: a .npy file of float32 [rows, dimension]
-//   --only TEXT      only the parts whose name contains TEXT: clusters, isotropic noise, file, large, REST,
-//                    or REST, large
-//   --no-peers       without other libraries
+//   --only TEXT      only cases whose name contains TEXT, and the parts REST; REST, sentences; REST, large clusters
 //   --out FILE       also writes the table as Markdown
 
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { EngineCase } from './compare/engine-child.js';
-import { EnginePair, type PairResult } from './compare/engine-pair.js';
+import { EnginePair } from './compare/engine-pair.js';
 import { runLargeRestPair, runRestPair } from './compare/rest-pair.js';
 import type { Compared, TurnPlan } from './compare/turns.js';
-import { openVectors, type VectorSource } from './compare/vectors.js';
+import { type Case, listCases } from './engine/cases.js';
+import { createDataSet } from './engine/data.js';
 import { describeMachine, ROOT, THREAD_COUNT } from './engine/machine.js';
-import { type Parameters, readOptions, type Shape } from './engine/options.js';
-import { askPeers } from './engine/peers.js';
+import { DATA_NAMES, type DataName, type Parameters, readOptions } from './engine/options.js';
+import { findMissing } from './engine/vectors.js';
 
-interface Sizes {
-  readonly wide: Shape;
-  readonly large: Shape;
-  readonly plan: TurnPlan;
-}
-
-const SMOKE: Sizes = {
-  wide: { rowCount: 2_000, dimension: 64 },
-  large: { rowCount: 4_000, dimension: 64 },
-  plan: { turnCount: 1, turnSeconds: 0.05 },
-};
-const FULL: Sizes = {
-  wide: { rowCount: 100_000, dimension: 768 },
-  large: { rowCount: 1_000_000, dimension: 768 },
-  plan: { turnCount: 15, turnSeconds: 0.4 },
-};
+const SMOKE: TurnPlan = { turnCount: 1, turnSeconds: 0.01 };
+const FULL: TurnPlan = { turnCount: 15, turnSeconds: 0.4 };
 
 const { values: args } = parseArgs({
-  allowNegative: true,
   options: {
     before: { type: 'string', default: ROOT },
     full: { type: 'boolean', default: false },
-    vectors: { type: 'string' },
     only: { type: 'string', default: '' },
-    peers: { type: 'boolean' },
     out: { type: 'string' },
   },
 });
 const roots = [resolve(args.before), ROOT] as const;
-const sizes = args.full ? FULL : SMOKE;
-const options = readOptions(args.full ? ['--full'] : []);
-const hasPeers = args.peers ?? args.full;
-/** Fewer queries than in the engine bench, so that the filters of a million rows fit into memory. */
-const parameters: Parameters = { ...options.parameters, queryCount: args.full ? 1_000 : 100 };
+const plan = args.full ? FULL : SMOKE;
+const { parameters: found } = readOptions(args.full ? ['--full'] : []);
+/** Smoke runs need few queries, since both sides prepare them for every turn. */
+const parameters: Parameters = { ...found, queryCount: args.full ? found.queryCount : 100 };
 
 interface Row extends Compared {
   readonly name: string;
@@ -63,91 +42,44 @@ interface Row extends Compared {
 }
 
 const rows: Row[] = [];
-const peerRows: string[] = [];
+const missing: string[] = [];
 
-const single: EngineCase = { name: 'one at a time', batchCount: 1, k: 10, passShare: null };
-const batch: EngineCase = { ...single, name: 'batch of 1 000', batchCount: 1_000 };
-const singles = [single];
-const wideCases: readonly EngineCase[] = [
-  single,
-  { ...single, name: 'batch of 128', batchCount: 128 },
-  batch,
-  { ...batch, name: 'batch of 1 000, k = 1 000', k: 1_000 },
-  { ...single, name: 'filter that 1 % pass, one at a time', passShare: 0.01 },
-  { ...single, name: 'filter that 1 % pass, batch of 128', batchCount: 128, passShare: 0.01 },
-];
-
-await runEngines('clusters', { kind: 'clusters', shape: sizes.wide }, wideCases, true);
-await runEngines('isotropic noise', { kind: 'noise', shape: sizes.wide }, [single, batch]);
-if (args.vectors !== undefined) {
-  await runEngines('file', { kind: 'file', path: resolve(args.vectors) }, [single, batch]);
+const cases = listCases(parameters).filter(({ name, page }) => page === 1 && isWanted(name));
+for (const name of DATA_NAMES) {
+  const own = cases.filter(({ data }) => data === name);
+  if (own.length > 0 && isPresent(name)) await runEngines(name, own);
 }
-await runEngines('large', { kind: 'clusters', shape: sizes.large }, singles);
-if (isWanted('REST')) {
-  const data = openVectors({ kind: 'clusters', shape: sizes.wide }, parameters);
-  for (const result of await runRestPair(roots, data, sizes.plan)) {
-    add({ ...result, name: `REST, ${result.name}` });
-  }
-}
-if (isWanted('REST, large')) {
-  const data = openVectors({ kind: 'clusters', shape: sizes.large }, parameters);
-  for (const result of await runLargeRestPair(roots, data, sizes.plan)) {
-    add({ ...result, name: `REST, ${data.rowCount} × ${data.dimension}: ${result.name}` });
-  }
-}
+await runRest('REST', 'clusters', runRestPair);
+await runRest('REST, sentences', 'sentences', runRestPair);
+await runRest('REST, large clusters', 'large clusters', runLargeRestPair);
 const report = render();
 console.log(report);
 if (args.out !== undefined) await writeFile(args.out, report);
 
-async function runEngines(
-  name: string,
-  source: VectorSource,
-  cases: readonly EngineCase[],
-  isCompared = false,
-): Promise<void> {
-  if (!isWanted(name)) return;
-  const pair = await EnginePair.open(roots, source, parameters);
-  const found = new Map<EngineCase, PairResult>();
+async function runEngines(name: DataName, own: readonly Case[]): Promise<void> {
+  const pair = await EnginePair.open(roots, name, parameters);
   try {
-    const size = `${pair.shape.rowCount} × ${pair.shape.dimension}`;
-    for (const engineCase of cases) {
-      const result = await pair.run(engineCase, sizes.plan);
-      found.set(engineCase, result);
-      add({
-        name: `${size}, ${name}: ${engineCase.name}`,
-        unit: engineCase.batchCount === 1 ? 'ms' : '/s',
-        ...result.compared,
-      });
+    for (const benchCase of own) {
+      const unit = benchCase.batchCount === 1 ? 'ms' : '/s';
+      add({ name: benchCase.name, unit, ...(await pair.run(benchCase, plan)) });
     }
   } finally {
     pair.close();
   }
-  if (hasPeers && isCompared) await comparePeers(source, found);
 }
 
-/** Runs the other libraries on the cases that they support. */
-async function comparePeers(
-  source: VectorSource,
-  found: ReadonlyMap<EngineCase, PairResult>,
-): Promise<void> {
-  const data = openVectors(source, parameters);
-  const cases = [single, batch].map((engineCase) => ({
-    name: engineCase.name,
-    metric: 'cosine' as const,
-    batchCount: engineCase.batchCount,
-    truth: found.get(engineCase)!.rows,
-  }));
-  for (const { peer, reply } of await askPeers(data, () => cases, options)) {
-    if ('failure' in reply) peerRows.push(`| ${peer.name} | ${reply.failure} | | |`);
-    else {
-      for (const { name, timing } of reply.answers) {
-        const engineCase = name === single.name ? single : batch;
-        const ratio = found.get(engineCase)!.queriesPerSecond / timing.queriesPerSecond;
-        const p50 = timing.p50Ms.toFixed(3);
-        peerRows.push(`| ${peer.name} | ${name} | p50 ${p50} ms | ${ratio.toFixed(2)} × |`);
-      }
-    }
+async function runRest(part: string, name: DataName, run: typeof runRestPair): Promise<void> {
+  if (!isWanted(part) || !isPresent(name)) return;
+  const data = createDataSet(name, parameters);
+  for (const result of await run(roots, data, plan)) {
+    add({ ...result, name: `REST, ${name} ${data.rowCount} × ${data.dimension}: ${result.name}` });
   }
+}
+
+function isPresent(name: DataName): boolean {
+  const reason = findMissing(parameters.data[name]);
+  if (reason !== null) missing.push(`- ${name}: ${reason}`);
+  return reason === null;
 }
 
 function isWanted(name: string): boolean {
@@ -166,19 +98,15 @@ function rowText({ name, unit, before, after, ratio }: Row): string {
 }
 
 function render(): string {
-  const { plan } = sizes;
   return [
     `Comparison, ${args.full ? 'full' : 'smoke'} parameters, ${THREAD_COUNT} threads, medians of ${plan.turnCount} turns of ${plan.turnSeconds} s; ratios are of neighbouring turns`,
     describeMachine(),
     '',
+    ...missing,
+    ...(missing.length === 0 ? [] : ['']),
     '| case | before | after | after / before |',
     '| --- | --- | --- | --- |',
     ...rows.map(rowText),
-    '',
-    ...(peerRows.length === 0
-      ? []
-      : ['| peer | case | measured | this checkout / peer |', '| --- | --- | --- | --- |']),
-    ...peerRows,
     '',
   ].join('\n');
 }

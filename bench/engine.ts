@@ -1,9 +1,10 @@
 // The engine without the server: every case is checked against brute force before it is timed, and compared
-// with the machine's peak and with other libraries (peers). A wrong result ends with exit code 1.
+// with the machine's peak and with other libraries (peers). A wrong result ends with exit code 1. Real vectors come
+// from bench/data/make-vectors.mjs; without them, their cases are left out.
 //
 //   node dist/bench/engine.js                 smoke parameters: a few seconds, only checks the bench
 //   node dist/bench/engine.js --full          the parameters of docs/performance.md, with peers
-//   --only TEXT         only cases whose name contains TEXT
+//   --only TEXT         only cases whose name contains TEXT, such as 'sentences' or 'one at a time'
 //   --engine NAME       auto or the name of an engine
 //   --[no-]peers        run the peers (bench/peers/install); --no-graph-peers skips graph indexes
 //   --out FILE          also writes the tables as Markdown
@@ -28,6 +29,7 @@ import {
 import { type PeerResult, runPeers } from './engine/peers.js';
 import { renderReport } from './engine/report.js';
 import { type CaseResult, runCase } from './engine/run-case.js';
+import { findMissing } from './engine/vectors.js';
 
 const options = readOptions(process.argv.slice(2));
 const cases = listCases(options.parameters).filter(({ name }) => isWanted(name));
@@ -52,8 +54,9 @@ try {
   }
   await runKernels();
   if (results.length + kernels.length === 0) {
+    const reasons = dataLines.map((line) => `; ${line}`).join('');
     throw new Error(
-      `--only: no case that can run on this machine contains ${JSON.stringify(options.only)}`,
+      `--only: no case that can run on this machine contains ${JSON.stringify(options.only)}${reasons}`,
     );
   }
 } finally {
@@ -76,23 +79,27 @@ if (options.outFile !== null) await writeFile(options.outFile, report);
 
 async function runData(name: DataName, own: readonly Case[]): Promise<void> {
   const { parameters } = options;
+  const missing = findMissing(parameters.data[name]);
+  if (missing !== null) {
+    dataLines.push(`${name}: ${missing}`);
+    return;
+  }
   const startedAt = performance.now();
   const generated = createDataSet(name, parameters);
   const generatedSeconds = (performance.now() - startedAt) / 1000;
   const { data, encoding } = await encodeData(engine, generated);
   const truth = new Truth(data, parameters.checkedCount);
   const found: CaseResult[] = [];
-  for (const [index, each] of own.entries()) {
-    if (index % parameters.casesPerPeak === 0) await peaks.measure();
+  for (const each of own) {
+    if ((results.length + found.length) % parameters.casesPerPeak === 0) await peaks.measure();
     const result = await runCase(engine, each, data, truth, parameters);
     const { queriesPerSecond, p50Ms } = result.timing;
     console.error(`${each.name}: ${queriesPerSecond.toFixed(1)} queries/s, ${p50Ms.toFixed(2)} ms`);
     found.push(result);
   }
-  await peaks.measure();
   results.push(...found);
   dataLines.push(
-    `${data.rowCount} × ${data.dimension} in ${data.blocks.length} blocks, generated in ` +
+    `${name}: ${data.rowCount} × ${data.dimension} in ${data.blocks.length} blocks, generated in ` +
       `${generatedSeconds.toFixed(1)} s; ${describeCopies(engine, data.blocks, encoding)}`,
   );
   if (options.hasPeers) {
@@ -133,8 +140,8 @@ async function runKernels(): Promise<void> {
 async function listKernelCases(): Promise<KernelCase[]> {
   // The serial reference is a hundred times slower, so full runs skip it.
   const targets = (await listTargets()).filter((name) => name !== 'reference' || !options.isFull);
-  const names = options.isFull ? DATA_NAMES : DATA_NAMES.slice(0, 1);
-  const shapes = names.map((name) => options.parameters.data[name]);
+  const names = options.isFull ? (['clusters', 'long clusters'] as const) : ['clusters' as const];
+  const shapes = names.map((name) => options.parameters.data[name].shape);
   return targets.flatMap((target) =>
     shapes.flatMap((shape) => [1_000, 1].map((queryCount) => ({ target, shape, queryCount }))),
   );

@@ -15,9 +15,9 @@ import type { QueryRequest } from '../src/database/api/query-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import type { Database } from '../src/database/database.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
-import { readNpy } from './compare/vectors.js';
 import { EMBEDDED_THREADS, percentiles, withDatabase } from './embedded.js';
 import { describeMachine } from './engine/machine.js';
+import { readNpy } from './engine/npy.js';
 import { quantile } from './engine/timing.js';
 
 const SMOKE = { rowCount: 3_000, dimension: 32, queryCount: 20, checkCount: 5 };

@@ -40,7 +40,7 @@ const { values: args } = parseArgs({
   options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
 });
 const parameters = args.full ? FULL : SMOKE;
-const data = createDataSet('wide', readOptions(args.full ? ['--full'] : []).parameters);
+const data = createDataSet('clusters', readOptions(args.full ? ['--full'] : []).parameters);
 const rows: Row[] = [];
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
 try {

@@ -26,8 +26,9 @@ import { idOf, rowOf } from '../src/tools/selftest/blocks.js';
 import { bruteForceCounts, trueScore } from '../src/tools/selftest/truth.js';
 import { createDataSet, type DataSet, encodeData } from './engine/data.js';
 import { describeMachine } from './engine/machine.js';
-import { readOptions, type Shape } from './engine/options.js';
+import { readOptions } from './engine/options.js';
 import { quantile } from './engine/timing.js';
+import type { Shape } from './engine/vectors.js';
 
 const SMOKE = { rowCount: 3_000, dimensions: [48, 64], runCount: 3, candidateCount: 100 };
 const FULL = { rowCount: 100_000, dimensions: [384, 768], runCount: 40, candidateCount: 1_000 };
@@ -71,9 +72,9 @@ if (args.out !== undefined) await writeFile(args.out, table);
 
 async function runShape(shape: Shape): Promise<void> {
   const { parameters } = readOptions([]);
-  const generated = createDataSet('wide', {
+  const generated = createDataSet('clusters', {
     ...parameters,
-    data: { ...parameters.data, wide: shape },
+    data: { ...parameters.data, clusters: { kind: 'clusters', shape } },
     blockRowsMax: Number.POSITIVE_INFINITY,
   });
   const { data } = await encodeData(engine, generated);

@@ -35,17 +35,19 @@ const UPSERTS_PER_TURN = 10;
 const CLIENT_COUNT = 32;
 const BATCH_QUERIES = 500;
 const START_COUNT = 3;
+/** Rows of a join per turn, each of which is compared with all rows, and the least score of near duplicates. */
+const JOINED_ROWS = 4_096;
+const DUPLICATE_SCORE = 0.9;
+const JOIN_COUNT = 5;
 
-/** Measures upserts, queries of every kind, and a start. */
+/** Measures upserts, a load, queries of every kind, a join, and a start. */
 export function runRestPair(
   roots: readonly string[],
   data: DataSet,
   plan: TurnPlan,
 ): Promise<RestResult[]> {
   return withSides(roots, data, async (sides) => {
-    const results = [await upsert(sides, data)];
-    for (const { server } of sides) await loadArrow(server, data);
-    await waitUntilIdle(sides);
+    const results = [await upsert(sides, data), ...(await loadArrow(sides, data))];
     const texts = data.queries.map((query) => JSON.stringify({ vector: [...query], top_k: 10 }));
     const requests = texts.map((text) => postRequest(QUERY_PATH, text));
     const base64Requests = data.queries.map((query) =>
@@ -67,26 +69,27 @@ export function runRestPair(
         `JSON batches of ${BATCH_QUERIES}, queries`,
         async (server) => BATCH_QUERIES * rateOf(await send(server, batches, 1, plan)),
       ),
+      await selfJoin(sides, data, { ...plan, turnCount: Math.min(plan.turnCount, JOIN_COUNT) }),
       await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
     );
     return results;
   });
 }
 
-/** Measures single queries and a start, for collections that would take long to load as JSON. */
+/** Measures a load, single queries and a start, for collections that would take long to load as JSON. */
 export function runLargeRestPair(
   roots: readonly string[],
   data: DataSet,
   plan: TurnPlan,
 ): Promise<RestResult[]> {
   return withSides(roots, data, async (sides) => {
-    for (const { server } of sides) await loadArrow(server, data);
-    await waitUntilIdle(sides);
+    const loads = await loadArrow(sides, data);
     const requests = data.queries.map((query) =>
       postRequest(QUERY_PATH, JSON.stringify({ vector: [...query], top_k: 10 })),
     );
     await compareReplies(sides, requests.slice(0, 16));
     return [
+      ...loads,
       await oneAtATime(sides, requests, plan),
       await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
     ];
@@ -128,17 +131,36 @@ async function createCollection(
   if (!created.ok) throw new Error(`creating a collection: ${await created.text()}`);
 }
 
-/** One stream per block, since a buffer cannot hold the bytes of all rows. */
-async function loadArrow({ url }: ServerProcess, { blocks, starts }: DataSet): Promise<void> {
-  for (const [index, { values, rowCount, dimension }] of blocks.entries()) {
-    const start = starts[index]!;
-    const body = arrowStream(
-      { values, rowCount, dimension, idOf: (row) => idOf(start + row) },
-      2_048,
-    );
-    const target = `${url}/v1/collections/bench/vectors`;
-    await sendRequest(target, { headers: { 'content-type': ARROW }, body });
+/** Loads one stream per block, since a buffer cannot hold the bytes of all rows. */
+async function loadArrow(
+  sides: readonly Side[],
+  { blocks, starts }: DataSet,
+): Promise<RestResult[]> {
+  const before = await Promise.all(sides.map(({ server }) => cpuSeconds(server)));
+  const rates: number[][] = sides.map(() => []);
+  let rowsLoaded = 0;
+  for (const [turn, { values, rowCount, dimension }] of blocks.entries()) {
+    const rows = { values, rowCount, dimension, idOf: (row: number) => idOf(starts[turn]! + row) };
+    const body = arrowStream(rows, 2_048);
+    for (const index of turn % 2 === 0 ? [0, 1] : [1, 0]) {
+      const target = `${sides[index]!.server.url}/v1/collections/bench/vectors`;
+      const { seconds } = await sendRequest(target, { headers: { 'content-type': ARROW }, body });
+      rates[index]!.push(rowCount / seconds);
+    }
+    rowsLoaded += rowCount;
   }
+  await waitUntilIdle(sides);
+  const cpuMs = await Promise.all(
+    sides.map(async ({ server }, index) => {
+      const ticks = Math.round(((await cpuSeconds(server)) - before[index]!) * 100);
+      return (Math.max(1, ticks) * 10_000) / rowsLoaded;
+    }),
+  );
+  const what = 'CPU of 1 000 rows loaded, sealed and compacted';
+  return [
+    { name: 'Arrow load, rows', unit: '/s', ...compareFigures(rates[0]!, rates[1]!) },
+    { name: what, unit: 'ms', ...compareFigures([cpuMs[0]!], [cpuMs[1]!]) },
+  ];
 }
 
 /** The share of a core below which a server is idle, and how long it is watched and waited for. */
@@ -173,6 +195,21 @@ function oneAtATime(
   return measure('one JSON query at a time, p50', 'ms', sides, plan, async (server) =>
     quantile((await send(server, requests, 1, plan)).latenciesMs, 0.5),
   );
+}
+
+/** Each turn finds the near duplicates of the same sample of rows among all rows. */
+function selfJoin(
+  sides: readonly Side[],
+  { rowCount }: DataSet,
+  plan: TurnPlan,
+): Promise<RestResult> {
+  const count = Math.min(JOINED_ROWS, rowCount);
+  const body = Buffer.from(JSON.stringify({ score_threshold: DUPLICATE_SCORE, sample: count }));
+  const headers = { 'content-type': 'application/json', accept: ARROW };
+  return measure(`self-join at ${DUPLICATE_SCORE}, rows`, '/s', sides, plan, async ({ url }) => {
+    const { seconds } = await sendRequest(`${url}/v1/collections/bench/join`, { headers, body });
+    return count / seconds;
+  });
 }
 
 async function openSide(root: string): Promise<Side> {

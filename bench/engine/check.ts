@@ -4,7 +4,7 @@
 import { hasBit } from '../../src/common/bitmap.js';
 import type { RankKey } from '../../src/common/rank-key.js';
 import type { Metric } from '../../src/common/types.js';
-import type { SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
+import { publicScore, type SearchHits, type SearchQuery } from '../../src/engine/core/engine.js';
 import { type DataSet, idOf } from './data.js';
 
 export interface Match {
@@ -16,12 +16,12 @@ export interface Match {
 /** Thrown when an engine's result differs from brute force; it is then not timed. */
 export class WrongResult extends Error {}
 
-/** The exact results of the first `queryCount` queries of a data set; scores are cached per metric. */
+/** The exact results of the first `queryCount` queries of each case; scores are cached per vector and metric. */
 export class Truth {
   readonly queryCount: number;
   readonly #data: DataSet;
   readonly #rowSquares: Float64Array;
-  readonly #scores = new Map<string, Float64Array>();
+  readonly #scores = new Map<Float32Array, Map<Metric, Float64Array>>();
 
   constructor(data: DataSet, queryCount: number) {
     this.#data = data;
@@ -31,31 +31,33 @@ export class Truth {
     );
   }
 
-  /** Returns the matches of a query, with its filter and rank key applied. */
-  matchesOf(index: number, query: SearchQuery): Match[] {
-    const scores = this.#scoresOf(index, query.metric);
+  /** Returns the matches of a query, with its filter, rank key and least score applied. */
+  matchesOf(query: SearchQuery): Match[] {
+    const scores = this.#scoresOf(query.vector, query.metric);
     const isEligible = (row: number) =>
-      passesFilter(query, this.#data, row) && isAfter(query.after, row, scores[row]!);
+      passesFilter(query, this.#data, row) &&
+      isAfter(query.after, row, scores[row]!) &&
+      reaches(query, scores[row]!);
     return best(scores, query.k, isEligible);
   }
 
   /** Returns the match at a rank (from 0) of the unfiltered order. */
-  matchAt(index: number, metric: Metric, rank: number): Match {
-    return best(this.#scoresOf(index, metric), rank + 1, () => true)[rank]!;
+  matchAt(vector: Float32Array, metric: Metric, rank: number): Match {
+    return best(this.#scoresOf(vector, metric), rank + 1, () => true)[rank]!;
   }
 
-  #scoresOf(index: number, metric: Metric): Float64Array {
-    const key = `${metric} ${index}`;
-    let scores = this.#scores.get(key);
+  #scoresOf(vector: Float32Array, metric: Metric): Float64Array {
+    const byMetric = this.#scores.get(vector) ?? new Map<Metric, Float64Array>();
+    this.#scores.set(vector, byMetric);
+    let scores = byMetric.get(metric);
     if (scores === undefined) {
-      const { dimension, queries } = this.#data;
-      const query = queries[index]!;
-      const querySquare = laneSum(query, 0, query, 0, dimension);
+      const { dimension } = this.#data;
+      const querySquare = laneSum(vector, 0, vector, 0, dimension);
       scores = this.#forEachRow((values, offset, row) => {
-        const product = laneSum(query, 0, values, offset, dimension);
+        const product = laneSum(vector, 0, values, offset, dimension);
         return scoreOf(metric, product, querySquare, this.#rowSquares[row]!);
       });
-      this.#scores.set(key, scores);
+      byMetric.set(metric, scores);
     }
     return scores;
   }
@@ -125,6 +127,10 @@ function isAfter(after: RankKey | null, row: number, score: number): boolean {
   if (after === null) return true;
   if (score !== after.score) return score < after.score;
   return idOf(row) > Buffer.from(after.id).toString();
+}
+
+function reaches({ metric, scoreMin }: SearchQuery, score: number): boolean {
+  return scoreMin === null || Math.fround(publicScore(metric, score)) >= scoreMin;
 }
 
 function scoreOf(metric: Metric, product: number, querySquare: number, rowSquare: number): number {

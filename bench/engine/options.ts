@@ -4,21 +4,27 @@
 import { parseArgs } from 'node:util';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { ENGINE_NAMES, type EngineName } from '../../src/engine/core/engine.js';
+import type { VectorSource } from './vectors.js';
 
-/** `wide` is bound by memory bandwidth, `long` has the most rows. */
-export const DATA_NAMES = ['wide', 'long'] as const;
+/** Vectors of texts come first: generated ones are easier or harder than any that people have. */
+export const DATA_NAMES = [
+  'sentences',
+  'mixed sentences',
+  'words',
+  'passages',
+  'WordNet',
+  'noise',
+  'clusters',
+  'long clusters',
+  'large clusters',
+] as const;
 export type DataName = (typeof DATA_NAMES)[number];
 
-export interface Shape {
-  readonly rowCount: number;
-  readonly dimension: number;
-}
-
 export interface Parameters {
-  readonly data: Readonly<Record<DataName, Shape>>;
+  readonly data: Readonly<Record<DataName, VectorSource>>;
   /** Smoke uses smaller blocks than the database, so that results come from several of them. */
   readonly blockRowsMax: number;
-  /** Distinct queries of a data set, and the largest batch. */
+  /** Distinct queries of a data set, fewer if it is small, and the largest batch. */
   readonly queryCount: number;
   /** Queries whose results are compared with brute force; each costs a scan in JavaScript. */
   readonly checkedCount: number;
@@ -45,8 +51,15 @@ export interface Options {
 
 const SMOKE: Parameters = {
   data: {
-    wide: { rowCount: 4_000, dimension: 64 },
-    long: { rowCount: 8_000, dimension: 32 },
+    sentences: real('bench/data/sentences.npy.gz', 3_000, 512),
+    'mixed sentences': mixed('bench/data/sentences.npy.gz', 8_000, 512),
+    words: real('bench/data/words.npy.gz', 3_000, 100),
+    passages: mixed('bench/data/passages.npy.gz', 2_000, 384),
+    WordNet: real('build/vectors/wordnet.npy', 3_000, 768),
+    noise: { kind: 'noise', shape: { rowCount: 2_000, dimension: 64 } },
+    clusters: clusters(4_000, 64),
+    'long clusters': clusters(8_000, 32),
+    'large clusters': clusters(4_000, 64),
   },
   blockRowsMax: 1_500,
   queryCount: 1_000,
@@ -59,8 +72,15 @@ const SMOKE: Parameters = {
 
 const FULL: Parameters = {
   data: {
-    wide: { rowCount: 100_000, dimension: 768 },
-    long: { rowCount: 1_000_000, dimension: 128 },
+    sentences: real('build/vectors/sentences.npy', 116_659, 512),
+    'mixed sentences': mixed('build/vectors/sentences.npy', 1_000_000, 512),
+    words: real('build/vectors/words.npy', 340_479, 100),
+    passages: mixed('build/vectors/passages.npy', 100_000, 384),
+    WordNet: real('build/vectors/wordnet.npy', 116_659, 768),
+    noise: { kind: 'noise', shape: { rowCount: 100_000, dimension: 768 } },
+    clusters: clusters(100_000, 768),
+    'long clusters': clusters(1_000_000, 128),
+    'large clusters': clusters(1_000_000, 768),
   },
   blockRowsMax: DEFAULT_LIMITS.segmentRowsMax,
   queryCount: 1_000,
@@ -70,6 +90,18 @@ const FULL: Parameters = {
   secondsMin: 1,
   casesPerPeak: 4,
 };
+
+function clusters(rowCount: number, dimension: number): VectorSource {
+  return { kind: 'clusters', shape: { rowCount, dimension } };
+}
+
+function real(file: string, rowCount: number, dimension: number): VectorSource {
+  return { kind: 'real', file, shape: { rowCount, dimension }, isMixed: false };
+}
+
+function mixed(file: string, rowCount: number, dimension: number): VectorSource {
+  return { kind: 'real', file, shape: { rowCount, dimension }, isMixed: true };
+}
 
 /** Throws when an option is unknown or its value is invalid. */
 export function readOptions(args: readonly string[]): Options {

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { WrongResult } from './check.js';
 import { ROOT, THREAD_COUNT } from './machine.js';
-import type { Shape } from './options.js';
 import { quantile } from './timing.js';
+import type { Shape } from './vectors.js';
 
 const EXECUTABLE = join(ROOT, 'build', 'kernels', 'bench');
 /** Timeout of one run. */

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Metric } from '../../src/common/types.js';
 import type { Engine } from '../../src/engine/core/engine.js';
-import type { PeerAnswer, PeerCase, PeerReply, PeerRequest } from '../peers/peer.js';
+import type { PeerAnswer, PeerReply, PeerRequest } from '../peers/peer.js';
 import { matchesOf } from './check.js';
 import type { DataSet } from './data.js';
 import { ROOT, THREAD_COUNT } from './machine.js';
@@ -46,7 +46,7 @@ const PEERS: readonly Peer[] = [
     installed: 'node_modules/onnxruntime-node',
     kind: 'exhaustive',
     metrics: ['cosine'],
-    data: ['wide', 'long'],
+    data: ['sentences', 'clusters', 'long clusters'],
   },
   {
     name: 'FAISS, IndexFlat',
@@ -55,7 +55,7 @@ const PEERS: readonly Peer[] = [
     installed: 'venv/bin/python',
     kind: 'exhaustive',
     metrics: ['cosine', 'euclidean'],
-    data: ['wide', 'long'],
+    data: ['sentences', 'mixed sentences', 'clusters', 'long clusters'],
   },
   {
     name: 'usearch, exact search',
@@ -64,7 +64,7 @@ const PEERS: readonly Peer[] = [
     installed: 'node_modules/usearch',
     kind: 'exhaustive',
     metrics: ['cosine'],
-    data: ['wide'],
+    data: ['clusters'],
   },
   {
     name: 'usearch, HNSW',
@@ -73,7 +73,7 @@ const PEERS: readonly Peer[] = [
     installed: 'node_modules/usearch',
     kind: 'graph',
     metrics: ['cosine'],
-    data: ['wide'],
+    data: ['sentences', 'clusters'],
   },
   {
     name: 'hnswlib-node, HNSW',
@@ -82,7 +82,7 @@ const PEERS: readonly Peer[] = [
     installed: 'node_modules/hnswlib-node/build',
     kind: 'graph',
     metrics: ['cosine'],
-    data: ['wide'],
+    data: ['sentences', 'clusters'],
   },
 ];
 
@@ -102,49 +102,7 @@ export interface PeerResult {
     | { readonly failure: string };
 }
 
-/** Returns the replies of the peers that support the data, one after another; `casesOf` may return none. */
-export async function askPeers(
-  data: DataSet,
-  casesOf: (peer: Peer) => readonly PeerCase[],
-  options: Options,
-  betweenPeers: () => Promise<void> = async () => {},
-): Promise<{ readonly peer: Peer; readonly reply: PeerReply | { readonly failure: string } }[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'sagitta-peers-'));
-  try {
-    await writeVectors(
-      join(folder, 'rows.f32'),
-      data.blocks.map(({ values }) => values),
-    );
-    await writeVectors(join(folder, 'queries.f32'), data.queries);
-    const replies = [];
-    for (const peer of PEERS) {
-      if (!peer.data.includes(data.name)) continue;
-      if (peer.kind === 'graph' && !options.hasGraphPeers) continue;
-      const cases = casesOf(peer);
-      if (cases.length === 0) continue;
-      console.error(`peer: ${peer.name}, ${data.rowCount} × ${data.dimension}`);
-      const reply = await runPeer(peer, {
-        folder,
-        rowCount: data.rowCount,
-        dimension: data.dimension,
-        queryCount: data.queries.length,
-        k: K,
-        threadCount: THREAD_COUNT,
-        roundQueriesMin: options.parameters.roundQueriesMin,
-        roundsMin: options.parameters.roundsMin,
-        secondsMin: options.parameters.secondsMin,
-        cases,
-      });
-      replies.push({ peer, reply });
-      await betweenPeers();
-    }
-    return replies;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** Runs the peers on the cases that the engine has just completed on this data. */
+/** Runs the peers that support the data on the cases that the engine has just completed on it. */
 export async function runPeers(
   engine: Engine,
   data: DataSet,
@@ -153,20 +111,61 @@ export async function runPeers(
   betweenPeers: () => Promise<void>,
 ): Promise<PeerResult[]> {
   const comparable = results.filter(({ benchCase }) => isComparable(benchCase, data.name));
-  if (comparable.length === 0) return [];
+  const peers = PEERS.filter(
+    ({ kind, data: names }) =>
+      names.includes(data.name) && (kind !== 'graph' || options.hasGraphPeers),
+  );
+  if (comparable.length === 0 || peers.length === 0) return [];
   const truths = await findTruths(engine, data, comparable);
-  const own = ({ metrics }: Peer) =>
-    comparable.filter(({ benchCase }) => metrics.includes(benchCase.metric));
-  const casesOf = (peer: Peer) =>
-    own(peer).map(({ benchCase: { name, metric, batchCount } }): PeerCase => {
+  const folder = await mkdtemp(join(tmpdir(), 'sagitta-peers-'));
+  const found: PeerResult[] = [];
+  try {
+    await writeVectors(
+      join(folder, 'rows.f32'),
+      data.blocks.map(({ values }) => values),
+    );
+    await writeVectors(join(folder, 'queries.f32'), data.queries);
+    for (const peer of peers) {
+      const own = comparable.filter(({ benchCase }) => peer.metrics.includes(benchCase.metric));
+      if (own.length === 0) continue;
+      console.error(`peer: ${peer.name}, ${data.name} ${data.rowCount} × ${data.dimension}`);
+      const request = requestOf(folder, data, options, own, truths);
+      found.push(...compare(peer, own, await runPeer(peer, request), truths));
+      await betweenPeers();
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return found;
+}
+
+function requestOf(
+  folder: string,
+  { rowCount, dimension, queries }: DataSet,
+  { parameters }: Options,
+  results: readonly CaseResult[],
+  truths: ReadonlyMap<Metric, number[][]>,
+): PeerRequest {
+  const { roundQueriesMin, roundsMin, secondsMin } = parameters;
+  return {
+    folder,
+    rowCount,
+    dimension,
+    queryCount: queries.length,
+    k: K,
+    threadCount: THREAD_COUNT,
+    roundQueriesMin,
+    roundsMin,
+    secondsMin,
+    cases: results.map(({ benchCase: { name, metric, batchCount } }) => {
       return { name, metric, batchCount, truth: truths.get(metric)! };
-    });
-  const replies = await askPeers(data, casesOf, options, betweenPeers);
-  return replies.flatMap(({ peer, reply }) => compare(peer, own(peer), reply, truths));
+    }),
+  };
 }
 
 function isComparable(benchCase: CaseResult['benchCase'], data: DataName): boolean {
-  const isPlain = benchCase.passShare === null && benchCase.page === 1 && benchCase.k === K;
+  const { passShare, joinScore, page, k } = benchCase;
+  const isPlain = passShare === null && joinScore === null && page === 1 && k === K;
   return benchCase.data === data && isPlain && benchCase.metric !== 'dot';
 }
 

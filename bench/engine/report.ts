@@ -1,10 +1,10 @@
 // The report of the engine bench as Markdown tables, with the meaning of the columns below them.
 
-import { SEED } from './data.js';
 import { describeMachine, THREAD_COUNT } from './machine.js';
 import type { KernelFailure, KernelScan, Peak, Peaks } from './peaks.js';
 import type { PeerResult } from './peers.js';
 import type { CaseResult } from './run-case.js';
+import { SEED } from './vectors.js';
 
 export interface Findings {
   readonly isFull: boolean;

@@ -51,7 +51,7 @@ export async function runCase(
 }
 
 /** Batches of exactly the given length; queries are repeated if there are too few. */
-function cutBatches(queries: readonly SearchQuery[], length: number): SearchQuery[][] {
+export function cutBatches(queries: readonly SearchQuery[], length: number): SearchQuery[][] {
   const batchCount = Math.max(1, Math.floor(queries.length / length));
   return Array.from({ length: batchCount }, (_, batch) =>
     Array.from({ length }, (_, i) => queries[(batch * length + i) % queries.length]!),
@@ -68,7 +68,7 @@ function checkAll(
   for (let index = 0; index < truth.queryCount; index++) {
     const query = queries[index]!;
     try {
-      checkAnswer(hits[index]!, truth.matchesOf(index, query), data);
+      checkAnswer(hits[index]!, truth.matchesOf(query), data);
       checkScannedCount(hits[index]!, query);
     } catch (error) {
       if (!(error instanceof WrongResult)) throw error;

@@ -5,7 +5,7 @@ import type { PeerCase } from './peer.js';
 
 /** Neighbours per node, and the search width while building. */
 export const GRAPH = { connectivity: 16, efConstruction: 200 } as const;
-export const RECALL_MIN = 0.95;
+const RECALL_MIN = 0.99;
 const EF_MIN = 16;
 const EF_MAX = 4_096;
 
