@@ -28,6 +28,7 @@ const NAMES = [
   'rest',
   'batches',
   'loading',
+  'memory',
   'pauses',
   'cluster',
   'console',

@@ -32,7 +32,7 @@ const BENCHES = [
     'scores',
     'engine',
   ],
-  ...['rest', 'batches', 'loading', 'pauses', 'cluster', 'console'],
+  ...['rest', 'batches', 'loading', 'memory', 'pauses', 'cluster', 'console'],
 ];
 
 /** Runs a program that takes `--minutes` and `--seed`. */
