@@ -4,7 +4,7 @@
 //
 //   node dist/bench/compare.js --before DIRECTORY           smoke parameters: only checks the bench
 //   node dist/bench/compare.js --before DIRECTORY --full    the parameters of docs/performance.md
-//   --only TEXT      only cases whose name contains TEXT, and the parts REST; REST, sentences; REST, large clusters
+//   --only TEXT      only cases whose name contains TEXT, and the parts REST; REST, sentences; REST, large
 //   --out FILE       also writes the table as Markdown
 
 import { writeFile } from 'node:fs/promises';
@@ -51,7 +51,7 @@ for (const name of DATA_NAMES) {
 }
 await runRest('REST', 'clusters', runRestPair);
 await runRest('REST, sentences', 'sentences', runRestPair);
-await runRest('REST, large clusters', 'large clusters', runLargeRestPair);
+await runRest('REST, large', 'large clusters', runLargeRestPair);
 const report = render();
 console.log(report);
 if (args.out !== undefined) await writeFile(args.out, report);
