@@ -1,19 +1,22 @@
 // Admits searches to the engine by continuous batching: searches that arrive while the engine works on a
 // batch form the next batch. There is no timer, so an idle engine starts at once and a busy one gets full
-// batches. The queue is bounded and served in order of arrival; at most two large groups are admitted at a
-// time, so that a small search waits for one or two of them and not for all.
+// batches, several at a time if it wants. The queue is bounded and served in order of arrival; only one large group
+// more than the engine takes at once is admitted, so that a small search waits for few of them and not for all.
 
 import { assert, overloadedError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import {
+  DEFAULT_BATCHING,
+  type Engine,
+  type SearchHits,
+  type SearchQuery,
+} from '../../engine/core/engine.js';
 import type { DatabaseObserver } from '../api/observer.js';
 
 export interface SearchSchedulerOptions {
-  readonly engine: Pick<Engine, 'search'>;
+  readonly engine: Pick<Engine, 'search' | 'batching'>;
   /** The number of searches that may wait; a longer queue only adds latency. */
   readonly waitingMax: number;
-  /** A search with more queries than this, or with many hits, is a batch of its own. */
-  readonly batchQueriesMax?: number;
   readonly observer: Pick<DatabaseObserver, 'observe'>;
 }
 
@@ -24,18 +27,9 @@ export interface ScheduledHits {
   readonly waitMs: number;
 }
 
-/** Several times the size that saturates the arithmetic units; larger batches only add latency. */
-const BATCH_QUERIES_MAX = 1_024;
-
-/** Bounds the hits of all queries of a batch: selecting and holding many hits takes longer than scoring. */
-const BATCH_HITS_MAX = 65_536;
-
 /** Searches with fewer queries and hits delay others only briefly. */
 const LARGE_GROUP_QUERIES_MIN = 32;
 const LARGE_GROUP_HITS_MIN = 16_384;
-
-/** One in the engine, and one ready to follow it. */
-const LARGE_GROUPS_MAX = 2;
 
 interface PendingSearch {
   readonly queries: readonly SearchQuery[];
@@ -55,12 +49,20 @@ interface PendingSearch {
 interface Batch {
   readonly searches: readonly PendingSearch[];
   readonly startedAtMs: number;
+  readonly lane: Lane;
+}
+
+/** Runs one batch after another. */
+interface Lane {
+  /** Aborts when every search of its batch has been cancelled; the next batch then gets a new controller. */
+  controller: AbortController;
+  isRunning: boolean;
 }
 
 export class SearchScheduler {
   readonly #engine: Pick<Engine, 'search'>;
+  readonly #batching: NonNullable<Engine['batching']>;
   readonly #waitingMax: number;
-  readonly #batchQueriesMax: number;
   readonly #observer: Pick<DatabaseObserver, 'observe'>;
   /** In order of arrival, which is the order of service. */
   readonly #waiting = new Set<PendingSearch>();
@@ -68,17 +70,21 @@ export class SearchScheduler {
   readonly #heldBack = new Set<PendingSearch>();
   /** Large groups in the queue or in the engine. */
   #largeGroupCount = 0;
-  #isRunning = false;
+  /** One for each batch that may be in the engine. */
+  readonly #lanes: readonly Lane[];
+  #waitingQueryCount = 0;
   /** Whether the last batch was a single search, behind which nothing waited. */
   #wasAlone = true;
-  /** Aborts when every search of a batch has been cancelled; the next batch then gets a new controller. */
-  #controller = new AbortController();
 
   constructor(options: SearchSchedulerOptions) {
     this.#engine = options.engine;
+    this.#batching = options.engine.batching ?? DEFAULT_BATCHING;
     this.#waitingMax = options.waitingMax;
-    this.#batchQueriesMax = options.batchQueriesMax ?? BATCH_QUERIES_MAX;
     this.#observer = options.observer;
+    this.#lanes = Array.from({ length: this.#batching.inFlightMax }, () => ({
+      controller: new AbortController(),
+      isRunning: false,
+    }));
   }
 
   /** Searches in the queue, for metrics. */
@@ -119,24 +125,41 @@ export class SearchScheduler {
       throw overloadedError(`Too many queries are waiting (limit ${this.#waitingMax}).`);
     }
     this.#waiting.add(search);
+    this.#waitingQueryCount += search.queries.length;
     if (isLarge(search)) this.#largeGroupCount++;
-    if (this.#isRunning) return;
-    this.#isRunning = true;
     // All searches that arrive in this iteration of the event loop share the first batch, including requests
     // that arrived while this thread took part in a search. A large group fills a batch alone.
-    const start = isLarge(search) ? queueMicrotask : setImmediate;
-    start(() => this.#runBatches());
+    this.#startLane(isLarge(search) ? queueMicrotask : setImmediate);
+  }
+
+  #startLane(start: (run: () => void) => void): void {
+    const isIdle = this.#lanes.every(({ isRunning }) => !isRunning);
+    if (!isIdle && !this.#mayRunAhead()) return;
+    const lane = this.#lanes.find(({ isRunning }) => !isRunning);
+    if (lane === undefined) return;
+    lane.isRunning = true;
+    start(() => this.#runBatches(lane));
+  }
+
+  /** Whether so many queries wait that it pays to begin another batch beside those in the engine. */
+  #mayRunAhead(): boolean {
+    return this.#waitingQueryCount >= this.#batching.aheadQueriesMin;
   }
 
   /** No group overtakes one that is held back. */
   #mayAdmitLargeGroup(): boolean {
-    return this.#largeGroupCount < LARGE_GROUPS_MAX && this.#heldBack.size === 0;
+    return this.#largeGroupCount < this.#largeGroupsMax && this.#heldBack.size === 0;
+  }
+
+  /** Those in the engine, and one ready to follow them. */
+  get #largeGroupsMax(): number {
+    return this.#lanes.length + 1;
   }
 
   /** Moves held-back groups into the queue while there is room. */
   #admitLargeGroups(): void {
     for (const search of this.#heldBack) {
-      if (this.#largeGroupCount >= LARGE_GROUPS_MAX) return;
+      if (this.#largeGroupCount >= this.#largeGroupsMax) return;
       this.#heldBack.delete(search);
       try {
         this.#enqueue(search);
@@ -147,44 +170,49 @@ export class SearchScheduler {
     }
   }
 
-  async #runBatches(): Promise<void> {
+  async #runBatches(lane: Lane): Promise<void> {
     // The engine may block this thread unless more searches are likely to arrive or replies are waiting to be sent.
     let mayBlock = this.#wasAlone;
     for (;;) {
       if (this.#waiting.size === 0) this.#admitLargeGroups();
       if (this.#waiting.size === 0) break;
-      const batch = this.#takeBatch();
+      const isOnly = this.#lanes.every((other) => other === lane || !other.isRunning);
+      // A few queries wait for the batch that is in the engine and then form a larger one.
+      if (!isOnly && !this.#mayRunAhead()) break;
+      const batch = this.#takeBatch(lane);
       this.#wasAlone = batch.searches.length === 1 && this.#waiting.size === 0;
       // After the batch has been taken, so that a held-back group does not join it.
       this.#admitLargeGroups();
+      if (this.#waiting.size > 0) this.#startLane(queueMicrotask);
       await this.#runBatch(batch, mayBlock);
       mayBlock = false;
     }
-    this.#isRunning = false;
+    lane.isRunning = false;
   }
 
   /** Takes the searches that have waited longest, as many as fit. */
-  #takeBatch(): Batch {
+  #takeBatch(lane: Lane): Batch {
     const searches: PendingSearch[] = [];
-    const batch = { searches, startedAtMs: performance.now() };
-    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    const batch = { searches, startedAtMs: performance.now(), lane };
+    if (lane.controller.signal.aborted) lane.controller = new AbortController();
+    const { queriesMax, hitsMax } = this.#batching;
     let queryCount = 0;
     let hitCount = 0;
     for (const search of this.#waiting) {
       queryCount += search.queries.length;
       hitCount += search.hitCount;
-      const isFull = queryCount > this.#batchQueriesMax || hitCount > BATCH_HITS_MAX;
+      const isFull = queryCount > queriesMax || hitCount > hitsMax;
       if (isFull && searches.length > 0) break;
       searches.push(search);
       search.batch = batch;
-      this.#waiting.delete(search);
+      this.#stopWaiting(search);
     }
     return batch;
   }
 
   /** Never rejects: a failure belongs to the searches in the batch. */
-  async #runBatch({ searches, startedAtMs }: Batch, mayBlock: boolean): Promise<void> {
-    const { signal } = this.#controller;
+  async #runBatch({ searches, startedAtMs, lane }: Batch, mayBlock: boolean): Promise<void> {
+    const { signal } = lane.controller;
     try {
       const queries = searches.flatMap((search) => search.queries);
       const found = await this.#engine.search(queries, { signal, mayBlock });
@@ -217,16 +245,23 @@ export class SearchScheduler {
     search.reject(reason);
     this.#admitLargeGroups();
     if (batch?.searches.every(({ isSettled }) => isSettled)) {
-      this.#controller.abort(reason);
+      batch.lane.controller.abort(reason);
     }
   }
 
   #settle(search: PendingSearch): void {
     search.isSettled = true;
     search.ignoreAbort();
-    const wasAdmitted = search.batch !== null || this.#waiting.delete(search);
+    const wasAdmitted = search.batch !== null || this.#stopWaiting(search);
     if (wasAdmitted && isLarge(search)) this.#largeGroupCount--;
     this.#heldBack.delete(search);
+  }
+
+  /** Returns whether the search waited. */
+  #stopWaiting(search: PendingSearch): boolean {
+    if (!this.#waiting.delete(search)) return false;
+    this.#waitingQueryCount -= search.queries.length;
+    return true;
   }
 }
 

@@ -57,8 +57,32 @@ export interface SearchOptions {
   readonly mayBlock?: boolean;
 }
 
+/** How an engine wants to be fed. A search that is larger on its own is not cut. */
+export interface Batching {
+  readonly queriesMax: number;
+  /** The most hits of all queries of a batch. */
+  readonly hitsMax: number;
+  /** The number of batches that may be in the engine at once. */
+  readonly inFlightMax: number;
+  /** The least number of waiting queries for which a batch is begun while another one is in the engine. */
+  readonly aheadQueriesMin: number;
+}
+
+/**
+ * Several times the size that saturates the arithmetic units of a CPU; larger batches only add latency, and selecting
+ * and holding many hits takes longer than scoring.
+ */
+export const DEFAULT_BATCHING: Batching = {
+  queriesMax: 1_024,
+  hitsMax: 65_536,
+  inFlightMax: 1,
+  aheadQueriesMin: 1,
+};
+
 export interface Engine {
   readonly name: EngineName;
+  /** `DEFAULT_BATCHING` by default. */
+  readonly batching?: Batching;
   /**
    * Creates the codes that the engine scans; null if it reads values. Blocks without codes are searched more slowly.
    */

@@ -6,6 +6,7 @@ import { assert } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
+  type Batching,
   type BlockView,
   type Engine,
   EngineUnavailable,
@@ -28,9 +29,21 @@ import { CudaResidency, type PinnedBlocks } from './cuda-residency.js';
 /** Limits of one search on a device, which keeps candidates for every hit. */
 const BATCH_BOUNDS = {
   hitsMax: 2 ** 20,
-  valuesMax: 2 ** 21,
+  valuesMax: 2 ** 23,
   viewsMax: 2 ** 18,
   plansSharedViewsOnce: true,
+};
+
+/**
+ * A device searches as many queries at once as its kernels put into a slice. The host prepares the next batch and
+ * unpacks the last one meanwhile. Below 128 queries the codes that are read bound a scan, so that two batches would
+ * take longer than one of both.
+ */
+const BATCHING: Batching = {
+  queriesMax: 4_096,
+  hitsMax: 2 ** 18,
+  inFlightMax: 2,
+  aheadQueriesMin: 128,
 };
 
 /** Blocks used within this time are not evicted for others. */
@@ -143,6 +156,7 @@ type OnAnswer = (origin: DeviceShare['origins'][number], hits: SearchHits) => vo
 
 class DevicesEngine implements CudaEngine {
   readonly name = 'cuda';
+  readonly batching = BATCHING;
   readonly rowEncoder: RowEncoder | null;
   /** Rows are counted on the CPU, where all of them are. */
   readonly countBefore?: NonNullable<Engine['countBefore']>;

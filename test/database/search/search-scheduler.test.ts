@@ -4,7 +4,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { SagittaError } from '../../../src/common/errors.js';
 import { SILENT_OBSERVER } from '../../../src/database/api/observer.js';
 import { SearchScheduler } from '../../../src/database/search/search-scheduler.js';
-import type { SearchHits, SearchQuery } from '../../../src/engine/core/engine.js';
+import {
+  type Batching,
+  DEFAULT_BATCHING,
+  type SearchHits,
+  type SearchQuery,
+} from '../../../src/engine/core/engine.js';
+import { SEED } from '../../engine/blocks.js';
+import { createRandom } from '../harness.js';
 import { createRecorder } from '../recorder.js';
 
 /** A call of the engine that the test ends. */
@@ -19,11 +26,12 @@ interface EngineCall {
   answer(results: SearchHits[]): void;
 }
 
-function createFixture(options: { waitingMax?: number; batchQueriesMax?: number } = {}) {
+function createFixture(options: { waitingMax?: number; batching?: Partial<Batching> } = {}) {
   const calls: EngineCall[] = [];
   const observer = createRecorder();
   const scheduler = new SearchScheduler({
     engine: {
+      batching: { ...DEFAULT_BATCHING, ...options.batching },
       search: (queries, { signal, mayBlock } = {}) =>
         new Promise((resolve, reject) => {
           const numbers = queries.map(({ vector }) => vector[0]!);
@@ -37,9 +45,8 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
           });
         }),
     },
-    waitingMax: 10,
+    waitingMax: options.waitingMax ?? 10,
     observer,
-    ...options,
   });
   /** Resolves with the numbers that the queries were answered with. */
   const search = async (numbers: readonly number[], signal?: AbortSignal, k?: number) => {
@@ -239,7 +246,7 @@ describe('the search scheduler', () => {
   });
 
   it('serves in the order of arrival: small searches do not overtake a larger one', async () => {
-    const { calls, search } = createFixture({ batchQueriesMax: 3 });
+    const { calls, search } = createFixture({ batching: { queriesMax: 3 } });
     void search([0]);
     await turn();
     void search([1, 2]);
@@ -420,7 +427,7 @@ describe('the search scheduler, given large groups', () => {
   const group = (count: number, first: number) => Array.from({ length: count }, () => first);
 
   it('admits two at a time, in order, and small searches pass those that are held back', async () => {
-    const { calls, scheduler, search } = createFixture({ batchQueriesMax: 100 });
+    const { calls, scheduler, search } = createFixture({ batching: { queriesMax: 100 } });
     const done: number[] = [];
     for (const number of [1, 2, 3, 4]) {
       void search(group(90 + number, number)).then(() => done.push(number));
@@ -441,7 +448,7 @@ describe('the search scheduler, given large groups', () => {
   });
 
   it('admits the next one when one fails', async () => {
-    const { calls, search } = createFixture({ batchQueriesMax: 100 });
+    const { calls, search } = createFixture({ batching: { queriesMax: 100 } });
     const failing = search(group(91, 1));
     const others = [2, 3].map((number) => search(group(91, number)));
     await turn();
@@ -455,7 +462,7 @@ describe('the search scheduler, given large groups', () => {
   });
 
   it('forgets one that is aborted while it is held back, and admits the next when one is aborted', async () => {
-    const { calls, scheduler, search } = createFixture({ batchQueriesMax: 100 });
+    const { calls, scheduler, search } = createFixture({ batching: { queriesMax: 100 } });
     const first = search(group(91, 1));
     const controllers = [new AbortController(), new AbortController()];
     const inQueue = search(group(91, 2), controllers[0]!.signal);
@@ -478,7 +485,7 @@ describe('the search scheduler, given large groups', () => {
   });
 
   it('does not count one that is held back against the bound of the queue', async () => {
-    const { calls, search } = createFixture({ waitingMax: 2, batchQueriesMax: 100 });
+    const { calls, search } = createFixture({ waitingMax: 2, batching: { queriesMax: 100 } });
     const admitted = [1, 2].map((number) => search(group(91, number)));
     const heldBack = search(group(91, 3));
     await turn();
@@ -496,7 +503,7 @@ describe('the search scheduler, given large groups', () => {
   });
 
   it('counts the time that it is held back as waiting', async () => {
-    const { calls, scheduler } = createFixture({ batchQueriesMax: 100 });
+    const { calls, scheduler } = createFixture({ batching: { queriesMax: 100 } });
     const waits = [1, 2, 3].map(async (number) => {
       const { waitMs } = await scheduler.search(group(91, number).map(queryOf), undefined);
       return waitMs;
@@ -509,5 +516,105 @@ describe('the search scheduler, given large groups', () => {
       await turn();
     }
     assert.ok((await waits[2]!) >= 4);
+  });
+});
+
+describe('the search scheduler of an engine that takes two batches at once', () => {
+  const batching = { queriesMax: 4, inFlightMax: 2, aheadQueriesMin: 3 };
+  const group = (count: number, first: number) =>
+    Array.from({ length: count }, (_, i) => first + i);
+
+  it('begins the next batch while one is in the engine, if enough queries wait', async () => {
+    const { calls, search } = createFixture({ batching });
+    const searches = [search([0])];
+    await turn();
+    searches.push(search([1]), search([2]));
+    await turn();
+    assert.deepEqual(queriesOf(calls), ['0'], 'two queries wait for more');
+    searches.push(search([3]));
+    await turn();
+    searches.push(search([4]), search([5]), search([6]));
+    await turn();
+    assert.deepEqual(queriesOf(calls), ['0', '1,2,3'], 'no third batch');
+    calls[1]!.finish();
+    await turn();
+    assert.deepEqual(queriesOf(calls), ['0', '1,2,3', '4,5,6'], 'whichever batch ends first');
+    searches.push(search([7]));
+    calls[0]!.finish();
+    await turn();
+    assert.equal(calls.length, 3, 'a single query waits for the batch in the engine');
+    calls[2]!.finish();
+    await turn();
+    calls[3]!.finish();
+    assert.deepEqual(await Promise.all(searches), [[0], [1], [2], [3], [4], [5], [6], [7]]);
+  });
+
+  it('cancels one batch and not the other', async () => {
+    const { calls, search } = createFixture({ batching });
+    const controllers = [new AbortController(), new AbortController()];
+    const first = search(group(4, 0), controllers[0]!.signal);
+    const second = search(group(4, 4), controllers[1]!.signal);
+    await turn();
+    assert.deepEqual(queriesOf(calls), ['0,1,2,3', '4,5,6,7']);
+    controllers[0]!.abort(new Error('gone'));
+    await assert.rejects(first, /gone/);
+    assert.deepEqual(
+      calls.map(({ signal }) => signal.aborted),
+      [true, false],
+    );
+    calls[0]!.fail(new Error('the engine rejects with the reason'));
+    const third = search(group(3, 8));
+    await turn();
+    assert.equal(calls[2]!.signal.aborted, false, 'the next batch has a signal of its own');
+    calls[1]!.finish();
+    calls[2]!.finish();
+    assert.deepEqual(await second, group(4, 4));
+    assert.deepEqual(await third, group(3, 8));
+  });
+
+  it('admits one large group more than the engine takes', async () => {
+    const large = { ...batching, queriesMax: 100 };
+    const { calls, scheduler, search } = createFixture({ batching: large });
+    const searches = [0, 1, 2, 3].map((number) => search(group(91, number)));
+    await turn();
+    assert.deepEqual([calls.length, scheduler.waitingCount], [2, 1]);
+    for (let i = 0; i < 4; i++) {
+      calls[i]!.finish();
+      await turn();
+    }
+    assert.equal((await Promise.all(searches)).length, 4);
+  });
+
+  it(`answers every search once, in any order of ends, seed ${SEED}`, async () => {
+    const random = createRandom(SEED);
+    const { calls, scheduler, search } = createFixture({ batching, waitingMax: 1_000 });
+    const searches: Promise<void>[] = [];
+    const running = new Set<EngineCall>();
+    let seen = 0;
+    for (let number = 0; number < 300 || running.size > 0 || scheduler.waitingCount > 0; number++) {
+      if (number < 300) {
+        const controller = new AbortController();
+        const wanted = group(1 + Math.floor(random() * 6), number);
+        const isAborted = random() < 0.2;
+        const searching = search(wanted, controller.signal);
+        const check = async () => {
+          if (isAborted) await searching.catch((error) => assert.match(String(error), /gone/));
+          else assert.deepEqual(await searching, wanted);
+        };
+        searches.push(check());
+        if (isAborted) setImmediate(() => controller.abort(new Error('gone')));
+      }
+      if (random() < 0.5) await turn();
+      for (; seen < calls.length; seen++) running.add(calls[seen]!);
+      assert.ok(running.size <= 2, 'at most two batches are in the engine');
+      const [one, other] = running;
+      const ended = random() < 0.5 ? one : (other ?? one);
+      if (ended === undefined) continue;
+      ended.finish();
+      running.delete(ended);
+      await turn();
+    }
+    await Promise.all(searches);
+    assert.equal(scheduler.waitingCount, 0);
   });
 });

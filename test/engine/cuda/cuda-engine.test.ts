@@ -396,6 +396,27 @@ describe('the cuda engine when a device fails', () => {
     await check(engine, blocks);
   });
 
+  it('takes two batches at once: one is aborted, and both survive the loss of the device', async () => {
+    const { fake, device, fallback, engine } = await createCase([100_000]);
+    const blocks = createBlocks(2);
+    await check(engine, blocks);
+    assert.equal(engine.batching?.inFlightMax, 2);
+    const controller = new AbortController();
+    fake.holdsMessages = true;
+    const aborted = engine.search([queryFor(blocks)], { signal: controller.signal });
+    const kept = check(engine, blocks);
+    await turns();
+    controller.abort(new Error('the client went away'));
+    fake.holdsMessages = false;
+    await assert.rejects(aborted, /the client went away/);
+    await kept;
+    assert.deepEqual([device.searchCount, fallback.queryCount], [2, 0]);
+    device.faults.push('DEVICE_LOST');
+    await Promise.all([check(engine, blocks), check(engine, blocks)]);
+    assert.equal(fallback.queryCount, 2, 'the fallback answers both');
+    assert.equal(engine.stats().lossCount, 1);
+  });
+
   it('is unavailable without a device, and fails if no device opens', async () => {
     await assert.rejects(createFakeEngine(createFakeDevices([])), EngineUnavailable);
     const fake = createFakeDevices([1_000, 1_000]);
