@@ -70,7 +70,10 @@ export function runRestPair(
         async (server) => BATCH_QUERIES * rateOf(await send(server, batches, 1, plan)),
       ),
       await selfJoin(sides, data, { ...plan, turnCount: Math.min(plan.turnCount, JOIN_COUNT) }),
-      await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
+      await restart(sides, requests[0]!, {
+        ...plan,
+        turnCount: Math.min(plan.turnCount, START_COUNT),
+      }),
     );
     return results;
   });
@@ -91,7 +94,10 @@ export function runLargeRestPair(
     return [
       ...loads,
       await oneAtATime(sides, requests, plan),
-      await restart(sides, requests[0]!, { ...plan, turnCount: START_COUNT }),
+      await restart(sides, requests[0]!, {
+        ...plan,
+        turnCount: Math.min(plan.turnCount, START_COUNT),
+      }),
     ];
   });
 }
