@@ -1,7 +1,7 @@
 // The servers of two checkouts with the same vectors, and the requests that they answer in turns. The client
 // runs on the same cores.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -58,7 +58,8 @@ export function runRestPair(
     await compareReplies(sides, requests.slice(0, 16));
     const rate = (name: string, turn: Turn) => measure(name, '/s', sides, plan, turn);
     results.push(
-      await oneAtATime(sides, requests, plan),
+      ...(await oneAtATime(sides, requests, plan)),
+      await cpuTime(sides, requests, CLIENT_COUNT, plan),
       await rate(`${CLIENT_COUNT} clients, JSON queries`, async (server) =>
         rateOf(await send(server, requests, CLIENT_COUNT, plan)),
       ),
@@ -93,7 +94,7 @@ export function runLargeRestPair(
     await compareReplies(sides, requests.slice(0, 16));
     return [
       ...loads,
-      await oneAtATime(sides, requests, plan),
+      ...(await oneAtATime(sides, requests, plan)),
       await restart(sides, requests[0]!, {
         ...plan,
         turnCount: Math.min(plan.turnCount, START_COUNT),
@@ -186,21 +187,48 @@ async function waitUntilIdle(sides: readonly Side[]): Promise<void> {
   }
 }
 
-/** Returns the user and system time of the process, which the kernel counts in ticks of 10 ms. */
+/** Returns the CPU time of the threads of the process, which live as long as it does. */
 async function cpuSeconds({ child }: ServerProcess): Promise<number> {
-  const stat = await readFile(`/proc/${child.pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  const folder = `/proc/${child.pid}/task`;
+  let nanoseconds = 0;
+  for (const thread of await readdir(folder)) {
+    const [onCpu] = (await readFile(join(folder, thread, 'schedstat'), 'utf8')).split(' ');
+    nanoseconds += Number(onCpu);
+  }
+  return nanoseconds / 1e9;
 }
 
-function oneAtATime(
+/** Measures latencies, and the CPU time of the server, which says more on a busy machine. */
+async function oneAtATime(
   sides: readonly Side[],
   requests: readonly Buffer[],
   plan: TurnPlan,
+): Promise<RestResult[]> {
+  const latency = (name: string, share: number) =>
+    measure(`one JSON query at a time, ${name}`, 'ms', sides, plan, async (server) =>
+      quantile((await send(server, requests, 1, plan)).latenciesMs, share),
+    );
+  return [
+    await latency('p50', 0.5),
+    await latency('p99', 0.99),
+    await cpuTime(sides, requests, 1, plan),
+  ];
+}
+
+/** Measures the CPU time of all threads of the server per query. */
+function cpuTime(
+  sides: readonly Side[],
+  requests: readonly Buffer[],
+  clientCount: number,
+  plan: TurnPlan,
 ): Promise<RestResult> {
-  return measure('one JSON query at a time, p50', 'ms', sides, plan, async (server) =>
-    quantile((await send(server, requests, 1, plan)).latenciesMs, 0.5),
-  );
+  const clients = clientCount === 1 ? 'one client' : `${clientCount} clients`;
+  const name = `CPU time of the server per JSON query, ${clients}`;
+  return measure(name, 'ms', sides, plan, async (server) => {
+    const before = await cpuSeconds(server);
+    const { latenciesMs } = await send(server, requests, clientCount, plan);
+    return (((await cpuSeconds(server)) - before) * 1000) / latenciesMs.length;
+  });
 }
 
 /** Each turn finds the near duplicates of the same sample of rows among all rows. */
