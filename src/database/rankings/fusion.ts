@@ -2,7 +2,13 @@
 
 import type { JsonObject } from '../../common/types.js';
 import type { Collection } from '../collection/collection.js';
-import { type ChosenRows, uniteViews, viewsOfRows, withRows } from '../collection/snapshot.js';
+import {
+  type ChosenRows,
+  countVisible,
+  uniteViews,
+  viewsOfRows,
+  withRows,
+} from '../collection/snapshot.js';
 import { hitsWithout } from '../search/hits.js';
 import type { SealedRanking } from '../search/peers.js';
 import { FusedSearch } from './fused-search.js';
@@ -66,7 +72,7 @@ class FusedRanking extends Ranking {
       rows.searched.snapshot.views,
       parts.map((part) => part.views),
     );
-    const search = new FusedSearch(parts, this.#method);
+    const search = new FusedSearch(parts, this.#method, countVisible(views));
     return {
       views: withRows(views),
       search: (query) => search.search(query),

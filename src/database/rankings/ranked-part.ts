@@ -12,6 +12,9 @@ import type { OpenRanking, Ranking } from './ranking.js';
 /** Rows per search. */
 const SEARCH_ROWS_MAX = 10_000;
 
+/** Comes after nearly all ids. */
+const LAST_ID = Buffer.from('\u{10ffff}');
+
 export class RankedPart {
   readonly weight: number;
   readonly #opened: Omit<OpenRanking, 'engineSearch'>;
@@ -64,6 +67,17 @@ export class RankedPart {
       }
       this.isExhausted = found.scores.length < k;
     }
+  }
+
+  /**
+   * The greatest score of the rows after those with the last score that was read; minus infinity if there are none. It
+   * may be that score itself if an id is greater than LAST_ID.
+   */
+  async scoreBelowLast(): Promise<number> {
+    const score = this.scores.at(-1);
+    if (this.isExhausted || score === undefined) return Number.NEGATIVE_INFINITY;
+    const found = await this.#search(this.views, 1, { score, id: LAST_ID });
+    return found.scores[0] ?? Number.NEGATIVE_INFINITY;
   }
 
   /** The scores of rows of this ranking, in order. */

@@ -48,8 +48,8 @@ type Ranking = ReadonlyMap<string, number>;
 const keyOf = (segmentKey: string, row: number) => `${segmentKey}/${row}`;
 
 function createRanking(random: Random, segments: readonly FakeSegment[]): Ranking {
-  const share = random() < 0.3 ? 0.05 : random();
-  const levels = random() < 0.5 ? 8 : 1e6;
+  const share = random() < 0.3 ? 0.05 : random() < 0.3 ? 1 : random();
+  const levels = [1, 2, 8, 1e6][Math.floor(random() * 4)]!;
   const ranking = new Map<string, number>();
   for (const { key, ids } of segments) {
     for (const row of ids.keys()) {
@@ -125,18 +125,31 @@ function viewsOf(ranking: Ranking, segments: readonly FakeSegment[]): SegmentVie
   });
 }
 
+interface Part {
+  readonly ranking: Ranking;
+  readonly weight: number;
+  readonly shownScore: (score: number) => number;
+}
+
+/** Monotone, and some show different scores as equal ones. */
+const SHOWN_SCORES: readonly Part['shownScore'][] = [
+  (score) => score,
+  (score) => Math.round(score * 4) / 4,
+  (score) => -Math.sqrt(1 - score),
+];
+
 /** The fusion of complete rankings by the definition in fusion-method.ts. */
 function fuse(
   method: FusionMethod,
-  parts: readonly { readonly ranking: Ranking; readonly weight: number }[],
+  parts: readonly Part[],
   segments: readonly FakeSegment[],
 ): Ranking {
   const views = segments.map(({ view }) => ({ ...view, rows: null }));
   const query = { k: 1, after: null, scoreMin: null };
   const fused = new Map<string, number>();
-  for (const { ranking, weight } of parts) {
+  for (const { ranking, weight, shownScore } of parts) {
     const ranked = rank(ranking, segments, { ...query, views });
-    const best = ranked[0]?.rankKey.score ?? 0;
+    const best = shownScore(ranked[0]?.rankKey.score ?? 0);
     const divisor =
       method.kind === 'weighted' && method.normalize === 'max' && best !== 0 ? Math.abs(best) : 1;
     for (const [i, { view, row, rankKey }] of ranked.entries()) {
@@ -144,7 +157,7 @@ function fuse(
       const term =
         method.kind === 'rrf'
           ? weight / (method.rankConstant + i + 1)
-          : weight * (rankKey.score / divisor);
+          : weight * (shownScore(rankKey.score) / divisor);
       fused.set(key, (fused.get(key) ?? 0) + term);
     }
   }
@@ -166,16 +179,17 @@ describe('a search of a fused ranking', () => {
       const parts = Array.from({ length: 2 + Math.floor(random() * 3) }, () => ({
         ranking: createRanking(random, segments),
         weight: random() < 0.5 ? 1 : 0.01 + random() * 5,
+        shownScore: SHOWN_SCORES[Math.floor(random() * SHOWN_SCORES.length)]!,
       }));
+      const fused = fuse(method, parts, segments);
       const source = new FusedSearch(
-        parts.map(({ ranking, weight }) => {
-          const shownScore = (score: number) => score;
+        parts.map(({ ranking, weight, shownScore }) => {
           return new RankedPart(openRanking(ranking, segments), { shownScore }, weight);
         }),
         method,
+        fused.size,
         1 + Math.floor(random() * 6),
       );
-      const fused = fuse(method, parts, segments);
       let after: RankKey | null = null;
       const scoreMin = random() < 0.2 ? Math.fround(random() * 0.1) : null;
       // Like pages and groups, searches repeatedly after the last row, among fewer and fewer rows.
