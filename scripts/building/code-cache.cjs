@@ -89,7 +89,8 @@ function requireFor(filename) {
   const requirePackage = createRequire(filename);
   const require = (name) => {
     if (name.startsWith('.')) return loadModule(resolve(dirname(filename), name));
-    return LATE.has(name) ? late(name) : requirePackage(name);
+    const builtin = name.startsWith('node:') ? name : `node:${name}`;
+    return LATE.has(builtin) ? late(builtin) : requirePackage(name);
   };
   return Object.assign(require, { resolve: requirePackage.resolve });
 }

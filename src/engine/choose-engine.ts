@@ -14,6 +14,7 @@ import {
   createCudaEngine,
   findCudaDevices,
 } from './cuda/cuda-engine.js';
+import { hasNvidiaDriver, NO_DRIVER } from './nvidia-driver.js';
 import { ProbeError, probe } from './probe.js';
 import { createSimdEngine, describeSimd } from './simd/simd-engine.js';
 import {
@@ -100,6 +101,10 @@ function publicCause(cause: string): string {
 async function createCuda(options: EngineOptions) {
   const { deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
   const addon = addonPath === undefined ? {} : { addonPath };
+  // Listing devices starts a process, which most machines can do without.
+  if (options.requested === 'auto' && addonPath === undefined && !hasNvidiaDriver()) {
+    throw new EngineUnavailable(NO_DRIVER);
+  }
   // Rejects when there is no device, before a fallback is created.
   const { indexes: devices } = await findCudaDevices(addon);
   const losses: Error[] = [];

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { packageFile } from '../../common/package-files.js';
+import { hasNvidiaDriver, NO_DRIVER } from '../nvidia-driver.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
 
@@ -215,9 +216,7 @@ class TensorflowDevice implements TopDevice {
 
 /** Returns why TensorFlow cannot be used, determined without loading it; null if it may be usable. */
 export function unavailableReason({ needsGpu }: { readonly needsGpu: boolean }): string | null {
-  // The second path is the GPU device of the Windows Subsystem for Linux.
-  const hasDriver = ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
-  if (needsGpu && !hasDriver) return 'no NVIDIA driver was found';
+  if (needsGpu && !hasNvidiaDriver()) return NO_DRIVER;
   try {
     createPackageRequire().resolve('@tensorflow/tfjs-node-gpu');
     return null;

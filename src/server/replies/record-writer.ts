@@ -88,7 +88,7 @@ function writerOf(schema: z.ZodType): Write {
 
 const objectWriters = new WeakMap<z.ZodObject, Write>();
 
-/** Compiled once per schema, since several routes reply with the same records. */
+/** One per schema, since several routes reply with the same records. */
 function writerOfObject(schema: z.ZodObject): Write {
   const known = objectWriters.get(schema);
   if (known !== undefined) return known;
@@ -99,14 +99,24 @@ function writerOfObject(schema: z.ZodObject): Write {
 }
 
 /**
- * Writes the members of an object without its braces; `isContinued` means after other members. Compiled to
- * straight-line code, since a loop over the fields takes 1.5 times as long. The code contains only names of our own
+ * Writes the members of an object without its braces; `isContinued` means after other members. Compiled on first use:
+ * a start would spend a tenth of its time on the writers of all replies.
+ */
+function compileMembers(fields: Members, isContinued: boolean): Write {
+  let write: Write | undefined;
+  return (record, encoding) => {
+    write ??= compiledMembers(fields, isContinued);
+    return write(record, encoding);
+  };
+}
+
+type Members = readonly (readonly [string, unknown])[];
+
+/**
+ * Straight-line code, since a loop over the fields takes 1.5 times as long. The code contains only names of our own
  * schemas.
  */
-function compileMembers(
-  fields: readonly (readonly [string, unknown])[],
-  isContinued: boolean,
-): Write {
+function compiledMembers(fields: Members, isContinued: boolean): Write {
   const isFirstOptional = fields[0]?.[1] instanceof z.ZodOptional;
   assert(isContinued || !isFirstOptional, 'the first field of a record is not optional');
   const writers = fields.map(([, schema]) => writerOf(schema as z.ZodType));
