@@ -100,7 +100,7 @@ double expected_left(const basis_shares& shares, double fraction) {
   const auto at = [](float value) { return std::max(static_cast<double>(value), 1e-9); };
   const double width = std::log(at(shares.fractions[1]) / at(shares.fractions[0]));
   const double slope = std::log(at(shares.left[1]) / at(shares.left[0])) / std::max(width, 0.1);
-  const double left = at(shares.left[0]) * std::pow(fraction / at(shares.fractions[0]), std::clamp(slope, 0.0, 1.0));
+  const double left = at(shares.left[0]) * std::pow(fraction / at(shares.fractions[0]), std::clamp(slope, 0.0, 4.0));
   return std::clamp(left, 0.0, 1.0);
 }
 

@@ -49,7 +49,8 @@ inline double left_row_ns(const row_costs& costs) { return costs.refined + costs
 /** @param sharing the number of queries that read the codes together. */
 inline row_costs row_costs_of(const target& functions, uint32_t dimension, double sharing) {
   const scan_costs& costs = functions.costs;
-  const double limbs = 2;
+  // Two limbs, whose sums have to be joined.
+  const double limbs = 2.2;
   const double codes = head_code_count(dimension);
   row_costs made{};
   made.tile_value = sharing >= costs.batch_min ? costs.batch_tile_ns : costs.tile_ns;

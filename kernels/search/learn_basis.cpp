@@ -27,10 +27,10 @@ constexpr uint32_t tried_ks[2] = {10, 100};
 constexpr double fine_error = 0.115;
 constexpr double coarse_error = 0.346;
 /** A previous basis is good enough if it leaves at most this much more. */
-constexpr float more_left = 1.15f;
-constexpr float left_spare = 0.003f;
+constexpr float more_left = 1.2f;
+constexpr float left_spare = 0.005f;
 /** Head codes have to be estimated to take at most this share of the time of the other methods. */
-constexpr double worthwhile = 0.9;
+constexpr double worthwhile = 0.8;
 
 using matrix = std::vector<float>;
 
