@@ -242,6 +242,8 @@ export interface QuerySession {
    * `invalid_request` at `using`.
    */
   shapeOf(using: string | undefined): VectorShape;
+  /** The most queries of a group that `prepare` makes. */
+  readonly groupQueriesMax: number;
   /**
    * Checks all queries and splits them into groups that fit the engine. Throws the issues of all
    * queries; the first query is row `firstIndex`, by default 0.

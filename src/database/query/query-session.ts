@@ -27,8 +27,6 @@ import { checkQuery } from './query-issues.js';
 import { planQuery, type QueryPlan } from './query-plan.js';
 import type { QueryServices } from './query-services.js';
 
-/** Larger groups do not fill the engine better, and delay other queries. */
-const GROUP_QUERIES_MAX = 256;
 /** Bounds the matches of a group; a request holds a few groups. */
 const GROUP_BYTES_MAX = 32 * 1024 * 1024;
 /** Bounds the matches of a group further, as a share of `replyBytesInFlightMax`, in a service with little memory. */
@@ -46,7 +44,8 @@ export async function openSession(
   { minSequence = 0, cursors = [], signal }: SessionOptions,
   services: QueryServices,
 ): Promise<QuerySession> {
-  const { collections, observer, limits, sealer, clock } = services;
+  const { collections, observer, limits, sealer, clock, scheduler } = services;
+  const { groupQueriesMax } = scheduler.batching;
   await reachSequence(collection, minSequence, signal);
   const reached = await reachCursors(collection, cursors, sealer, signal);
   const view = new SnapshotView(collection, collections);
@@ -61,6 +60,7 @@ export async function openSession(
     shapeOf(name = UNNAMED) {
       return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));
     },
+    groupQueriesMax,
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
       const context = { ...rankingContext(view, limits), now: clock.now() };
       const planOne = (request: QueryRequest) => {
@@ -78,7 +78,7 @@ export async function openSession(
         matchBytes: matchBytesOf(plan, rowSizes),
       }));
       const groups = cutByWeight(queries, {
-        countMax: GROUP_QUERIES_MAX,
+        countMax: groupQueriesMax,
         weightMax: Math.min(GROUP_BYTES_MAX, limits.replyBytesInFlightMax * GROUP_SHARE),
         weightOf: ({ matchBytes }) => matchBytes,
       });

@@ -6,6 +6,7 @@
 import { assert, overloadedError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
+  type Batching,
   DEFAULT_BATCHING,
   type Engine,
   type SearchHits,
@@ -61,7 +62,7 @@ interface Lane {
 
 export class SearchScheduler {
   readonly #engine: Pick<Engine, 'search'>;
-  readonly #batching: NonNullable<Engine['batching']>;
+  readonly #batching: Batching;
   readonly #waitingMax: number;
   readonly #observer: Pick<DatabaseObserver, 'observe'>;
   /** In order of arrival, which is the order of service. */
@@ -85,6 +86,11 @@ export class SearchScheduler {
       controller: new AbortController(),
       isRunning: false,
     }));
+  }
+
+  /** How the engine wants to be fed. */
+  get batching(): Batching {
+    return this.#batching;
   }
 
   /** Searches in the queue, for metrics. */

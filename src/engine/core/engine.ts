@@ -60,6 +60,11 @@ export interface SearchOptions {
 /** How an engine wants to be fed. A search that is larger on its own is not cut. */
 export interface Batching {
   readonly queriesMax: number;
+  /**
+   * The most queries of one request that are searched together. Fewer of them delay other queries less, and their
+   * replies are written while the next ones are searched.
+   */
+  readonly groupQueriesMax: number;
   /** The most hits of all queries of a batch. */
   readonly hitsMax: number;
   /** The number of batches that may be in the engine at once. */
@@ -74,6 +79,7 @@ export interface Batching {
  */
 export const DEFAULT_BATCHING: Batching = {
   queriesMax: 1_024,
+  groupQueriesMax: 256,
   hitsMax: 65_536,
   inFlightMax: 1,
   aheadQueriesMin: 1,

@@ -41,6 +41,7 @@ const BATCH_BOUNDS = {
  */
 const BATCHING: Batching = {
   queriesMax: 4_096,
+  groupQueriesMax: 1_024,
   hitsMax: 2 ** 18,
   inFlightMax: 2,
   aheadQueriesMin: 128,

@@ -41,13 +41,13 @@ export interface ReadQueriesOptions extends ColumnRules {
   readonly reader: ArrowStreamReader;
   readonly pool: WorkerPool;
   readonly limits: Limits;
+  /** The most queries of a group. */
+  readonly groupQueriesMax: number;
   readonly dimension: number;
   /** Values of fields that a row does not set. */
   readonly defaults: QueryRequest;
 }
 
-/** The batch size of the engine. */
-const GROUP_QUERIES = 256;
 /** How long a group waits for the next record batch; then a client that sends single queries gets its reply. */
 const WAIT_MS = 3;
 /** The maximum length of quoted text in errors. */
@@ -66,6 +66,7 @@ export const readQueryRowsTask: Task<
 
 /** Throws `invalid_arrow`, and issues of invalid rows. */
 export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<RequestGroup> {
+  const { groupQueriesMax } = options;
   let firstIndex = 0;
   let waiting: QueryRequest[] = [];
   let queryIds: string[] | null = null;
@@ -87,12 +88,12 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
       const context = { ...options, firstRow: next.value.firstRow, filters: new Map() };
       // Rows are converted group by group, since a batch may have a million of them.
       for (let row = 0; row < rows.count; ) {
-        const end = Math.min(rows.count, row + GROUP_QUERIES - waiting.length);
+        const end = Math.min(rows.count, row + groupQueriesMax - waiting.length);
         waiting.push(...requestsOf(rows, row, end, context));
         if (rows.queryIds !== null)
           queryIds = [...(queryIds ?? []), ...textsOf(rows.queryIds, row, end)];
         row = end;
-        if (waiting.length === GROUP_QUERIES) yield take();
+        if (waiting.length === groupQueriesMax) yield take();
       }
     }
     if (waiting.length > 0) yield take();

@@ -193,7 +193,8 @@ async function answerArrow(
   });
   async function* prepare() {
     const { dimension } = session.shapeOf(query.using);
-    const source = { reader, pool, limits, dimension, ...rules, defaults: row };
+    const { groupQueriesMax } = session;
+    const source = { reader, pool, limits, groupQueriesMax, dimension, ...rules, defaults: row };
     for await (const group of readQueries(source)) {
       const queries =
         columnFormat(type) !== null
