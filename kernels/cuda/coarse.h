@@ -22,14 +22,8 @@ namespace sagitta::cuda {
 inline constexpr uint32_t quad_chunks = 4;
 inline constexpr uint32_t quad_dimensions = quad_chunks * coarse_chunk_dimensions;
 
-/** The maximum number of queries of a group, and the largest k of a slice that uses coarse codes. */
+/** The maximum number of queries of a group. */
 inline constexpr uint32_t coarse_group_max = 64;
-inline constexpr uint32_t coarse_k_max = 256;
-
-/** The number of rows of a query that are scored to raise its threshold. */
-SAGITTA_HOST_DEVICE inline uint32_t scored_estimates(uint32_t k) { return k + k / 4 + 4; }
-inline constexpr uint32_t scored_estimates_max = 512;
-static_assert(coarse_k_max + coarse_k_max / 4 + 4 <= scored_estimates_max);
 
 /** How the queries of a slice are distributed over thread blocks. */
 struct coarse_shape {

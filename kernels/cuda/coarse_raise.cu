@@ -4,9 +4,9 @@
 // Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates as their
 // scores; each row is in a list once, and none of them is in the lists of candidates before the end.
 
+#include "best_scores.h"
 #include "coarse.h"
 #include "list_parts.h"
-#include "row_score.h"
 
 namespace sagitta::cuda {
 namespace {
@@ -19,76 +19,6 @@ __device__ candidate_score estimate_of(const score_bounds& bounds) {
   score.estimate = {is_unbounded ? __builtin_huge_valf() : static_cast<float>(middle),
                     is_unbounded ? __builtin_huge_valf() : round_up(bounds.upper)};
   return score;
-}
-
-/** Rows to score, in shared memory. */
-struct scored_rows {
-  uint32_t count;
-  uint32_t batch_rows[scored_estimates_max];
-  double scores[scored_estimates_max];
-};
-
-/** Takes the rows with the best estimates. All threads of the block must call it. */
-__device__ void take_best_estimates(const device_query& query, const candidate* rows,
-                                    const candidate_score* scores, uint32_t count,
-                                    scored_rows& best) {
-  // Rows that are probably before the rank key would not raise the threshold.
-  const auto key_at = [&](uint32_t i, uint32_t& key) {
-    const float middle = scores[i].estimate.middle;
-    key = ordered(middle);
-    return !(query.has_after && static_cast<double>(middle) > query.after_score);
-  };
-  uint32_t usable = 0;
-  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-    uint32_t key;
-    if (key_at(i, key)) usable++;
-  }
-  usable = sum_before(usable).total;
-  const uint32_t wanted = scored_estimates(query.k);
-  const uint32_t least = usable > wanted ? kth_largest<uint32_t>(count, wanted, key_at) : 0;
-  if (threadIdx.x == 0) best.count = 0;
-  __syncthreads();
-  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-    uint32_t key;
-    if (!key_at(i, key) || key < least) continue;
-    // There may be more equal estimates than there is room for.
-    const uint32_t at = atomicAdd(&best.count, 1u);
-    if (at < scored_estimates_max) best.batch_rows[at] = rows[i].batch_row;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) best.count = min(best.count, scored_estimates_max);
-  __syncthreads();
-}
-
-/** Returns the k-th best score of these rows, or −∞. All threads of the block must call it. */
-__device__ double score_best(const raise_parameters& p, uint32_t number, scored_rows& best) {
-  const device_query& query = p.state.queries[number];
-  const float* const vector = p.vectors + size_t{number} * p.state.dimension;
-  const uint32_t count = best.count;
-  // Rounded up to whole warps, whose lanes all take part in the sums.
-  constexpr uint32_t rows_per_warp = warp_threads / lanes_per_row;
-  const uint32_t whole = (count + rows_per_warp - 1) / rows_per_warp * rows_per_warp;
-  for (uint32_t i = threadIdx.x / lanes_per_row; i < whole; i += blockDim.x / lanes_per_row) {
-    const uint32_t batch_row = best.batch_rows[min(i, count - 1)];
-    const float* const values =
-        values_of(p.blocks, p.state.block_count, batch_row, p.state.dimension);
-    const double score = score_row(query, vector, values, p.state.dimension);
-    if (threadIdx.x % lanes_per_row == 0 && i < count) best.scores[i] = score;
-  }
-  __syncthreads();
-  // Only rows that certainly come after the rank key prove anything about the k-th best.
-  const auto key_at = [&](uint32_t i, uint64_t& key) {
-    key = ordered(best.scores[i]);
-    return !query.has_after || best.scores[i] < query.after_score;
-  };
-  uint32_t proving = 0;
-  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-    uint64_t key;
-    if (key_at(i, key)) proving++;
-  }
-  proving = sum_before(proving).total;
-  if (proving < query.k) return -__builtin_huge_val();
-  return value_of(kth_largest<uint64_t>(count, query.k, key_at));
 }
 
 /** Appends the remaining rows to the query's candidates, of which it first drops some. */
@@ -134,8 +64,15 @@ __global__ __launch_bounds__(select_threads_max) void raise(
   uint32_t kept = shorten(part.rows, part.scores, part.count, is_left);
   if (!is_last_to_finish(shared, kept)) return;
   if (gridDim.x > 1) kept = join_parts(list, shared, is_left);
-  take_best_estimates(query, list.rows, list.scores, kept, best);
-  const double proven = score_best(p, number, best);
+  const auto estimate_at = [&](uint32_t i, float& estimate) {
+    estimate = list.scores[i].estimate.middle;
+    // Rows that are probably before the rank key would not raise the threshold.
+    return !(query.has_after && static_cast<double>(estimate) > query.after_score);
+  };
+  take_best_estimates(query, list.rows, kept, best, estimate_at, [](uint32_t, uint32_t) {});
+  const double proven =
+      score_best(p.blocks, p.state.block_count, query,
+                 p.vectors + size_t{number} * p.state.dimension, p.state.dimension, best);
   if (proven > threshold) {
     threshold = proven;
     kept = shorten(list.rows, list.scores, kept, [&](const candidate_score& score) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "../target.h"
+#include "best_scores.h"
 #include "code_ring.h"
 
 namespace sagitta::cuda {
@@ -345,7 +346,7 @@ bool batch_plan::may_use_coarse(const slice& made, bool is_forced) const {
   const tuning& tuned = device_.tuning;
   // The threshold comes from the passes before the last one.
   if (!device_.has_coarse || !has_coarse_codes(batch_.dimension) || made.passes.size() < 2) return false;
-  if (made.queries.size() > tuned.coarse_queries_max || made.k_max > coarse_k_max) return false;
+  if (made.queries.size() > tuned.coarse_queries_max || made.k_max > estimated_k_max) return false;
   for (size_t i = 0; i < made.queries.size(); i++) {
     const planned_query& query = made.queries[i];
     if (!query.has_values || query.is_repeated) return false;

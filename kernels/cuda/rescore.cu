@@ -1,11 +1,11 @@
-// Canonical scores of the rows in the lists (row_score.h). Also gathers the rows of queries that are not
-// scanned; all of these are rescored.
+// Canonical scores of the rows in the lists (row_score.h), in two steps: the rows with the best estimates first,
+// whose k-th best score leaves few of the others. Also gathers the rows of queries that are not scanned; all of
+// these are rescored.
 //
 // Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists [query_count,
 // capacity].
 
-#include "block_select.h"
-#include "row_score.h"
+#include "best_scores.h"
 #include "select.h"
 
 namespace sagitta::cuda {
@@ -72,6 +72,54 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
   }
 }
 
+/** The estimate of an entry with bounds. Rows that prove nothing because of the rank key would not raise the threshold. */
+__device__ bool estimate_of(const candidate_score& score, float& estimate) {
+  const float upper = score.bounds.upper;
+  estimate = upper == __builtin_huge_valf() ? upper : (score.bounds.lower + upper) / 2;
+  return score.bounds.lower > -__builtin_huge_valf();
+}
+
+__global__ __launch_bounds__(select_threads_max) void score_best_estimates(
+    const __grid_constant__ rescore_parameters p) {
+  await_earlier_kernels();
+  __shared__ scored_rows best;
+  const batch_state& state = p.state;
+  const uint32_t number = blockIdx.x;
+  const device_query& query = state.queries[number];
+  query_outcome& outcome = state.outcomes[number];
+  const uint32_t count = min(state.lists.counts[number], state.lists.capacity);
+  // Scanned lists have bounds; those that coarse codes have chosen are already short.
+  const bool has_bounds = query.is_scanned && outcome.is_coarse == 0 && outcome.is_undecided == 0;
+  if (!has_bounds || query.k > estimated_k_max || count <= scored_estimates(query.k)) return;
+  candidate* const rows = state.lists.rows + size_t{number} * state.lists.capacity;
+  candidate_score* const scores = state.lists.scores + size_t{number} * state.lists.capacity;
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) rows[i].sum = 0;
+  __syncthreads();
+  take_best_estimates(
+      query, rows, count, best,
+      [&](uint32_t i, float& estimate) { return estimate_of(scores[i], estimate); },
+      [&](uint32_t i, uint32_t place) { rows[i].sum = static_cast<int32_t>(place + 1); });
+  const float* const vector = p.vectors + size_t{number} * state.dimension;
+  const double proven =
+      score_best(state.blocks, state.block_count, query, vector, state.dimension, best);
+  const double threshold = max(state.thresholds[number], proven);
+  const uint32_t kept = shorten(rows, scores, count, [&](const candidate_score& score) {
+    return static_cast<double>(score.bounds.upper) >= threshold;
+  });
+  uint32_t scored = 0;
+  for (uint32_t i = threadIdx.x; i < kept; i += blockDim.x) {
+    if (rows[i].sum == 0) continue;
+    scores[i].score = best.scores[rows[i].sum - 1];
+    scored++;
+  }
+  scored = sum_before(scored).total;
+  if (threadIdx.x != 0) return;
+  outcome.is_estimated = 1;
+  outcome.rescored_count = best.count - scored;
+  state.lists.counts[number] = kept;
+  state.thresholds[number] = threshold;
+}
+
 // Four thread blocks per multiprocessor: without the hint the compiler saves registers by serialising
 // the loads.
 __global__ __launch_bounds__(threads, 4) void rescore_lists(
@@ -90,15 +138,17 @@ __global__ __launch_bounds__(threads, 4) void rescore_lists(
   const device_query& query = state.queries[number];
   const candidate* const rows = lists.rows + size_t{number} * lists.capacity;
   candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
+  const bool is_estimated = state.outcomes[number].is_estimated != 0;
   const uint32_t step = gridDim.y * rows_at_once;
   // Rounded up to whole warps, whose lanes all take part in the fold.
   const uint32_t whole = (count + 3) / 4 * 4;
   for (uint32_t i = blockIdx.y * rows_at_once + threadIdx.x / lanes_per_row; i < whole; i += step) {
-    const uint32_t batch_row = rows[min(i, count - 1)].batch_row;
+    const candidate row = rows[min(i, count - 1)];
+    const bool has_score = is_estimated && row.sum != 0;
     const float* const values =
-        values_of(state.blocks, state.block_count, batch_row, state.dimension);
+        has_score ? nullptr : values_of(state.blocks, state.block_count, row.batch_row, state.dimension);
     const double score = score_row(query, vector, values, state.dimension);
-    if (threadIdx.x % lanes_per_row == 0 && i < count) scores[i].score = score;
+    if (threadIdx.x % lanes_per_row == 0 && i < count && !has_score) scores[i].score = score;
   }
 }
 
@@ -108,6 +158,12 @@ cudaError_t gather_rows(const gather_parameters& parameters, launch_order order)
   constexpr uint32_t tiles_at_once = threads / (tile_rows / 32);
   const uint32_t strips = min((parameters.tile_count + tiles_at_once - 1) / tiles_at_once, 64u);
   return launch(gather, dim3(parameters.state.query_count, max(strips, 1u)), threads, 0, order,
+                parameters);
+}
+
+cudaError_t score_estimates(const rescore_parameters& parameters, launch_order order) {
+  const uint32_t list_count = parameters.state.query_count;
+  return launch(score_best_estimates, dim3(list_count), select_threads(list_count), 0, order,
                 parameters);
 }
 
@@ -121,7 +177,7 @@ cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected
 }
 
 cudaError_t prepare_rescoring() {
-  for (const cudaError_t error : {preload(gather), preload(rescore_lists)}) {
+  for (const cudaError_t error : {preload(gather), preload(score_best_estimates), preload(rescore_lists)}) {
     if (error != cudaSuccess) return error;
   }
   return cudaFuncSetAttribute(rescore_lists, cudaFuncAttributeMaxDynamicSharedMemorySize,

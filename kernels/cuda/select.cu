@@ -104,7 +104,7 @@ __global__ __launch_bounds__(select_threads_max) void select_rows(
   }
   if (threadIdx.x != 0) return;
   outcome.found_count = min(total, p.found_max);
-  outcome.rescored_count = count;
+  outcome.rescored_count += count;
   if (total > p.found_max) outcome.is_undecided = 1;
 }
 

@@ -56,8 +56,14 @@ struct rescore_parameters {
 };
 
 /**
- * Gives every candidate its canonical score (search/canonical.h), or NaN where only the host has the
- * values. The grid is sized for `rows_expected` rows per query.
+ * Scores the candidates of scanned queries that have the best estimates, a few more than k, and drops those whose
+ * upper bound is below the k-th of these scores. The device needs the values.
+ */
+cudaError_t score_estimates(const rescore_parameters& parameters, launch_order order);
+
+/**
+ * Gives every candidate that has no score yet its canonical score (search/canonical.h), or NaN where only the
+ * host has the values. The grid is sized for `rows_expected` rows per query.
  */
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
                     launch_order order);

@@ -400,11 +400,16 @@ void slice_search::launch_all() {
     else launch_pass(pass, i == 0, {});
   }
   mark(phase::scanned);
+  const rescore_parameters rescoring{state(), at<float>(layout_.vectors)};
+  // With few queries, another launch would take longer than the rows that it saves.
+  if (!slice_.is_few && slice_.is_scanned && slice_.queries.front().has_values) {
+    check(score_estimates(rescoring, device_.launches()), "scoring estimates");
+  }
   if (has_gathered_) gather();
   // Pruning leaves some hundred scanned rows, or some thousand with coarse codes.
   const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
   const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
-  check(rescore({state(), at<float>(layout_.vectors)}, expected, device_.launches()), "rescoring");
+  check(rescore(rescoring, expected, device_.launches()), "rescoring");
   mark(phase::rescored);
   check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, device_.launches()),
         "selecting");

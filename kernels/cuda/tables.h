@@ -69,6 +69,7 @@ struct device_query : bounded_query {
 /** A row that may be in the answer, and its integer product with the query. */
 struct candidate {
   uint32_t batch_row;
+  /** In the lists that `score_estimates` has changed: 1 + a number if the row has its score, otherwise 0. */
   int32_t sum;
 };
 
@@ -102,11 +103,14 @@ struct found_row {
 /** The outcome of one query. */
 struct query_outcome {
   uint32_t found_count;
+  /** Before the selection, only the rows scored that are no longer in the list. */
   uint32_t rescored_count;
   /** Not 0 if more rows are too close together than a list has room for. The rows found must then be ignored. */
   uint32_t is_undecided;
   /** Not 0 if coarse codes have chosen its candidates. */
   uint32_t is_coarse;
+  /** Not 0 if rows of its list that have the best estimates already have their scores. */
+  uint32_t is_estimated;
   /** For a scanned query, a score that k rows reach, even if a list was too short. */
   double threshold;
 };
