@@ -30,7 +30,7 @@ export class SearchedSnapshot {
   readonly services: ReadServices;
   readonly signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
-  readonly #viewsByName = new WeakMap<Views, Map<string, readonly FieldView[]>>();
+  readonly #viewsByName = new Map<Views, Map<string, readonly FieldView[]>>();
 
   constructor(
     view: SnapshotView,
