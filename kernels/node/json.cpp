@@ -37,27 +37,26 @@ Array copy_of(Napi::Env env, const std::vector<Element>& elements) {
 Napi::Value cut_vectors(const Napi::CallbackInfo& info) {
   thread_local json::vectors found;
   const auto bytes = array_from<Napi::Uint8Array>(info[0], "bytes");
-  const auto given = info[1].As<Napi::Object>();
-  const auto room = array_of<Napi::Float32Array>(given, "room");
-  const std::string member = given.Get("member").As<Napi::String>();
-  const std::string list = given.Get("list").As<Napi::String>();
-  const std::string list_member = given.Get("listMember").As<Napi::String>();
+  const std::string member = info[1].As<Napi::String>();
+  const std::string list = info[2].As<Napi::String>();
+  const std::string list_member = info[3].As<Napi::String>();
   const json::options options{
       .where = {member, list, list_member},
-      .dimension_max = number_of(given, "dimensionMax"),
-      .is_lines = given.Get("isLines").As<Napi::Boolean>(),
+      .dimension_max = info[4].As<Napi::Number>().Uint32Value(),
+      .is_lines = info[5].As<Napi::Boolean>(),
   };
+  const auto room = array_from<Napi::Float32Array>(info[6], "room");
   const auto* const text = reinterpret_cast<const char*>(bytes.Data());
   Napi::Value result = info.Env().Null();
   if (json::cut_vectors({text, bytes.ElementLength()}, options, found)) {
-    const auto arrays = Napi::Object::New(info.Env());
-    arrays.Set("rest", copy_of<Napi::Uint8Array>(info.Env(), found.rest));
-    arrays.Set("valueCount", static_cast<double>(found.values.size()));
+    const auto parts = Napi::Array::New(info.Env(), 4);
+    parts.Set(uint32_t{0}, copy_of<Napi::Uint8Array>(info.Env(), found.rest));
+    parts.Set(uint32_t{1}, copy_of<Napi::Int32Array>(info.Env(), found.lengths));
+    parts.Set(uint32_t{2}, static_cast<double>(found.values.size()));
     const bool has_room = room.ElementLength() >= found.values.size();
     if (has_room) copy_into(room, found.values);
-    else arrays.Set("values", copy_of<Napi::Float32Array>(info.Env(), found.values));
-    arrays.Set("lengths", copy_of<Napi::Int32Array>(info.Env(), found.lengths));
-    result = arrays;
+    else parts.Set(uint32_t{3}, copy_of<Napi::Float32Array>(info.Env(), found.values));
+    result = parts;
   }
   shrink(found.rest);
   shrink(found.values);

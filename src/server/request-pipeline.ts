@@ -322,8 +322,7 @@ export class RequestPipeline {
   ): Promise<Destination> {
     const { route, rateKind } = bound;
     await this.#authenticate(route, request);
-    const mayBeFull = route.isAlwaysServed !== true && this.#turns.waitingCount > 0;
-    if (mayBeFull) this.#turns.check(clientOf(request));
+    if (route.isAlwaysServed !== true) this.#turns.check(() => clientOf(request));
     const destination = (await this.#routing?.destinationOf(bound, request, reply)) ?? 'here';
     if (destination !== 'here') return destination;
     // Charged before authorization, since refusing a request is work too. `authorizeRoute` refuses

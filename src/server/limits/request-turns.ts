@@ -51,11 +51,12 @@ export class RequestTurns {
   }
 
   /** Throws `overloaded` if a request of the client could not wait, so that its body need not be received. */
-  check(client: string): void {
+  check(clientOf: () => string): void {
     if (this.#waitingCount >= this.#waitingMax) {
       throw overloadedError(`Too many requests are waiting (limit ${this.#waitingMax}).`);
     }
-    if ((this.#waiting.get(client)?.size ?? 0) >= this.#clientWaitingMax) {
+    if (this.#waitingCount < this.#clientWaitingMax) return;
+    if ((this.#waiting.get(clientOf())?.size ?? 0) >= this.#clientWaitingMax) {
       throw overloadedError(
         `Too many requests of this client are waiting (limit ${this.#clientWaitingMax}, half of the total).`,
       );
@@ -74,7 +75,7 @@ export class RequestTurns {
 
   /** Resolves when it is the turn of the request. Rejects with `overloaded` like `check`. */
   async wait(client: string): Promise<void> {
-    this.check(client);
+    this.check(() => client);
     await new Promise<void>((begin) => {
       const requests = this.#waiting.get(client);
       if (requests === undefined) this.#waiting.set(client, new Set([begin]));

@@ -2,6 +2,7 @@
 // Names that no schema declares, such as those in metadata and filters, are unchanged.
 
 import { z } from 'zod';
+import { assert } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 
 export type PropertyName<Name> = Name extends `${infer Head}_${infer Tail}`
@@ -63,15 +64,7 @@ function makeRename(schema: z.core.$ZodType): Rename | null {
   }
   if (schema instanceof z.ZodRecord) {
     const inner = renameOf(schema.valueType);
-    return (
-      inner &&
-      ((members) =>
-        mapMembers(
-          members as object,
-          (name) => name,
-          () => inner,
-        ))
-    );
+    return inner && ((members) => mapValues(members as object, inner));
   }
   if (!(schema instanceof z.ZodObject)) return null;
   const members = new Map(
@@ -82,23 +75,24 @@ function makeRename(schema: z.core.$ZodType): Rename | null {
   );
   const isSame = [...members].every(([name, { property, rename }]) => property === name && !rename);
   if (isSame) return null;
-  return (value) =>
-    mapMembers(
-      value as object,
-      (name) => members.get(name)?.property ?? propertyName(name),
-      (name) => members.get(name)?.rename ?? null,
-    );
+  return (value) => {
+    const renamed: Record<string, unknown> = {};
+    for (const [name, member] of Object.entries(value as object)) {
+      const known = members.get(name);
+      assert(known !== undefined, 'a schema passes on no members that it does not name');
+      const { property, rename } = known;
+      renamed[property] = member === undefined || rename === null ? member : rename(member);
+    }
+    return renamed;
+  };
 }
 
-function mapMembers(
-  members: object,
-  nameOf: (name: string) => string,
-  renameOf: (name: string) => Rename | null,
-): object {
+/** Clients choose the names, which may be those of members of every object. */
+function mapValues(members: object, rename: Rename): object {
   return Object.fromEntries(
     Object.entries(members).map(([name, value]) => [
-      nameOf(name),
-      value === undefined ? value : (renameOf(name)?.(value) ?? value),
+      name,
+      value === undefined ? value : rename(value),
     ]),
   );
 }

@@ -107,13 +107,13 @@ describe('the turns of requests', () => {
     const { turns, arrive, iterate } = createTurns({ waitingMax: 6, startsMax: 1 });
     const all = ['a', 'a', 'a', 'a'].map((client) => arrive(client));
     await assert.rejects(arrive('a'), isOverloaded(/of this client are waiting \(limit 3, half/));
-    assert.throws(() => turns.check('a'), isOverloaded(/limit 3/));
-    turns.check('b');
+    assert.throws(() => turns.check(() => 'a'), isOverloaded(/limit 3/));
+    turns.check(() => 'b');
     all.push(arrive('b'), arrive('c'), arrive('d'));
     await assert.rejects(arrive('e'), isOverloaded(/^Too many requests are waiting \(limit 6\)/));
     for (let i = 0; i < 6; i++) await iterate();
     await Promise.all(all);
-    turns.check('a');
+    turns.check(() => 'a');
   });
 
   it('begin every request once, and delay a client by at most one turn of each other', async () => {
