@@ -3,6 +3,7 @@
 import { type Logger, silentLogger } from '../common/logger.js';
 import { withoutPaths } from '../common/without-paths.js';
 import type { CounterName } from '../platform/metric-table.js';
+import { hasNvidiaDriver, NO_DRIVER } from '../platform/nvidia-driver.js';
 import { describeMissing } from '../platform/optional-package.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
 import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
@@ -14,7 +15,6 @@ import {
   createCudaEngine,
   findCudaDevices,
 } from './cuda/cuda-engine.js';
-import { hasNvidiaDriver, NO_DRIVER } from './nvidia-driver.js';
 import { ProbeError, probe } from './probe.js';
 import { createSimdEngine, describeSimd } from './simd/simd-engine.js';
 import {

@@ -9,7 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { packageFile } from '../../common/package-files.js';
-import { hasNvidiaDriver, NO_DRIVER } from '../nvidia-driver.js';
+import { hasNvidiaDriver, NO_DRIVER } from '../../platform/nvidia-driver.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
 
