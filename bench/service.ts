@@ -19,11 +19,19 @@ import {
 } from '../test/support/server-process.js';
 import { COMMAND_SETTINGS } from './engine/machine.js';
 
-const SMOKE = { vectorCount: 2_000, batchRows: 500, singleCount: 500, queryCount: 20, idleMs: 500 };
+const SMOKE = {
+  vectorCount: 2_000,
+  batchRows: 500,
+  singleCount: 500,
+  replayedCount: 500,
+  queryCount: 20,
+  idleMs: 500,
+};
 const FULL = {
   vectorCount: 100_000,
   batchRows: 500,
   singleCount: 20_000,
+  replayedCount: 30_000,
   queryCount: 300,
   idleMs: 10_000,
 };
@@ -77,6 +85,7 @@ async function run(): Promise<void> {
   close();
   await server.kill();
   await restart(vectors);
+  await startAfterSingleWrites();
 }
 
 async function upsertBatches(call: Call, vectors: readonly Float32Array[]): Promise<void> {
@@ -163,6 +172,35 @@ async function restart(vectors: readonly Float32Array[]): Promise<void> {
   add(`CPU of the idle server over ${parameters.idleMs / 1000} s`, `${ticks * 10} ms`, '0 ms');
   close();
   await server.stop();
+}
+
+/** Measures the start of an empty server, and of one that is killed after single writes of short vectors. */
+async function startAfterSingleWrites(): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+  const start = { ...START, dataDirectory: directory };
+  try {
+    const empty = await startServerProcess(start);
+    add('start of an empty server', await describeStart(empty, empty.listeningMs), '0.3 s');
+    const { call, close } = createCaller(empty.url, SINGLE_CLIENTS);
+    await call('POST', '/v1/collections', { id: 'log', dimension: 16, metric: 'cosine' });
+    const numbers = Array.from({ length: parameters.replayedCount }, (_, i) => i);
+    await forEachConcurrently(numbers, SINGLE_CLIENTS, async (i) => {
+      const values = Array.from({ length: 16 }, (_, d) => ((7 * i + d) % 11) + 1);
+      expectOk(await call('POST', '/v1/collections/log/vectors', { id: `r${i}`, values }));
+    });
+    close();
+    await empty.kill();
+    const again = await startServerProcess(start);
+    const what = `ready after SIGKILL, ${numbers.length} single writes of 16 elements`;
+    add(what, await describeStart(again, again.readyMs), '3 s');
+    await again.stop();
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function describeStart(server: ServerProcess, durationMs: number): Promise<string> {
+  return `${(durationMs / 1000).toFixed(2)} s, CPU ${(await cpuTicks(server)) * 10} ms`;
 }
 
 /** Creates unit vectors around 200 centres. */
