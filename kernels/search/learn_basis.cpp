@@ -20,15 +20,21 @@ constexpr uint32_t sample_rows_max = 8192;
 constexpr uint32_t sample_values = 4u << 20;
 /** Rounds of the iteration: directions of nearly equal length need not be told apart. */
 constexpr uint32_t rounds = 5;
+/** Rows whose moments are added up together, so that they stay in a cache. */
+constexpr uint32_t moment_rows = 256;
 /** Rows of the sample that its codes are tried with as queries. */
 constexpr uint32_t tried_queries = 48;
 constexpr uint32_t tried_ks[2] = {10, 100};
 /** The lengths of what codes of four and of two bits miss of a normal distribution of spread 1. */
 constexpr double fine_error = 0.115;
 constexpr double coarse_error = 0.346;
-/** A previous basis is good enough if it leaves at most this much more. */
-constexpr float more_left = 1.2f;
-constexpr float left_spare = 0.005f;
+/**
+ * A previous basis is good enough if it leaves at most this much more than of the rows that it was learned from.
+ * Samples of equally distributed rows differ by a third, and a basis of other such rows leaves a twentieth more than one
+ * of their own.
+ */
+constexpr float more_left = 1.5f;
+constexpr float left_spare = 0.003f;
 /** Head codes have to be estimated to take at most this share of the time of the other methods. */
 constexpr double worthwhile = 0.8;
 
@@ -93,13 +99,18 @@ class direction_search {
         dimension_(dimension),
         sample_count_(static_cast<uint32_t>(sample.size() / dimension)),
         moments_(size_t{dimension} * dimension) {
-    matrix columns(sample.size());
-    for (uint32_t i = 0; i < sample_count_; i++) {
-      for (uint32_t d = 0; d < dimension; d++) {
-        columns[size_t{d} * sample_count_ + i] = sample[size_t{i} * dimension + d];
+    matrix columns(size_t{moment_rows} * dimension);
+    matrix part(moments_.size());
+    for (uint32_t from = 0; from < sample_count_; from += moment_rows) {
+      const uint32_t count = std::min(moment_rows, sample_count_ - from);
+      for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t d = 0; d < dimension; d++) {
+          columns[size_t{d} * count + i] = sample[size_t{from + i} * dimension + d];
+        }
       }
+      functions.project(columns.data(), dimension, columns.data(), dimension, count, part.data());
+      for (size_t i = 0; i < part.size(); i++) moments_[i] += part[i];
     }
-    functions.project(columns.data(), dimension, columns.data(), dimension, sample_count_, moments_.data());
   }
 
   /** @param first directions to begin with [≤ count, dimension]. */
@@ -249,7 +260,16 @@ class sample_trial {
       : functions_(functions),
         sample_(sample),
         dimension_(dimension),
-        count_(static_cast<uint32_t>(sample.size() / dimension)) {
+        count_(static_cast<uint32_t>(sample.size() / dimension)),
+        scores_(size_t{tried_queries} * count_) {
+    matrix queries;
+    queries.reserve(size_t{tried_queries} * dimension);
+    for (uint32_t i = 0; i < tried_queries; i++) {
+      const float* const query = sample.data() + size_t{query_row(i)} * dimension;
+      queries.insert(queries.end(), query, query + dimension);
+    }
+    // All at once, because each query alone would read the whole sample from memory.
+    functions.project(sample.data(), count_, queries.data(), tried_queries, dimension, scores_.data());
     for (uint32_t i = 0; i < 2; i++) {
       const double share = tried_ks[i] / static_cast<double>(std::max(row_count, 1u));
       ranks_[i] = std::clamp(static_cast<uint32_t>(std::lround(share * count_)), 1u, count_ / 4);
@@ -262,9 +282,7 @@ class sample_trial {
   /** The share of rows that are left at each fraction, averaged over queries. */
   void left_of(const tried_codes& codes, float (&left)[2]) const {
     double sums[2] = {};
-    for (uint32_t i = 0; i < tried_queries; i++) {
-      add_left(codes, static_cast<uint32_t>(uint64_t{i} * count_ / tried_queries), sums);
-    }
+    for (uint32_t i = 0; i < tried_queries; i++) add_left(codes, i, sums);
     for (uint32_t i = 0; i < 2; i++) left[i] = static_cast<float>(sums[i] / tried_queries / count_);
   }
 
@@ -289,7 +307,13 @@ class sample_trial {
   }
 
  private:
-  void add_left(const tried_codes& codes, uint32_t chosen, double (&sums)[2]) const {
+  /** The row of the sample that is the query with this number. */
+  uint32_t query_row(uint32_t number) const {
+    return static_cast<uint32_t>(uint64_t{number} * count_ / tried_queries);
+  }
+
+  void add_left(const tried_codes& codes, uint32_t number, double (&sums)[2]) const {
+    const uint32_t chosen = query_row(number);
     const float* const vector = sample_.data() + size_t{chosen} * dimension_;
     const std::vector<double> values(vector, vector + dimension_);
     bounded_query bounds{};
@@ -300,7 +324,7 @@ class sample_trial {
     panels packed(codes.query_bytes);
     const projected_query query = codes.project({bounds, values.data()}, packed.data());
     std::vector<float> scores(count_);
-    functions_.project(vector, 1, sample_.data(), count_, dimension_, scores.data());
+    for (uint32_t i = 0; i < count_; i++) scores[i] = scores_[size_t{i} * tried_queries + number];
     scores[chosen] = -2;
     const std::vector<double> uppers = uppers_of(codes, query);
     for (uint32_t i = 0; i < 2; i++) {
@@ -336,6 +360,8 @@ class sample_trial {
   const matrix& sample_;
   uint32_t dimension_;
   uint32_t count_;
+  /** [count, tried_queries] */
+  std::vector<float> scores_;
   uint32_t ranks_[2];
   float fractions_[2];
 };
