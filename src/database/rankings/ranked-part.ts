@@ -118,6 +118,6 @@ export class RankedPart {
   }
 }
 
-export function rankKeyOf({ segment, row }: RowAddress, score: number): RankKey {
+function rankKeyOf({ segment, row }: RowAddress, score: number): RankKey {
   return { score, id: segment.idBytes(row) };
 }
