@@ -57,13 +57,25 @@ async function settle(): Promise<void> {
 /** Returns a function that draws vectors near each of some centres in turn, which differ in few directions. */
 function createVectors(random: () => number): () => number[] {
   const centres = Array.from({ length: Math.floor(SEGMENT_ROWS / 12) }, () =>
-    Array.from({ length: 8 }, () => random() - 0.5),
+    Array.from({ length: 4 }, () => random() - 0.5),
   );
   let count = 0;
   return () => {
     const centre = centres[count++ % centres.length]!;
     return Array.from({ length: DIMENSION }, (_, i) => (centre[i] ?? 0) + (random() - 0.5) * 0.01);
   };
+}
+
+/** Draws the vectors of a segment until a head pays for them, which is a matter of estimated costs. */
+async function drawVectors(random: () => number): Promise<number[][]> {
+  const { rowEncoder } = createSimdEngine({ pool: createInlinePool() });
+  for (let i = 0; i < 8; i++) {
+    const vectors = Array.from({ length: SEGMENT_ROWS + 1 }, createVectors(random));
+    const values = Float32Array.from(vectors.flat());
+    const rows = { values, rowCount: SEGMENT_ROWS, dimension: DIMENSION };
+    if ((await rowEncoder!.makeHead(rows, null)) !== null) return vectors;
+  }
+  throw new Error('no head pays');
 }
 
 /** The paths of the segment files. */
@@ -180,11 +192,11 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
   it('are not searched when the head or basis in a file was damaged', async () => {
     const directory = await makeDirectory();
     const random = createRandom(testSeed());
-    const vectorOf = createVectors(random);
+    const vectors = await drawVectors(random);
     const shape = { kind: 'dense', dimension: DIMENSION, metric: 'dot' } as const;
     const rows = Array.from({ length: SEGMENT_ROWS + 1 }, (_, i) => ({
       id: `v${i}`,
-      values: vectorOf(),
+      values: vectors[i]!,
       metadata: '{}',
     }));
     const query = { vector: Float32Array.from(rows[7]!.values), topK: 3 };

@@ -44,7 +44,7 @@ const VALUES = {
   scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
 } satisfies Record<string, (random: Random) => () => number>;
 
-const DIRECTION_COUNT = 8;
+const DIRECTION_COUNT = 4;
 
 export type RowKind = keyof typeof VALUES;
 export const ROW_KINDS = Object.keys(VALUES) as RowKind[];
