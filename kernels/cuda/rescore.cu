@@ -72,7 +72,7 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
   }
 }
 
-/** The estimate of an entry with bounds. Rows that prove nothing because of the rank key would not raise the threshold. */
+/** The estimate of an entry with bounds. Returns false for rows that prove nothing because of the rank key. */
 __device__ bool estimate_of(const candidate_score& score, float& estimate) {
   const float upper = score.bounds.upper;
   estimate = upper == __builtin_huge_valf() ? upper : (score.bounds.lower + upper) / 2;
