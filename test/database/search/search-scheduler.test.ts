@@ -591,7 +591,8 @@ describe('the search scheduler of an engine that takes two batches at once', () 
     const searches: Promise<void>[] = [];
     const running = new Set<EngineCall>();
     let seen = 0;
-    for (let number = 0; number < 300 || running.size > 0 || scheduler.waitingCount > 0; number++) {
+    const isBusy = () => running.size > 0 || seen < calls.length || scheduler.waitingCount > 0;
+    for (let number = 0; number < 300 || isBusy(); number++) {
       if (number < 300) {
         const controller = new AbortController();
         const wanted = group(1 + Math.floor(random() * 6), number);
