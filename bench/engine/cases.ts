@@ -152,7 +152,7 @@ function rankKeyBefore(truth: Truth, vector: Float32Array, { metric, k, page }: 
   return { score, id: new Uint8Array(Buffer.from(idOf(row))) };
 }
 
-export function createRandomBitmap(random: () => number, length: number, share: number): Bitmap {
+function createRandomBitmap(random: () => number, length: number, share: number): Bitmap {
   const bitmap = createBitmap(length);
   const below = share * 2 ** 32;
   for (let row = 0; row < length; row++) if (random() < below) setBit(bitmap, row);
@@ -160,7 +160,7 @@ export function createRandomBitmap(random: () => number, length: number, share: 
 }
 
 /** Random integers below 2^32 (xorshift32). */
-export function createRandom(seed: number): () => number {
+function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state ^= state << 13;
