@@ -91,18 +91,21 @@ int sagitta_is_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension
 
 size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension) {
   if (!has_basis(dimension)) return 0;
-  return panel_count(row_count) * coarse_panel_bytes(head_code_count(dimension)) + coarse_padding;
+  return panel_count(row_count) * head_panel_bytes(dimension) + coarse_padding;
 }
 
 sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
-                                   const uint8_t* basis_of_rows, size_t basis_bytes, uint8_t* head) {
+                                   const uint8_t* basis_of_rows, size_t basis_bytes, uint8_t* head,
+                                   size_t head_bytes) {
   basis opened;
   if (from > to || !open_basis(basis_of_rows, basis_bytes, dimension, opened)) {
     return SAGITTA_INVALID_ARGUMENT;
   }
+  if (head_bytes < sagitta_head_bytes(to, dimension)) return SAGITTA_INVALID_ARGUMENT;
   if (from < to && (values == nullptr || head == nullptr)) return SAGITTA_INVALID_ARGUMENT;
   try {
-    selected_target().encode_head(opened, values, from, to, head);
+    uint8_t* const tiles = head + head_tiles_offset(head_bytes, dimension);
+    selected_target().encode_head(opened, values, from, to, head, tiles);
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

@@ -96,12 +96,13 @@ sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint
 /** Whether these are the unchanged bytes of a basis for this dimension. */
 int sagitta_is_basis(const uint8_t* basis, size_t byte_count, uint32_t dimension);
 
-/** Returns the bytes of the head codes of `row_count` rows. */
+/** Returns the bytes of the head of `row_count` rows: their head codes, and after them their head tiles. */
 size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension);
 
-/** Like sagitta_encode. `head` is aligned like codes. */
+/** Like sagitta_encode. `head` is aligned like codes; its length tells for how many rows it is. */
 sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
-                                   const uint8_t* basis, size_t basis_bytes, uint8_t* head);
+                                   const uint8_t* basis, size_t basis_bytes, uint8_t* head,
+                                   size_t head_bytes);
 
 /* ── scores of rows ──────────────────────────────────────────────────────────────────────── */
 
@@ -140,12 +141,13 @@ typedef struct sagitta_block {
   const uint8_t* coarse;
   const uint8_t* refinement;
   /**
-   * Made by sagitta_learn_basis and sagitta_encode_head. Both are NULL if the block is to be searched without them; a
-   * block with head codes has coarse codes. Blocks of equal bases should share one array.
+   * Made by sagitta_learn_basis and sagitta_encode_head. All are NULL if the block is to be searched without them; a
+   * block with head codes has coarse codes and codes. Blocks of equal bases should share one array.
    */
   const uint8_t* basis;
   const uint8_t* head;
   size_t basis_bytes;
+  size_t head_bytes;
 } sagitta_block;
 
 /** A block and the rows of it that one query searches. */
@@ -178,7 +180,9 @@ typedef enum sagitta_method {
   /** Chosen by estimated cost and by what the search observes. */
   SAGITTA_METHOD_AUTO = 0,
   SAGITTA_METHOD_TILES = 1,
-  SAGITTA_METHOD_COARSE = 2
+  SAGITTA_METHOD_COARSE = 2,
+  /** Tiles, after head tiles wherever there are any. */
+  SAGITTA_METHOD_HEAD_TILES = 3
 } sagitta_method;
 
 typedef struct sagitta_batch {

@@ -56,6 +56,9 @@ struct scan_task {
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t dimension;
+  /** Only for `scan`: the bytes from a panel to the next, and from its facts to its codes. */
+  size_t stride;
+  size_t codes_offset;
   /**
    * Limits on all rows that are searched, which allow a cheaper test of a whole panel. `scan_coarse` does
    * not use them.
@@ -160,9 +163,9 @@ struct target {
                   uint32_t dimension, float* projected);
   /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
   void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);
-  /** Computes the head codes of the rows from..to, like `encode_coarse`. */
+  /** Computes the head codes and head tiles of the rows from..to, like `encode_coarse`. */
   void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to,
-                      uint8_t* head);
+                      uint8_t* head, uint8_t* head_tiles);
   /** Returns the number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };

@@ -72,6 +72,7 @@ std::vector<sagitta_block> read_blocks(const Napi::Array& from, uint32_t dimensi
     block.basis = basis.Data();
     block.basis_bytes = basis.ElementLength();
     block.head = head.Data();
+    block.head_bytes = head.ElementLength();
   }
   return blocks;
 }
@@ -141,7 +142,7 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
 sagitta_method read_method(const Napi::Object& from) {
   if (!from.Get("method").IsNumber()) return SAGITTA_METHOD_AUTO;
   const uint32_t method = number_of(from, "method");
-  require(from.Env(), method <= SAGITTA_METHOD_COARSE, "method");
+  require(from.Env(), method <= SAGITTA_METHOD_HEAD_TILES, "method");
   return static_cast<sagitta_method>(method);
 }
 

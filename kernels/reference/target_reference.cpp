@@ -141,10 +141,9 @@ bool survives(int32_t sum, const panel_facts& facts, uint32_t row, const scan_qu
 }
 
 void scan(const scan_task& task) {
-  const size_t stride = panel_bytes(task.dimension);
   const uint32_t steps = step_count(task.dimension);
   for (uint32_t panel = 0; panel < task.panel_count; panel++) {
-    const uint8_t* const start = task.panels + panel * stride;
+    const uint8_t* const start = task.panels + panel * task.stride;
     const auto& facts = *reinterpret_cast<const panel_facts*>(start);
     for (uint32_t q = 0; q < task.query_count; q++) {
       const scan_query& query = *task.queries[q];
@@ -152,7 +151,7 @@ void scan(const scan_task& task) {
       int32_t sums[panel_rows];
       uint32_t survivors = 0;
       for (uint32_t row = 0; row < panel_rows; row++) {
-        const uint8_t* const row_codes = start + fact_bytes + row * step_dimensions;
+        const uint8_t* const row_codes = start + task.codes_offset + row * step_dimensions;
         sums[row] = sum_of_codes(row_codes, query_codes, steps, query.offset);
         if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
       }
@@ -396,7 +395,48 @@ int32_t nearest_odd(double value, int32_t largest) {
   return static_cast<int32_t>(std::clamp(odd, static_cast<double>(-largest), static_cast<double>(largest)));
 }
 
-void encode_head_row(const basis& basis, const float* values, uint32_t lane, uint8_t* panel) {
+/** The codes and facts of head tiles; x·x is 0 or −1 for a row that is not scanned. */
+void encode_head_tile(const basis& basis, const float* projected, double square, uint32_t lane, uint8_t* panel) {
+  const uint32_t directions = head_tile_directions(basis.dimension);
+  const uint32_t half = directions / 2;
+  std::vector<float> mixed(directions);
+  float largest = 0;
+  if (square > 0) {
+    project(projected, 1, mixing_of(half), half, half, mixed.data());
+    project(projected + half, 1, mixing_of(half), half, half, mixed.data() + half);
+    for (const float value : mixed) largest = std::fmax(largest, std::fabs(value));
+  }
+  const float scale = largest / 127;
+  double errors[head_tile_levels] = {};
+  double in_head[head_tile_levels] = {};
+  for (uint32_t i = 0; i < directions; i++) {
+    const double value = static_cast<double>(mixed[i]);
+    const double code = scale > 0 ? std::nearbyint(value / static_cast<double>(scale)) : 0;
+    panel[head_tile_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes +
+          lane * step_dimensions + i % step_dimensions] = static_cast<uint8_t>(static_cast<int32_t>(code) + 128);
+    const double error = value - static_cast<double>(scale) * code;
+    for (uint32_t level = 0; level < (i < half ? 2u : 1u); level++) {
+      errors[level] += error * error;
+      in_head[level] += value * value;
+    }
+  }
+  for (uint32_t level = 0; level < head_tile_levels; level++) {
+    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
+    facts.residual[lane] = square == 0 ? 0 : unscannable_residual;
+    if (!(square > 0)) continue;
+    const double rest = std::max(0.0, square - in_head[level]) + 2 * basis.tile_error * square;
+    const double weight = static_cast<double>(basis.header->tile_weights[level]);
+    facts.scale[lane] = scale;
+    facts.norm[lane] = static_cast<float>(std::sqrt(square));
+    facts.residual[lane] = static_cast<float>(std::sqrt(errors[level] + weight * weight * rest) * (1 + 0x1p-20));
+    facts.square[lane] = static_cast<float>(square);
+  }
+}
+
+/** Returns x·x, 0 for a row of zeros, and −1 for a row that cannot be scanned. */
+double encode_head_row(const basis& basis, const float* values, uint32_t lane, uint8_t* panel,
+                       std::vector<float>& y) {
   const uint32_t row_bytes = coarse_row_bytes(basis.code_count);
   auto& facts = *reinterpret_cast<panel_facts*>(panel);
   uint8_t* const packed = panel + fact_bytes + lane * row_bytes;
@@ -406,10 +446,9 @@ void encode_head_row(const basis& basis, const float* values, uint32_t lane, uin
   if (!(length >= length_min && length <= length_max)) {
     facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
     facts.residual[lane] = square == 0 ? 0 : unscannable_residual;
-    return;
+    return square == 0 ? 0 : -1;
   }
   const uint32_t count = basis.row_count;
-  std::vector<float> y(count);
   project(values, 1, basis.matrix, count, basis.dimension, y.data());
   const auto is_fine = [&](uint32_t i) { return i < basis.fine_count; };
   double spread = 0;
@@ -456,13 +495,19 @@ void encode_head_row(const basis& basis, const float* values, uint32_t lane, uin
   facts.norm[lane] = static_cast<float>(length);
   facts.residual[lane] = static_cast<float>(whole * (1 + 0x1p-20));
   facts.square[lane] = static_cast<float>(square);
+  return square;
 }
 
-void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head,
+                 uint8_t* head_tiles) {
   const size_t stride = coarse_panel_bytes(basis.code_count);
+  const size_t tile_stride = head_tile_panel_bytes(head_tile_directions(basis.dimension));
+  std::vector<float> projected(basis.row_count);
   for (uint32_t row = from; row < to; row++) {
-    encode_head_row(basis, values + size_t{row} * basis.dimension, row % panel_rows,
-                    head + row / panel_rows * stride);
+    const uint32_t lane = row % panel_rows;
+    const double square = encode_head_row(basis, values + size_t{row} * basis.dimension, lane,
+                                          head + row / panel_rows * stride, projected);
+    encode_head_tile(basis, projected.data(), square, lane, head_tiles + row / panel_rows * tile_stride);
   }
 }
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <numbers>
+#include <vector>
 
 namespace sagitta {
 namespace {
@@ -55,6 +59,9 @@ bool open_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension, bas
   if (byte_count != basis_bytes(dimension, header.row_count)) return false;
   if (!(header.deviation >= 0 && header.deviation <= deviation_max)) return false;
   if (!are_within(header.shares.left, 2, 0, 1) || !are_within(header.shares.fractions, 2, 0, 1)) return false;
+  if (!are_within(header.tile_shares.left, 2, 0, 1)) return false;
+  if (!are_within(header.tile_shares.fractions, 2, 0, 1)) return false;
+  if (!are_within(header.tile_weights, head_tile_levels, least_weight, 1)) return false;
   const auto* const numbers = reinterpret_cast<const float*>(bytes + sizeof(basis_header));
   opened.header = reinterpret_cast<const basis_header*>(bytes);
   opened.units = numbers;
@@ -77,6 +84,9 @@ bool open_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension, bas
   const double codes = std::sqrt(static_cast<double>(code_count));
   opened.rounding = codes / 2 * largest / head_code_max * (1 + 2 * header.deviation + 0x1p-20);
   opened.error = projection_error(dimension, header.row_count) + 2 * header.deviation + 0x1p-20;
+  const uint32_t directions = head_tile_directions(dimension);
+  // What the entries of the mixing matrix are rounded by is below 2^-18.
+  opened.tile_error = opened.error + projection_error(directions / 2, directions) + 0x1p-17;
   // Otherwise what the rounding of a query adds to a residual could exceed the length of the row; see bounds.h.
   return opened.rounding * 6 * codes <= std::sqrt(square);
 }
@@ -88,6 +98,25 @@ size_t seal_basis(basis_header header, uint8_t* bytes) {
   const uint64_t digest = digest_of(bytes + digested_from, byte_count - digested_from);
   std::memcpy(bytes + offsetof(basis_header, digest), &digest, sizeof digest);
   return byte_count;
+}
+
+const float* mixing_of(uint32_t count) {
+  constexpr uint32_t count_max = head_tile_directions(basis_dimension_max) / 2;
+  static std::mutex mutex;
+  static std::unique_ptr<std::vector<float>> known[count_max + 1];
+  const std::lock_guard lock(mutex);
+  if (known[count] == nullptr) {
+    const double unit = std::sqrt(2.0 / count);
+    auto made = std::make_unique<std::vector<float>>(size_t{count} * count);
+    for (uint32_t i = 0; i < count; i++) {
+      for (uint32_t j = 0; j < count; j++) {
+        const double angle = std::numbers::pi / count * (i + 0.5) * (j + 0.5);
+        (*made)[size_t{i} * count + j] = static_cast<float>(unit * std::cos(angle));
+      }
+    }
+    known[count] = std::move(made);
+  }
+  return known[count]->data();
 }
 
 bool has_same_digest(const uint8_t* left, const uint8_t* right) {

@@ -49,8 +49,11 @@ struct basis_header {
   /** At least the Frobenius norm of H·Hᵀ − I. */
   double deviation;
   basis_shares shares;
+  /** For head tiles: the shares of panels that are left, and λ of what all directions and the first half leave out. */
+  basis_shares tile_shares;
+  float tile_weights[head_tile_levels];
 };
-static_assert(sizeof(basis_header) == 56);
+static_assert(sizeof(basis_header) == 80);
 
 /** A basis as read from its bytes, and the constants of its bounds. */
 struct basis {
@@ -68,6 +71,8 @@ struct basis {
   double rounding = 0;
   /** The share of |q| |x| by which products may differ because of the rounding of H·x and of H. */
   double error = 0;
+  /** The same for head tiles. */
+  double tile_error = 0;
 };
 
 constexpr bool has_basis(uint32_t dimension) {
@@ -79,6 +84,31 @@ constexpr uint32_t head_code_count(uint32_t dimension) {
   const uint32_t half = dimension / 2 / coarse_chunk_dimensions * coarse_chunk_dimensions;
   return half < 64 ? 64 : half > 768 ? 768 : half;
 }
+
+/** Returns the number of directions of head tiles, a multiple of 32; a basis has at least as many. */
+constexpr uint32_t head_tile_directions(uint32_t dimension) { return head_code_count(dimension) / 2; }
+
+/** Returns the directions that a level of head tiles has: all, or the first half. */
+constexpr uint32_t directions_of_level(uint32_t dimension, uint32_t level) {
+  return level == 0 ? head_tile_directions(dimension) : head_tile_directions(dimension) / 2;
+}
+
+/** Returns the bytes that a panel of rows takes in both parts of a head. */
+constexpr size_t head_panel_bytes(uint32_t dimension) {
+  return coarse_panel_bytes(head_code_count(dimension)) + head_tile_panel_bytes(head_tile_directions(dimension));
+}
+
+/** Returns where head tiles begin in a head of this length: after the head codes of all its panels. */
+constexpr size_t head_tiles_offset(size_t head_bytes, uint32_t dimension) {
+  const size_t panels = (head_bytes - coarse_padding) / head_panel_bytes(dimension);
+  return panels * coarse_panel_bytes(head_code_count(dimension));
+}
+
+/**
+ * The orthogonal matrix, row-major [count, count], by which each half of the directions of head tiles is multiplied, so
+ * that one scale fits all values: that of the discrete cosine transform of type IV.
+ */
+const float* mixing_of(uint32_t count);
 
 constexpr size_t basis_bytes(uint32_t dimension, uint32_t row_count) {
   return sizeof(basis_header) + size_t{row_count} * (dimension + 2) * sizeof(float);

@@ -76,6 +76,18 @@
 // |s·B·c| <= |q·x| / t + w·r + d·n <= 4·w·n: the terms of a test are at most 8·w·n together, as above. Weights and units
 // of at least 2^-20, and t >= 2^-24 |q|, keep every float32 within range: xx / (2t) <= 2^113.
 //
+// Head tiles are int8 codes of z = M·y, where y now has only the first directions, and M is the orthogonal matrix of
+// mixing_of, whose float32 entries move a product by less than 2^-18 |y|. With ε' = ε + 2η + (40 + half / 64)·u·√R' +
+// 2^-17, for the R' directions and both halves, z is within ε' |x| of the exact one, and so is that of a query, p, since
+// both are computed in float32. With z = s·c + e, p = t·b + δ, and what is left, |P·x|² = |x|² − |z|² up to 2ε' x·x,
+//
+//   |q·x − t·s·b·c| <= 2ε' |q| |x| + |δ| |x| + t |b| |e| + |P·q| |P·x|
+//                   <= t·(d·n + w·r) with d = (|δ| + 2ε' |q|) / t, w² = |b|² + |P·q|² / (λt)², r² = |e|² + λ² |P·x|²
+//
+// for any λ at most 1, again by Cauchy-Schwarz. Here w >= |b| >= 127 and |q| / t <= |b| + |δ| / t + |P·q| / t <= 3w, and
+// r <= n, so the terms of a test are at most 12·w·n together, which 2^-16·w·n covers as above. The same holds for the
+// first half of the directions alone. A query with |p| below 2^-20 |q| in every direction has no such codes.
+//
 // A query may be encoded in two steps (count_before.cpp): q ≈ t·b + t₂·b₂, where b₂ are the codes of
 // q − t·b, rounded to float32. With I = Σ (b + (t₂/t)·b₂)·c, in float64, the same inequality holds for
 // d = |q − t·b − t₂·b₂| / t and w = |q| / t + d >= |b + (t₂/t)·b₂|. Rounding q − t·b, at most √D / 2 <= 64

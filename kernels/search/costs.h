@@ -26,12 +26,17 @@ inline constexpr double coarse_single_row_ns = 40;
 /** Per refined row, whose codes and facts are in eight cache lines. */
 inline constexpr double refined_row_ns = 190;
 
+/** The time of a panel that head tiles have left, relative to one of a scan of tiles: few queries share it. */
+inline constexpr double finished_panel_factor = 1.2;
+
 /** Nanoseconds per row and query. */
 struct row_costs {
   /** Of scans of tiles, of coarse codes and of head codes. */
   double tiles;
   double coarse;
   double head;
+  /** Of all directions of head tiles. */
+  double head_tiles;
   /** Of coarse codes and of head codes of single rows. */
   double coarse_single;
   double head_single;
@@ -55,6 +60,7 @@ inline row_costs row_costs_of(const target& functions, uint32_t dimension, doubl
   row_costs made{};
   made.tile_value = sharing >= costs.batch_min ? costs.batch_tile_ns : costs.tile_ns;
   made.tiles = dimension * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
+  made.head_tiles = head_tile_directions(dimension) * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
   made.coarse = dimension * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
   made.head = codes * (coarse_memory_ns / sharing + limbs * costs.coarse_ns) + coarse_row_ns;
   made.coarse_single = dimension * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;

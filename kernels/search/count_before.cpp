@@ -173,6 +173,8 @@ void count_before::scan_range(worker& self, const view_range& range) {
   scan_task task{};
   task.panels = blocks_[views_[range.view].block].codes + range.from / panel_rows * stride;
   task.panel_count = panels;
+  task.stride = stride;
+  task.codes_offset = fact_bytes;
   task.dimension = dimension_;
   task.limits = functions_->limit_rows(task.panels, stride, range.to - range.from);
   task.queries = queries;

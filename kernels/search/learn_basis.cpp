@@ -18,6 +18,8 @@ namespace {
 constexpr uint32_t sample_rows_min = 2048;
 constexpr uint32_t sample_rows_max = 8192;
 constexpr uint32_t sample_values = 4u << 20;
+/** Every so many rows of a sample are enough to weigh head tiles. */
+constexpr uint32_t weighed_part = 8;
 /** Rounds of the iteration: directions of nearly equal length need not be told apart. */
 constexpr uint32_t rounds = 5;
 /** Rows whose moments are added up together, so that they stay in a cache. */
@@ -180,6 +182,8 @@ class head_trial {
   head_trial(std::vector<float> projected, uint32_t row_count, uint32_t fine_count)
       : projected_(std::move(projected)), row_count_(row_count), fine_count_(fine_count) {}
 
+  const std::vector<float>& projected() const { return projected_; }
+
   std::vector<double> squares() const {
     std::vector<double> found(row_count_);
     for (size_t i = 0; i < projected_.size(); i++) {
@@ -286,13 +290,21 @@ class sample_trial {
     for (uint32_t i = 0; i < 2; i++) left[i] = static_cast<float>(sums[i] / tried_queries / count_);
   }
 
-  void left_of_head(const basis& basis, float (&left)[2]) const {
+  /** @param panels_left the share of panels that head tiles of all directions leave. */
+  void left_of_head(const basis& basis, float (&left)[2], float (&panels_left)[2]) const {
+    const size_t tile_stride = head_tile_panel_bytes(head_tile_directions(dimension_));
     panels head(panel_count(count_) * coarse_panel_bytes(basis.code_count) + coarse_padding);
-    functions_.encode_head(basis, sample_.data(), 0, count_, head.data());
+    panels tiles(panel_count(count_) * tile_stride);
+    functions_.encode_head(basis, sample_.data(), 0, count_, head.data(), tiles.data());
     const auto project = [&](const unprojected_query& query, uint8_t* packed) {
       return project_query(functions_, basis, query, packed);
     };
     left_of({project, head_query_bytes(basis), head.data(), basis.code_count}, left);
+    double sums[2] = {};
+    for (uint32_t i = 0; i < tried_queries; i++) add_panels_left(basis, tiles.data(), i, sums);
+    for (uint32_t i = 0; i < 2; i++) {
+      panels_left[i] = static_cast<float>(sums[i] / tried_queries / panel_count(count_));
+    }
   }
 
   void left_of_coarse(float (&left)[2]) const {
@@ -312,27 +324,72 @@ class sample_trial {
     return static_cast<uint32_t>(uint64_t{number} * count_ / tried_queries);
   }
 
-  void add_left(const tried_codes& codes, uint32_t number, double (&sums)[2]) const {
+  struct sample_query {
+    const float* vector;
+    std::vector<double> values;
+    bounded_query bounds;
+    /** The last score of the answer at each fraction. */
+    double thresholds[2];
+  };
+
+  sample_query query_of(uint32_t number) const {
     const uint32_t chosen = query_row(number);
-    const float* const vector = sample_.data() + size_t{chosen} * dimension_;
-    const std::vector<double> values(vector, vector + dimension_);
-    bounded_query bounds{};
-    bounds.metric = SAGITTA_DOT;
+    sample_query query{};
+    query.vector = sample_.data() + size_t{chosen} * dimension_;
+    query.values.assign(query.vector, query.vector + dimension_);
+    query.bounds.metric = SAGITTA_DOT;
     double product = 0;
-    functions_.products(values.data(), dimension_, &vector, 1, &product, &bounds.square);
-    bounds.length = std::sqrt(bounds.square);
-    panels packed(codes.query_bytes);
-    const projected_query query = codes.project({bounds, values.data()}, packed.data());
+    functions_.products(query.values.data(), dimension_, &query.vector, 1, &product, &query.bounds.square);
+    query.bounds.length = std::sqrt(query.bounds.square);
     std::vector<float> scores(count_);
     for (uint32_t i = 0; i < count_; i++) scores[i] = scores_[size_t{i} * tried_queries + number];
     scores[chosen] = -2;
-    const std::vector<double> uppers = uppers_of(codes, query);
     for (uint32_t i = 0; i < 2; i++) {
       const auto last = scores.begin() + ranks_[i] - 1;
       std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
-      const auto threshold = static_cast<double>(*last);
-      sums[i] += static_cast<double>(std::count_if(
-          uppers.begin(), uppers.end(), [&](double upper) { return upper >= threshold; }));
+      query.thresholds[i] = static_cast<double>(*last);
+    }
+    return query;
+  }
+
+  void add_left(const tried_codes& codes, uint32_t number, double (&sums)[2]) const {
+    const sample_query query = query_of(number);
+    panels packed(codes.query_bytes);
+    const projected_query projected = codes.project({query.bounds, query.values.data()}, packed.data());
+    const std::vector<double> uppers = uppers_of(codes, projected);
+    for (uint32_t i = 0; i < 2; i++) {
+      sums[i] += static_cast<double>(std::count_if(uppers.begin(), uppers.end(), [&](double upper) {
+        return upper >= query.thresholds[i];
+      }));
+    }
+  }
+
+  void add_panels_left(const basis& basis, const uint8_t* tiles, uint32_t number, double (&sums)[2]) const {
+    const sample_query query = query_of(number);
+    const bounded_query* const bounds = &query.bounds;
+    panels packed(tile_query_bytes(functions_, dimension_));
+    tile_query projected{};
+    project_tile_queries(functions_, basis, &bounds, query.vector, 1, packed.data(), &projected);
+    for (uint32_t i = 0; i < 2; i++) {
+      if (projected.packed == nullptr) {
+        sums[i] += panel_count(count_);
+        continue;
+      }
+      scan_query scan{create_weights(projected.bounds[0]), projected.packed, projected.offsets[0], false};
+      tighten(projected.bounds[0], query.thresholds[i], scan);
+      scan_query* const scans = &scan;
+      scan_task task{};
+      task.panels = tiles;
+      task.panel_count = panel_count(count_);
+      task.dimension = head_tile_directions(dimension_);
+      task.stride = head_tile_panel_bytes(task.dimension);
+      task.codes_offset = head_tile_levels * fact_bytes;
+      task.limits = functions_.limit_rows(tiles, task.stride, count_);
+      task.queries = &scans;
+      task.query_count = 1;
+      task.context = &sums[i];
+      task.emit = [](void* sum, uint32_t, uint32_t, uint32_t, const int32_t*) { *static_cast<double*>(sum) += 1; };
+      functions_.scan(task);
     }
   }
 
@@ -365,6 +422,39 @@ class sample_trial {
   uint32_t ranks_[2];
   float fractions_[2];
 };
+
+/** Chooses λ of head tiles such that what is rounded and what is left out contribute alike to the bounds. */
+void weigh_tiles(const target& functions, const std::vector<float>& projected, uint32_t row_count,
+                 uint32_t dimension, float (&weights)[head_tile_levels]) {
+  const uint32_t directions = head_tile_directions(dimension);
+  const uint32_t half = directions / 2;
+  double errors[head_tile_levels] = {};
+  double lengths[head_tile_levels] = {};
+  std::vector<float> mixed(directions);
+  for (size_t at = 0; at + row_count <= projected.size(); at += size_t{row_count} * weighed_part) {
+    for (uint32_t first = 0; first < directions; first += half) {
+      functions.project(projected.data() + at + first, 1, mixing_of(half), half, half, mixed.data() + first);
+    }
+    double largest = 1e-9;
+    for (const float value : mixed) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+    for (uint32_t level = 0; level < head_tile_levels; level++) {
+      double error = 0;
+      double square = 0;
+      for (uint32_t i = 0; i < directions_of_level(dimension, level); i++) {
+        const double value = static_cast<double>(mixed[i]);
+        const double missed = value - largest / 127 * std::nearbyint(value * 127 / largest);
+        error += missed * missed;
+        square += value * value;
+      }
+      errors[level] += std::sqrt(error);
+      lengths[level] += std::sqrt(square);
+    }
+  }
+  for (uint32_t level = 0; level < head_tile_levels; level++) {
+    const double weight = std::sqrt(errors[level] / std::max(lengths[level], 1e-9));
+    weights[level] = static_cast<float>(std::clamp(weight, 0x1p-10, 1.0));
+  }
+}
 
 /** Writes a basis of the most important directions, without what its codes leave. Returns its length. */
 size_t write_basis(const target& functions, const matrix& sample, uint32_t dimension,
@@ -412,6 +502,7 @@ size_t write_basis(const target& functions, const matrix& sample, uint32_t dimen
   header.fine_count = fine_count;
   header.rest_weight = static_cast<float>(1 / largest);
   header.deviation = deviation_of(functions, directions, row_count, dimension);
+  weigh_tiles(functions, trial.projected(), row_count, dimension, header.tile_weights);
   return seal_basis(header, written);
 }
 
@@ -447,8 +538,9 @@ size_t learn_basis(const target& functions, const learned_rows& rows, const stor
   const sample_trial trial(functions, sample, dimension, rows.row_count);
   basis known;
   float left[2];
+  float panels_left[2];
   if (open_basis(previous.bytes, previous.byte_count, dimension, known)) {
-    trial.left_of_head(known, left);
+    trial.left_of_head(known, left, panels_left);
     if (is_like(left, *known.header)) {
       std::memcpy(written, previous.bytes, previous.byte_count);
       return previous.byte_count;
@@ -464,11 +556,13 @@ size_t learn_basis(const target& functions, const learned_rows& rows, const stor
   trial.left_of_coarse(shares.left);
   const double fraction = usual_fraction * static_cast<double>(shares.fractions[0]);
   const double left_by_coarse = expected_left(shares, fraction);
-  trial.left_of_head(made, shares.left);
+  trial.left_of_head(made, shares.left, panels_left);
   const double left_by_head = expected_left(shares, fraction);
   if (!is_worthwhile(functions, dimension, left_by_head, left_by_coarse)) return 0;
   basis_header header = *made.header;
   header.shares = shares;
+  header.tile_shares = shares;
+  std::copy(panels_left, panels_left + 2, header.tile_shares.left);
   return seal_basis(header, written);
 }
 

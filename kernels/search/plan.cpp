@@ -32,6 +32,14 @@ constexpr double tile_survivor_ns = 170;
 /** Per value of a row whose codes are copied. Values four apart or more are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
+/** What head tiles leave, relative to what they would if the last threshold were known from the first row on. */
+constexpr double rising_threshold_factor = 4;
+/** The share of panels that head tiles are expected to leave where a query has a score limit. */
+constexpr double expected_of_floor = 0.1;
+/** The number of queries of a block from which on it is worth finishing single panels that several queries share. */
+constexpr uint32_t head_tiles_sharing_min = 8;
+/** Queries that are projected together. */
+constexpr uint32_t projected_together = 64;
 /** The number of rows that a scan of copied codes leaves to be scored, for each of the k best. */
 constexpr double packed_scored_per_k = 4;
 /** Coarse codes leave few rows if there are at least this many rows for each of the k best. */
@@ -78,6 +86,7 @@ search::search(const sagitta_batch& batch)
   prepare_queries(batch);
   plan_blocks();
   project_queries();
+  project_on_head_tiles();
   cut_ranges();
   plan_sharing();
 }
@@ -167,6 +176,41 @@ void search::project_queries() {
   }
 }
 
+void search::project_on_head_tiles() {
+  std::vector<bool> is_used(queries_.size());
+  for (const block_plan& plan : plans_) {
+    for (const planned_view& one : plan.views) {
+      if (one.how == method::tiles && one.has_head_tiles) is_used[one.query] = true;
+    }
+  }
+  const auto used = static_cast<size_t>(std::count(is_used.begin(), is_used.end(), true));
+  if (used == 0) return;
+  const size_t packed_bytes = tile_query_bytes(*functions_, dimension_);
+  tile_packed_.resize(used * bases_.size() * packed_bytes);
+  uint8_t* packed = tile_packed_.data();
+  std::vector<float> vectors;
+  std::vector<prepared_query*> together;
+  const auto project_all = [&] {
+    std::vector<const bounded_query*> bounds(together.begin(), together.end());
+    std::vector<tile_query> made(together.size());
+    for (const basis& basis : bases_) {
+      project_tile_queries(*functions_, basis, bounds.data(), vectors.data(),
+                           static_cast<uint32_t>(together.size()), packed, made.data());
+      packed += together.size() * packed_bytes;
+      for (size_t i = 0; i < together.size(); i++) together[i]->tiles.push_back(made[i]);
+    }
+    vectors.clear();
+    together.clear();
+  };
+  for (uint32_t q = 0; q < queries_.size(); q++) {
+    if (!is_used[q]) continue;
+    together.push_back(&queries_[q]);
+    vectors.insert(vectors.end(), queries_[q].values, queries_[q].values + dimension_);
+    if (together.size() == projected_together) project_all();
+  }
+  if (!together.empty()) project_all();
+}
+
 void search::plan_blocks() {
   passing_counter counter(*functions_);
   for (uint32_t q = 0; q < queries_.size(); q++) {
@@ -179,7 +223,7 @@ void search::plan_blocks() {
       passing_[q] += passing;
       searched_[q] += searched.row_count;
       block_plan& plan = plans_[searched.block];
-      plan.views.push_back({q, view, passing, method::gather, 0});
+      plan.views.push_back({q, view, passing, method::gather, 0, false});
       plan.row_count = std::max(plan.row_count, searched.row_count);
     }
   }
@@ -234,7 +278,15 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
     if (block.codes != nullptr && !is_forced) {
       // A threshold from the rows that pass a filter excludes fewer of the other rows.
       const double share = std::min(1.0, query.k / static_cast<double>(passing_[one.query]));
-      offer(method::tiles, rows * (plan.costs.tiles + share * tile_survivor_ns));
+      const double tiles_ns = plan.costs.tiles + share * tile_survivor_ns;
+      offer(method::tiles, rows * tiles_ns);
+      one.has_head_tiles = false;
+      if (has_head && method_ != SAGITTA_METHOD_TILES) {
+        const double head_ns = head_tiles_ns(plan, level, query.floor, fraction_of(one.query)) + share * tile_survivor_ns;
+        const bool is_batch = plan.views.size() >= head_tiles_sharing_min;
+        one.has_head_tiles = (is_batch && head_ns < tiles_ns) || method_ == SAGITTA_METHOD_HEAD_TILES;
+        if (one.has_head_tiles) offer(method::tiles, rows * head_ns);
+      }
     }
     if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
       const double copy_ns = dimension_ * packed_value_ns + packed_row_ns;
@@ -248,8 +300,7 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
       return is_forced || passing_[one.query] >= uint64_t{count} * query.k;
     };
     if (has_head) {
-      const double fraction = query.k / static_cast<double>(passing_[one.query]);
-      const double left = expected_left(bases_[level.projection - 1].header->shares, fraction);
+      const double left = expected_left(bases_[level.projection - 1].header->shares, fraction_of(one.query));
       offer(method::coarse, rows * (plan.coarse_ns + left * left_row_ns(plan.costs)));
     } else if (has_rows_per_k(coarse_rows_per_k)) {
       offer(method::coarse, rows * plan.coarse_ns);
@@ -259,6 +310,20 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
       offer(method::coarse_rows, one.passing * (plan.single_ns + share * plan.costs.canonical));
     }
   }
+}
+
+double search::fraction_of(uint32_t query) const {
+  return queries_[query].k / static_cast<double>(passing_[query]);
+}
+
+/** The time per row of a scan of tiles that begins with head tiles. */
+double search::head_tiles_ns(const block_plan& plan, const first_level& level, double floor,
+                             double fraction) const {
+  // What a score limit leaves is not known before the first scan.
+  const basis_shares& shares = bases_[level.projection - 1].header->tile_shares;
+  const double left = floor == -unbounded ? expected_left(shares, fraction) : expected_of_floor;
+  const double finished = std::min(1.0, rising_threshold_factor * left);
+  return plan.costs.head_tiles + finished * finished_panel_factor * plan.costs.tiles;
 }
 
 bool search::has_method(const block_plan& plan, method how) {

@@ -25,6 +25,8 @@ struct prepared_query : bounded_query {
    * reads neither.
    */
   std::vector<projected_query> projected;
+  /** The query as head tiles of each basis read it; empty if it reads none. */
+  std::vector<tile_query> tiles;
   /** The first of its views, which are batch.views[first_view .. first_view + view_count). */
   uint32_t first_view;
   uint32_t view_count;

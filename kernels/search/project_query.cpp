@@ -81,4 +81,63 @@ projected_query project_query(const target& functions, const basis& basis,
   return made;
 }
 
+namespace {
+
+tile_query encode_tile_query(const target& functions, const basis& basis, const bounded_query& query,
+                             const float* mixed, uint8_t* packed) {
+  const uint32_t directions = head_tile_directions(basis.dimension);
+  tile_query made{};
+  const float largest = std::fabs(*std::max_element(mixed, mixed + directions, [](float left, float right) {
+    return std::fabs(left) < std::fabs(right);
+  }));
+  if (!(static_cast<double>(largest) >= query.length * 0x1p-20)) return made;
+  std::vector<int8_t> codes(directions);
+  const encoded_vector encoded = functions.encode_query(mixed, directions, codes.data());
+  functions.pack_query(codes.data(), step_count(directions), packed);
+  made.packed = packed;
+  const double scale = static_cast<double>(encoded.scale);
+  for (uint32_t level = 0; level < head_tile_levels; level++) {
+    double error = 0;
+    double in_head = 0;
+    int64_t square = 0;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < directions_of_level(basis.dimension, level); i++) {
+      const double value = static_cast<double>(mixed[i]);
+      const double missed = value - scale * codes[i];
+      error += missed * missed;
+      in_head += value * value;
+      square += codes[i] * codes[i];
+      sum += codes[i];
+    }
+    const double rest = std::max(0.0, query.square - in_head) + 2 * basis.tile_error * query.square;
+    const double weight = static_cast<double>(basis.header->tile_weights[level]) * scale;
+    bounded_query& bounds = made.bounds[level];
+    bounds = query;
+    bounds.scale = scale;
+    bounds.code_length = std::sqrt(static_cast<double>(square) + rest / (weight * weight)) * (1 + 0x1p-40);
+    bounds.residual = (std::sqrt(error) + 2 * basis.tile_error * query.length) / scale * (1 + 0x1p-40);
+    made.offsets[level] = static_cast<int32_t>(-128 * sum);
+  }
+  return made;
+}
+
+}  // namespace
+
+void project_tile_queries(const target& functions, const basis& basis, const bounded_query* const* queries,
+                          const float* vectors, uint32_t count, uint8_t* packed, tile_query* made) {
+  const uint32_t directions = head_tile_directions(basis.dimension);
+  const uint32_t half = directions / 2;
+  std::vector<float> projected(size_t{count} * directions);
+  functions.project(vectors, count, basis.matrix, directions, basis.dimension, projected.data());
+  std::vector<float> mixed(directions);
+  for (uint32_t q = 0; q < count; q++) {
+    const float* const from = projected.data() + size_t{q} * directions;
+    for (uint32_t first = 0; first < directions; first += half) {
+      functions.project(from + first, 1, mixing_of(half), half, half, mixed.data() + first);
+    }
+    made[q] = encode_tile_query(functions, basis, *queries[q], mixed.data(),
+                                packed + q * tile_query_bytes(functions, basis.dimension));
+  }
+}
+
 }  // namespace sagitta

@@ -45,6 +45,27 @@ projected_query rotate_query(const target& functions, const rotation& rotation,
 /** Returns the room that `project_query` needs. */
 constexpr size_t head_query_bytes(const basis& basis) { return 2 * coarse_query_bytes(basis.code_count); }
 
+/** A query that is encoded for head tiles. */
+struct tile_query {
+  /** By level: all directions, and the first half of them. */
+  bounded_query bounds[head_tile_levels];
+  int32_t offsets[head_tile_levels];
+  /** As packed by the target; null for a query without a part along these directions, which head tiles cannot help. */
+  const uint8_t* packed;
+};
+
+/** Returns the bytes of a query as packed for head tiles. */
+inline size_t tile_query_bytes(const target& functions, uint32_t dimension) {
+  return size_t{step_count(head_tile_directions(dimension))} * functions.query_step_bytes;
+}
+
+/**
+ * Encodes `count` queries for head tiles: `queries` are their quantities without codes, `vectors` [count, dimension] and
+ * `packed` has tile_query_bytes for each.
+ */
+void project_tile_queries(const target& functions, const basis& basis, const bounded_query* const* queries,
+                          const float* vectors, uint32_t count, uint8_t* packed, tile_query* made);
+
 /** Encodes a query for head codes. */
 projected_query project_query(const target& functions, const basis& basis,
                               const unprojected_query& query, uint8_t* packed);

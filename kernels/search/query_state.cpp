@@ -7,6 +7,7 @@
 
 #include "../layout.h"
 #include "canonical.h"
+#include "costs.h"
 #include "prefetch.h"
 
 namespace sagitta {
@@ -14,6 +15,11 @@ namespace {
 
 /** Room for candidates, apart from the spare room that `search_context` gives. */
 constexpr size_t candidates_per_k = 8;
+
+/** The time of a scan that begins with head tiles, relative to one without, above which it is no gain. */
+constexpr double head_tile_gain = 0.95;
+/** Head tiles without a gain are tried again when this many times as many rows have been scanned. */
+constexpr uint64_t retried_after = 4;
 
 /** The ratio of the second level's residual to that of coarse codes on data of any kind, and to that of head codes. */
 constexpr float refinement_ratio = 0.3f;
@@ -100,10 +106,47 @@ void query_state::start(const search_context& context, const prepared_query& que
     scan_ = {create_weights(query), query.packed, query.offset, query.has_after};
     tighten(query, threshold_, scan_);
   }
+  tile_scans_.clear();
+  for (const tile_query& tiles : query.tiles) {
+    for (uint32_t level = 0; level < head_tile_levels; level++) {
+      tile_scans_.push_back({create_weights(tiles.bounds[level]), tiles.packed, tiles.offsets[level], query.has_after});
+    }
+  }
+  // A score limit is known from the first row on, and is often so high that few directions exclude most rows.
+  tile_level_ = query.floor == -unbounded ? 0 : 1;
   coarse_scans_.clear();
   for (const projected_query& projected : query.projected) {
     coarse_scans_.push_back({create_weights(projected.bounds), projected.packed,
                              projected.first_offset, query.has_after});
+  }
+}
+
+scan_query& query_state::current_head_tile_scan(uint32_t basis, uint32_t level) {
+  raise(bound_->value());
+  tile_scan_ = basis * head_tile_levels + level;
+  scan_query& scan = tile_scans_[tile_scan_];
+  tighten(query_->tiles[basis].bounds[level], threshold_, scan);
+  return scan;
+}
+
+uint32_t query_state::choose_tile_level(uint32_t basis, uint64_t row_count) {
+  tile_rows_ += row_count;
+  raise(bound_->value());
+  // Without a threshold nothing can be excluded.
+  const bool is_used = !query_->tiles.empty() && query_->tiles[basis].packed != nullptr;
+  if (!is_used || threshold_ == -unbounded || tile_rows_ < tile_retry_) return full_tiles;
+  return tile_level_;
+}
+
+void query_state::observe_left_panels(uint32_t level, double share) {
+  const uint32_t dimension = context_->dimension;
+  const double directions = directions_of_level(dimension, level);
+  const double rest = finished_panel_factor * share * dimension;
+  if (level > 0) {
+    // All directions cost twice as much, and leave a fraction.
+    if (rest > directions) tile_level_ = 0;
+  } else if (directions + rest > head_tile_gain * dimension) {
+    tile_retry_ = retried_after * tile_rows_;
   }
 }
 
@@ -442,6 +485,10 @@ void query_state::raise(double threshold) {
   threshold_ = threshold;
   bound_->raise(threshold);
   if (query_->is_scannable) tighten(*query_, threshold, scan_);
+  if (!tile_scans_.empty()) {
+    const tile_query& tiles = query_->tiles[tile_scan_ / head_tile_levels];
+    tighten(tiles.bounds[tile_scan_ % head_tile_levels], threshold, tile_scans_[tile_scan_]);
+  }
   if (!coarse_scans_.empty()) {
     tighten(query_->projected[projection_].bounds, threshold, coarse_scans_[projection_]);
   }

@@ -68,6 +68,9 @@ struct first_level {
 /** The projection for coarse codes, which refinements of all blocks read, too. */
 inline constexpr uint32_t rotated_projection = 0;
 
+/** A scan of tiles that begins with the int8 codes of all dimensions rather than with a level of head tiles. */
+inline constexpr uint32_t full_tiles = head_tile_levels;
+
 /** The data that all states of a search share. */
 struct search_context {
   const target* functions;
@@ -101,6 +104,11 @@ class query_state {
   /** The tests of both scans, with the latest threshold of all threads. */
   scan_query& current_scan();
   scan_query& current_coarse_scan(const first_level& level);
+  scan_query& current_head_tile_scan(uint32_t basis, uint32_t level);
+  /** Chooses what a scan of tiles begins with: a level of head tiles of this basis, or `full_tiles`. */
+  uint32_t choose_tile_level(uint32_t basis, uint64_t row_count);
+  /** Records the share of panels that a scan of a level of head tiles has left. */
+  void observe_left_panels(uint32_t level, double share);
 
   /** Adds the rows of a panel that passed the scan's test: bit r of `survivors` is row first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
@@ -191,6 +199,13 @@ class query_state {
   scan_query scan_{};
   /** One per projection. Only the one that was used last has the latest threshold. */
   std::vector<scan_query> coarse_scans_;
+  /** One per basis and level; only the one that was used last has the latest threshold. */
+  std::vector<scan_query> tile_scans_;
+  uint32_t tile_scan_ = 0;
+  /** The level of head tiles to try next, the rows scanned so far, and those after which they are tried again. */
+  uint32_t tile_level_ = 0;
+  uint64_t tile_rows_ = 0;
+  uint64_t tile_retry_ = 0;
   uint32_t projection_ = rotated_projection;
   std::vector<candidate> coarse_rows_;
   double threshold_ = 0;

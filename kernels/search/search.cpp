@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "../layout.h"
 #include "learned_shares.h"
@@ -120,18 +121,29 @@ template <class IsWanted>
 void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted) {
   planned_view group[query_group_max];
   uint32_t count = 0;
-  row_limits limits;
-  bool has_limits = false;
-  const auto scan_group = [&] {
-    if (count == 0) return;
-    if (!has_limits) {
-      const size_t stride = panel_bytes(dimension_);
-      const uint8_t* const panels = blocks_[range.block].codes + range.from / panel_rows * stride;
-      limits = functions_->limit_rows(panels, stride, range.to - range.from);
-      has_limits = true;
+  // Of the levels of head tiles and of full tiles, once they are needed.
+  std::optional<row_limits> limits[full_tiles + 1];
+  const auto limits_for = [&](uint32_t level) -> const row_limits& {
+    if (!limits[level].has_value()) {
+      const bool is_full = level == full_tiles;
+      limits[level] = limits_of(is_full ? tiles_of(range.block) : head_tiles_of(range.block, level), range);
     }
-    scan_range(self, range, false, limits, group, count);
+    return *limits[level];
+  };
+  const auto scan_group = [&] {
+    planned_view chosen[full_tiles + 1][query_group_max];
+    uint32_t counts[full_tiles + 1] = {};
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t level = choose_tile_level(self, range, group[i]);
+      chosen[level][counts[level]++] = group[i];
+    }
     count = 0;
+    for (uint32_t level = 0; level < full_tiles; level++) {
+      if (counts[level] == 0) continue;
+      scan_head_tiles(self, range, level, limits_for(level), chosen[level], counts[level]);
+    }
+    if (counts[full_tiles] == 0) return;
+    scan_range(self, range, tiles_of(range.block), limits_for(full_tiles), chosen[full_tiles], counts[full_tiles]);
   };
   for (const planned_view& one : plans_[range.block].views) {
     if (views_[one.view].row_count <= range.from || !is_wanted(one)) continue;
@@ -141,6 +153,89 @@ void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is
     group[count++] = one;
   }
   scan_group();
+  if (!self.left.empty()) scan_left_panels(self, range, limits_for(full_tiles));
+}
+
+uint32_t search::choose_tile_level(worker& self, const row_range& range, const planned_view& one) {
+  const bool has_head_tiles = one.how == method::tiles && one.has_head_tiles;
+  if (!has_head_tiles) return full_tiles;
+  const uint32_t basis = first_levels_[range.block].projection - 1;
+  return state_of(self, one.query).choose_tile_level(basis, range.to - range.from);
+}
+
+search::scanned_codes search::tiles_of(uint32_t block) const {
+  return {scanned_codes::tiles, 0, blocks_[block].codes, panel_bytes(dimension_), dimension_, fact_bytes};
+}
+
+search::scanned_codes search::coarse_codes_of(uint32_t block) const {
+  const first_level& level = first_levels_[block];
+  return {scanned_codes::coarse, 0, level.panels, coarse_panel_bytes(level.dimension), level.dimension, fact_bytes};
+}
+
+/** The facts of the second level follow those of the first. */
+search::scanned_codes search::head_tiles_of(uint32_t block, uint32_t level) const {
+  const size_t stride = head_tile_panel_bytes(head_tile_directions(dimension_));
+  const size_t offset = head_tiles_offset(blocks_[block].head_bytes, dimension_);
+  const uint8_t* const panels = blocks_[block].head + offset + level * fact_bytes;
+  return {scanned_codes::head_tiles, level, panels, stride, directions_of_level(dimension_, level),
+          (head_tile_levels - level) * fact_bytes};
+}
+
+row_limits search::limits_of(const scanned_codes& codes, const row_range& range) const {
+  const uint8_t* const panels = codes.panels + range.from / panel_rows * codes.stride;
+  return functions_->limit_rows(panels, codes.stride, range.to - range.from);
+}
+
+scan_query& search::scan_of(query_state& state, const scanned_codes& codes, uint32_t block) const {
+  switch (codes.kind) {
+    case scanned_codes::tiles: return state.current_scan();
+    case scanned_codes::coarse: return state.current_coarse_scan(first_levels_[block]);
+    case scanned_codes::head_tiles: break;
+  }
+  return state.current_head_tile_scan(first_levels_[block].projection - 1, codes.level);
+}
+
+void search::scan_head_tiles(worker& self, const row_range& range, uint32_t level,
+                             const row_limits& limits, const planned_view* planned,
+                             uint32_t planned_count) {
+  const size_t before = self.left.size();
+  scan_range(self, range, head_tiles_of(range.block, level), limits, planned, planned_count);
+  const double panels = panel_count(range.to - range.from);
+  for (uint32_t i = 0; i < planned_count; i++) {
+    const auto first = self.left.begin() + static_cast<ptrdiff_t>(before);
+    const auto left = std::count_if(first, self.left.end(), [&](const left_panel& one) {
+      return one.query == planned[i].query;
+    });
+    state_of(self, planned[i].query).observe_left_panels(level, static_cast<double>(left) / panels);
+  }
+}
+
+void search::scan_left_panels(worker& self, const row_range& range, const row_limits& limits) {
+  const uint32_t panels = panel_count(range.to - range.from);
+  self.left_starts.assign(panels + 1, 0);
+  for (const left_panel& one : self.left) self.left_starts[one.panel + 1]++;
+  for (uint32_t p = 0; p < panels; p++) self.left_starts[p + 1] += self.left_starts[p];
+  self.left_by_panel.resize(self.left.size());
+  for (const left_panel& one : self.left) self.left_by_panel[self.left_starts[one.panel]++] = one;
+  self.left.clear();
+  const scanned_codes codes = tiles_of(range.block);
+  // The starts are now the ends.
+  for (uint32_t p = 0, next = 0; p < panels; p++) {
+    const uint32_t from = range.from + p * panel_rows;
+    const row_range panel = {range.block, from, std::min(range.to, from + panel_rows)};
+    while (next < self.left_starts[p]) {
+      planned_view group[query_group_max];
+      uint32_t count = 0;
+      for (; count < functions_->query_group && next < self.left_starts[p]; next++) {
+        const left_panel& one = self.left_by_panel[next];
+        const bool is_group =
+            count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
+        if (!is_group) break;
+        group[count++] = {one.query, one.view, 0, method::tiles, 0, false};
+      }
+      scan_range(self, panel, codes, limits, group, count);
+    }
+  }
 }
 
 void search::scan_coarse(worker& self, const row_range& range) {
@@ -148,7 +243,7 @@ void search::scan_coarse(worker& self, const row_range& range) {
   uint32_t count = 0;
   const auto scan_group = [&] {
     if (count == 0) return;
-    scan_range(self, range, true, {}, group, count);
+    scan_range(self, range, coarse_codes_of(range.block), {}, group, count);
     for (uint32_t i = 0; i < count; i++) review_coarse(self, range, group[i]);
     count = 0;
   };
@@ -214,33 +309,35 @@ void search::refine_all(worker& self) {
   }
 }
 
-/** Scans codes for a group of views. */
-void search::scan_range(worker& self, const row_range& range, bool is_coarse,
+void search::scan_range(worker& self, const row_range& range, const scanned_codes& codes,
                         const row_limits& limits, const planned_view* planned,
                         uint32_t planned_count) {
   constexpr uint32_t group_max = std::max(query_group_max, coarse_group);
   struct emit_context {
     const planned_view* planned;
     query_state* states[group_max];
+    const scanned_codes* codes;
     const uint8_t* panels;
-    size_t stride;
+    /** The first row, and its panel's number within the range. */
     uint32_t first_row;
-    bool is_coarse;
+    uint32_t first_panel;
+    std::vector<left_panel>* left;
   };
   emit_context context{};
   scan_query* queries[group_max];
   context.planned = planned;
-  context.is_coarse = is_coarse;
-  const first_level& level = first_levels_[range.block];
-  context.stride = is_coarse ? coarse_panel_bytes(level.dimension) : panel_bytes(dimension_);
+  context.codes = &codes;
+  context.left = &self.left;
   for (uint32_t i = 0; i < planned_count; i++) {
     query_state& state = state_of(self, planned[i].query);
     context.states[i] = &state;
-    queries[i] = is_coarse ? &state.current_coarse_scan(level) : &state.current_scan();
+    queries[i] = &scan_of(state, codes, range.block);
   }
   scan_task task{};
-  task.dimension = is_coarse ? level.dimension : dimension_;
-  task.limbs = level.limbs;
+  task.dimension = codes.dimension;
+  task.stride = codes.stride;
+  task.codes_offset = codes.codes_offset;
+  task.limbs = first_levels_[range.block].limbs;
   task.queries = queries;
   task.query_count = planned_count;
   task.context = &context;
@@ -248,13 +345,18 @@ void search::scan_range(worker& self, const row_range& range, bool is_coarse,
   task.emit = [](void* opaque, uint32_t query, uint32_t panel, uint32_t survivors,
                  const int32_t* sums) {
     const auto& known = *static_cast<const emit_context*>(opaque);
+    const planned_view& one = known.planned[query];
+    if (known.codes->kind == scanned_codes::head_tiles) {
+      known.left->push_back({known.first_panel + panel, one.query, one.view});
+      return;
+    }
     const auto& facts =
-        *reinterpret_cast<const panel_facts*>(known.panels + panel * known.stride);
+        *reinterpret_cast<const panel_facts*>(known.panels + panel * known.codes->stride);
     query_state& state = *known.states[query];
-    const uint32_t view = known.planned[query].view;
     const uint32_t first_row = known.first_row + panel * panel_rows;
-    if (known.is_coarse) state.add_coarse_survivors(view, first_row, survivors, sums, facts);
-    else state.add_survivors(view, first_row, survivors, sums, facts);
+    const bool is_coarse = known.codes->kind == scanned_codes::coarse;
+    if (is_coarse) state.add_coarse_survivors(one.view, first_row, survivors, sums, facts);
+    else state.add_survivors(one.view, first_row, survivors, sums, facts);
   };
   const auto is_wanted = [&](uint32_t from) {
     for (uint32_t i = 0; i < planned_count; i++) {
@@ -271,12 +373,12 @@ void search::scan_range(worker& self, const row_range& range, bool is_coarse,
     uint32_t to = from + skipped_rows;
     while (to < range.to && is_wanted(to)) to += skipped_rows;
     to = std::min(to, range.to);
-    const sagitta_block& block = blocks_[range.block];
-    context.panels = (is_coarse ? level.panels : block.codes) + from / panel_rows * context.stride;
+    context.panels = codes.panels + from / panel_rows * codes.stride;
     context.first_row = from;
+    context.first_panel = (from - range.from) / panel_rows;
     task.panels = context.panels;
     task.panel_count = panel_count(to - from);
-    if (is_coarse) functions_->scan_coarse(task);
+    if (codes.kind == scanned_codes::coarse) functions_->scan_coarse(task);
     else functions_->scan(task);
     from = to;
   }
@@ -329,6 +431,8 @@ void search::scan_rows(worker& self, const row_range& range, const uint32_t* row
   scan_task task{};
   task.panels = context.panels;
   task.panel_count = panel_count(row_count);
+  task.stride = context.stride;
+  task.codes_offset = fact_bytes;
   task.dimension = dimension_;
   task.queries = queries;
   task.limits = functions_->limit_rows(context.panels, context.stride, row_count);

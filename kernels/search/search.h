@@ -58,6 +58,14 @@ class search : public shared_work {
     method how;
     /** The estimated time in ns. */
     double cost;
+    /** Whether a scan of tiles begins with head tiles. */
+    bool has_head_tiles;
+  };
+  /** A panel of a range that head tiles have left to a scan of all dimensions. */
+  struct left_panel {
+    uint32_t panel;
+    uint32_t query;
+    uint32_t view;
   };
   /** The views of one block, sorted by method and with similar ones next to each other. */
   struct block_plan {
@@ -89,6 +97,10 @@ class search : public shared_work {
     std::vector<coarse_progress> progress;
     /** Copies of codes: panels of rows that pass a bitmap. */
     std::vector<cache_line> packed;
+    /** What head tiles of the current range have left, and the same by panel: `left_starts` [panels + 1]. */
+    std::vector<left_panel> left;
+    std::vector<left_panel> left_by_panel;
+    std::vector<uint32_t> left_starts;
     /** For each query, how many of its selected candidates are before the next row range. */
     std::vector<uint32_t> cursors;
   };
@@ -104,12 +116,17 @@ class search : public shared_work {
   void choose_first_levels();
   /** Projects and encodes the queries that use coarse codes or head codes. */
   void project_queries();
+  /** Projects and encodes the queries that use head tiles. */
+  void project_on_head_tiles();
   void plan_blocks();
   void choose_methods(block_plan& plan, uint32_t block) const;
   void cut_ranges();
   uint32_t rows_of_range(const block_plan& plan) const;
   void plan_sharing();
   static bool has_method(const block_plan& plan, method how);
+  double fraction_of(uint32_t query) const;
+  double head_tiles_ns(const block_plan& plan, const first_level& level, double floor,
+                       double fraction) const;
 
   query_state& state_of(worker& self, uint32_t query);
   coarse_progress& progress_of(worker& self, uint32_t query);
@@ -120,9 +137,34 @@ class search : public shared_work {
   template <class IsWanted>
   void scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted);
   void scan_coarse(worker& self, const row_range& range);
-  /** Scans codes or coarse codes for a group of views. */
-  void scan_range(worker& self, const row_range& range, bool is_coarse, const row_limits& limits,
+  /** The codes of a block that a scan reads. */
+  struct scanned_codes {
+    /** All dimensions, the first level of two-bit codes, or a level of head tiles. */
+    enum { tiles, coarse, head_tiles } kind;
+    /** The level of head tiles. */
+    uint32_t level;
+    /** The first panel of the block. */
+    const uint8_t* panels;
+    size_t stride;
+    /** The number of codes of a row, and the bytes from the facts of a panel to them. */
+    uint32_t dimension;
+    size_t codes_offset;
+  };
+  /** See query_state::choose_tile_level. */
+  uint32_t choose_tile_level(worker& self, const row_range& range, const planned_view& one);
+  scanned_codes tiles_of(uint32_t block) const;
+  scanned_codes coarse_codes_of(uint32_t block) const;
+  scanned_codes head_tiles_of(uint32_t block, uint32_t level) const;
+  row_limits limits_of(const scanned_codes& codes, const row_range& range) const;
+  scan_query& scan_of(query_state& state, const scanned_codes& codes, uint32_t block) const;
+  /** Scans codes for a group of views. */
+  void scan_range(worker& self, const row_range& range, const scanned_codes& codes, const row_limits& limits,
                   const planned_view* planned, uint32_t planned_count);
+  /** Scans a level of head tiles for a group of views and lists the panels that are left. */
+  void scan_head_tiles(worker& self, const row_range& range, uint32_t level, const row_limits& limits,
+                       const planned_view* planned, uint32_t planned_count);
+  /** Scans all dimensions of the panels that head tiles have left, panel by panel, for the queries of each. */
+  void scan_left_panels(worker& self, const row_range& range, const row_limits& limits);
   /** Raises the query's threshold from time to time, and decides once whether to continue with coarse codes. */
   void review_coarse(worker& self, const row_range& range, const planned_view& one);
   /** Changes to tiles if coarse codes leave too many rows, and scans the earlier ranges again. */
@@ -165,6 +207,7 @@ class search : public shared_work {
   /** The distinct bases of blocks: projection 1 belongs to the first one. */
   std::vector<basis> bases_;
   std::vector<uint8_t> projected_packed_;
+  std::vector<uint8_t> tile_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
   /** For each query, the number of rows that pass, and of all rows of its views. */

@@ -44,7 +44,10 @@ bool is_valid(const sagitta_batch& batch) {
     const sagitta_block& block = batch.blocks[b];
     if (block.head == nullptr) continue;
     basis opened;
-    if (block.coarse == nullptr) return false;
+    if (block.coarse == nullptr || block.codes == nullptr) return false;
+    if (!has_basis(batch.dimension)) return false;
+    const size_t panels = panel_count(block.row_count);
+    if (block.head_bytes < panels * head_panel_bytes(batch.dimension) + coarse_padding) return false;
     if (!open_basis(block.basis, block.basis_bytes, batch.dimension, opened)) return false;
   }
   for (uint32_t q = 0; q < batch.query_count; q++) {

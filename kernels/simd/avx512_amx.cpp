@@ -199,11 +199,11 @@ inline void test_panel(tiled_scan& scan, uint32_t count, uint32_t panel, const p
 /** Scans as many panels from `panel` on as fill tiles of `Panels`, and returns the next one. */
 template <uint32_t QueryTiles, uint32_t Panels, bool has_lower>
 uint32_t scan_panels(tiled_scan& scan, const tiled_queries& queries, uint32_t panel) {
-  const size_t stride = panel_bytes(scan.task.dimension);
+  const size_t stride = scan.task.stride;
   alignas(64) int32_t sums[Panels * QueryTiles * tile_rows * panel_rows];
   for (; panel + Panels <= scan.task.panel_count; panel += Panels) {
     const uint8_t* const first = scan.task.panels + panel * stride;
-    sum_panels<QueryTiles, Panels>(queries, first + fact_bytes, stride, sums);
+    sum_panels<QueryTiles, Panels>(queries, first + scan.task.codes_offset, stride, sums);
     for (uint32_t p = 0; p < Panels; p++) {
       const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
       test_panel<has_lower>(scan, queries.count, panel + p, facts,

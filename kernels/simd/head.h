@@ -132,7 +132,9 @@ struct head_scratch {
         values(padded),
         codes(padded),
         projected(size_t{panel_rows} * basis.row_count),
-        parts(basis.code_count) {
+        parts(basis.code_count),
+        mixing(mixing_of(head_tile_directions(basis.dimension) / 2)),
+        mixed(head_tile_directions(basis.dimension)) {
     for (uint32_t i = 0; i < basis.row_count; i++) {
       const bool is_fine = i < basis.fine_count;
       units[i] = basis.units[i];
@@ -156,6 +158,9 @@ struct head_scratch {
   std::vector<float> projected;
   /** Two-bit codes in their order in a row. */
   std::vector<uint8_t> parts;
+  /** For head tiles: see mixing_of. */
+  const float* mixing;
+  std::vector<float> mixed;
 };
 
 /** Rounds values, in units of their codes, to odd integers of at most `largest`. */
@@ -213,8 +218,9 @@ inline double square_of_parts(const basis& basis, const head_scratch& scratch) {
   return square;
 }
 
-void encode_head_row(const basis& basis, const float* values, const float* projected, uint32_t lane,
-                     head_scratch& scratch, uint8_t* panel) {
+/** Returns x·x, 0 for a row of zeros, and −1 for a row that cannot be scanned. */
+double encode_head_row(const basis& basis, const float* values, const float* projected, uint32_t lane,
+                       head_scratch& scratch, uint8_t* panel) {
   const uint32_t row_bytes = coarse_row_bytes(basis.code_count);
   auto& facts = *reinterpret_cast<panel_facts*>(panel);
   uint8_t* const codes = panel + fact_bytes + lane * row_bytes;
@@ -224,7 +230,7 @@ void encode_head_row(const basis& basis, const float* values, const float* proje
     facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
     facts.residual[lane] = measured.square == 0 ? 0 : unscannable_residual;
     std::memset(codes, 0, row_bytes);
-    return;
+    return measured.square == 0 ? 0 : -1;
   }
   const uint32_t count = scratch.padded;
   float* const y = scratch.values.data();
@@ -263,11 +269,66 @@ void encode_head_row(const basis& basis, const float* values, const float* proje
   facts.norm[lane] = static_cast<float>(length);
   facts.residual[lane] = static_cast<float>(whole * (1 + 0x1p-20));
   facts.square[lane] = static_cast<float>(measured.square);
+  return measured.square;
 }
 
-void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+/** Writes the codes and facts of a row that can be scanned; see bounds.h. */
+void encode_head_tile(const basis& basis, const float* projected, double square, uint32_t lane,
+                      head_scratch& scratch, uint8_t* panel) {
+  const uint32_t directions = head_tile_directions(basis.dimension);
+  const uint32_t half = directions / 2;
+  float* const mixed = scratch.mixed.data();
+  for (uint32_t first = 0; first < directions; first += half) {
+    project(projected + first, 1, scratch.mixing, half, half, mixed + first);
+  }
+  const float largest = measure(mixed, directions).largest;
+  const bool is_zero = !(static_cast<double>(largest) >= 0x1p-40);
+  uint8_t* const codes = panel + head_tile_levels * fact_bytes + lane * step_dimensions;
+  const double scale = static_cast<double>(largest / code_max);
+  double errors[head_tile_levels] = {};
+  double in_head[head_tile_levels] = {};
+  for (uint32_t i = 0; i < directions; i++) {
+    const double value = static_cast<double>(mixed[i]);
+    const float rounded = is_zero ? 0 : mixed[i] * (code_max / largest) + rounder - rounder;
+    codes[size_t{i} / step_dimensions * step_bytes + i % step_dimensions] =
+        static_cast<uint8_t>(static_cast<int32_t>(rounded) + 128);
+    const double error = value - (is_zero ? 0 : scale * static_cast<double>(rounded));
+    for (uint32_t level = 0; level < (i < half ? 2u : 1u); level++) {
+      errors[level] += error * error;
+      in_head[level] += value * value;
+    }
+  }
+  for (uint32_t level = 0; level < head_tile_levels; level++) {
+    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    const double left = square - in_head[level];
+    const double rest = (left > 0 ? left : 0) + 2 * basis.tile_error * square;
+    const double weight = static_cast<double>(basis.header->tile_weights[level]);
+    facts.scale[lane] = is_zero ? 0 : static_cast<float>(scale);
+    facts.norm[lane] = static_cast<float>(std::sqrt(square));
+    facts.residual[lane] = static_cast<float>(std::sqrt(errors[level] + weight * weight * rest) * (1 + 0x1p-20));
+    facts.square[lane] = static_cast<float>(square);
+  }
+}
+
+/** Writes a row that is not scanned: of length 0, or one that is rescored. */
+void skip_head_tile(uint32_t directions, bool is_zero, uint32_t lane, uint8_t* panel) {
+  for (uint32_t level = 0; level < head_tile_levels; level++) {
+    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
+    facts.residual[lane] = is_zero ? 0 : unscannable_residual;
+  }
+  uint8_t* const codes = panel + head_tile_levels * fact_bytes + lane * step_dimensions;
+  for (uint32_t step = 0; step < step_count(directions); step++) {
+    std::memset(codes + size_t{step} * step_bytes, 0x80, step_dimensions);
+  }
+}
+
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head,
+                 uint8_t* head_tiles) {
   head_scratch scratch(basis);
+  const uint32_t directions = head_tile_directions(basis.dimension);
   const size_t stride = coarse_panel_bytes(basis.code_count);
+  const size_t tile_stride = head_tile_panel_bytes(directions);
   for (uint32_t first = from; first < to;) {
     const uint32_t next = (first / panel_rows + 1) * panel_rows;
     const uint32_t end = to < next ? to : next;
@@ -275,9 +336,13 @@ void encode_head(const basis& basis, const float* values, uint32_t from, uint32_
     project(rows, end - first, basis.matrix, basis.row_count, basis.dimension,
             scratch.projected.data());
     for (uint32_t row = first; row < end; row++) {
-      encode_head_row(basis, values + size_t{row} * basis.dimension,
-                      scratch.projected.data() + size_t{row - first} * basis.row_count,
-                      row % panel_rows, scratch, head + row / panel_rows * stride);
+      const float* const projected = scratch.projected.data() + size_t{row - first} * basis.row_count;
+      const uint32_t lane = row % panel_rows;
+      uint8_t* const tile = head_tiles + row / panel_rows * tile_stride;
+      const double square = encode_head_row(basis, values + size_t{row} * basis.dimension, projected,
+                                            lane, scratch, head + row / panel_rows * stride);
+      if (square > 0) encode_head_tile(basis, projected, square, lane, scratch, tile);
+      else skip_head_tile(directions, square == 0, lane, tile);
     }
     first = end;
   }

@@ -123,10 +123,10 @@ inline __attribute__((always_inline)) bool emit_survivors(const scan_task& task,
 /** `least` [Queries] holds their least_product. Emitting may tighten the test and thereby raise it. */
 template <class Lanes, uint32_t Queries, uint32_t Panels, bool has_lower>
 void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
-  const size_t stride = panel_bytes(task.dimension);
+  const size_t stride = task.stride;
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
-  sum_tile<Lanes, Queries, Panels>(task, first + fact_bytes, stride, sums);
+  sum_tile<Lanes, Queries, Panels>(task, first + task.codes_offset, stride, sums);
 
   for (uint32_t q = 0; q < Queries; q++) {
     for (uint32_t p = 0; p < Panels; p++) {

@@ -164,8 +164,8 @@ void rows::encode() {
   head = basis.empty() ? nullptr : allocate(head_storage, sagitta_head_bytes(row_count, dimension));
   if (head == nullptr) return;
   for (const auto& [from, to] : {std::pair(0u, first), std::pair(first, row_count)}) {
-    require(sagitta_encode_head(values.data(), dimension, from, to, basis.data(), basis.size(), head) ==
-                SAGITTA_OK,
+    require(sagitta_encode_head(values.data(), dimension, from, to, basis.data(), basis.size(), head,
+                                sagitta_head_bytes(row_count, dimension)) == SAGITTA_OK,
             "encode head codes");
   }
 }
@@ -175,7 +175,8 @@ sagitta_block rows::block() const {
           id_offsets.data(), id_bytes.data(),
           row_count,     coarse,
           refinement,    head == nullptr ? nullptr : basis.data(),
-          head,          basis.size()};
+          head,          basis.size(),
+          sagitta_head_bytes(row_count, dimension)};
 }
 
 std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row) {
@@ -227,6 +228,8 @@ std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, con
   }
   const float shares[] = {static_cast<float>(random.uniform()), static_cast<float>(random.uniform())};
   header.shares = {{0.001f, 0.01f}, {std::min(shares[0], shares[1]), std::max(shares[0], shares[1])}};
+  header.tile_shares = {{0.001f, 0.01f}, {shares[0] * shares[1], shares[1]}};
+  for (float& weight : header.tile_weights) weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(9))));
   require(sagitta::seal_basis(header, bytes.data()) == bytes.size(), "the length of a basis");
   require(sagitta_is_basis(bytes.data(), bytes.size(), dimension) == 1, "a random basis is one");
   return bytes;

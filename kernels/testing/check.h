@@ -70,6 +70,7 @@ struct rows {
   uint8_t* refinement;
   /** A basis that has little or much to do with the rows; empty if the dimension has none or as a matter of chance. */
   std::vector<uint8_t> basis;
+  /** Empty if there is no basis. */
   std::vector<uint8_t> head_storage;
   uint8_t* head = nullptr;
   std::vector<int32_t> id_offsets;

@@ -100,8 +100,8 @@ void test_search(random_source& random, uint32_t dimension, kind kind, uint32_t 
   batch.add_block(second, random.below(4) != 0);
   for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
   constexpr sagitta_method methods[] = {SAGITTA_METHOD_AUTO, SAGITTA_METHOD_TILES,
-                                        SAGITTA_METHOD_COARSE};
-  batch.method = methods[random.below(3)];
+                                        SAGITTA_METHOD_COARSE, SAGITTA_METHOD_HEAD_TILES};
+  batch.method = methods[random.below(4)];
   const uint32_t threads = 1 + random.below(3);
   const uint32_t workers = 1 + random.below(3);
   check::require_exact(batch.view(workers), threads,

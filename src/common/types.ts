@@ -134,7 +134,7 @@ export interface RowCodes {
 export interface RowHead {
   /** The directions, and how many bits each has. Segments with equal bases may share the array. */
   readonly basis: Uint8Array;
-  /** The codes of every row in these directions. */
+  /** The codes of every row in these directions: for single queries, and for batches. */
   readonly head: Uint8Array;
 }
 

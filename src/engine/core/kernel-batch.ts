@@ -28,8 +28,8 @@ export interface KernelBatch {
   readonly dimension: number;
   /** The number of threads that may work on it at once. */
   readonly workerCount: number;
-  /** For tests: 0, the default, chooses by cost; 1 uses only tiles; 2 uses coarse codes wherever there are any. */
-  readonly method?: 0 | 1 | 2;
+  /** For tests: 0, the default, chooses by cost; 1 uses only tiles; 2 coarse codes, 3 head tiles, where there are any. */
+  readonly method?: 0 | 1 | 2 | 3;
   readonly blocks: readonly KernelBlock[];
   readonly bitmaps: readonly Uint32Array[];
   /** Row-major [views, 3]: block, row count, and 1 + the index of the bitmap, or 0 for all rows. */
