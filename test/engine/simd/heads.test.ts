@@ -71,8 +71,8 @@ describe('heads', { skip: loadedKernels() === null && 'the kernels are not built
     const made = await headOf(encoder, block);
     assert.ok(made.basis.buffer instanceof SharedArrayBuffer);
     assert.ok(made.head.buffer instanceof SharedArrayBuffer);
-    const { coarse } = encoded(encoder, block);
-    assert.ok(made.head.length < coarse!.length, 'a head has fewer bytes than coarse codes');
+    const { tiles } = encoded(encoder, block);
+    assert.ok(made.head.length < tiles.length / 2, 'a head has less than half the bytes of tiles');
     assert.deepEqual(await createEngine(9).rowEncoder.makeHead(block, null), made);
   });
 
