@@ -50,7 +50,11 @@ class check_data {
       id_offsets_[row + 1] = static_cast<int32_t>(id_bytes_.size());
     }
     sagitta_encode(values_.data(), dimension, 0, row_count, codes_.data());
-    block_ = {values_.data(), codes_.data(), id_offsets_.data(), id_bytes_.data(), row_count, nullptr, nullptr};
+    block_.values = values_.data();
+    block_.codes = codes_.data();
+    block_.id_offsets = id_offsets_.data();
+    block_.id_bytes = id_bytes_.data();
+    block_.row_count = row_count;
     views_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
     for (uint32_t q = 0; q < query_count; q++) {
       sagitta_query query{};

@@ -127,8 +127,13 @@ struct data {
   const float* values_of(const data_block& of) const { return values.get() + size_t{of.first_row} * dimension; }
   /** Returns the block as the CPU searches it, without coarse codes. */
   sagitta_block block(const data_block& of) const {
-    return {values_of(of), of.codes.get(), id_offsets.data(), id_bytes.data() + 4 * size_t{of.first_row},
-            of.row_count,  nullptr,        nullptr};
+    sagitta_block made{};
+    made.values = values_of(of);
+    made.codes = of.codes.get();
+    made.id_offsets = id_offsets.data();
+    made.id_bytes = id_bytes.data() + 4 * size_t{of.first_row};
+    made.row_count = of.row_count;
+    return made;
   }
   const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::string name;
