@@ -26,10 +26,9 @@ constexpr uint32_t range_passing = 512;
 /** The rows of the first range of each thread. */
 constexpr uint32_t early_rows = 2 * range_alignment;
 
-/** More costs as in costs.h: nanoseconds per value or per row. */
-/** Per row that survives the test of a tile, including those that did while the threshold was lower. */
+/** Nanoseconds per row that survives the test of a tile, including those that did while the threshold was lower. */
 constexpr double tile_survivor_ns = 170;
-/** Per value of a row whose codes are copied. Values four apart or more are in different cache lines. */
+/** Nanoseconds per value of a row whose codes are copied, and per row. Values four apart or more are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
 /** What head tiles leave, relative to what they would if the last threshold were known from the first row on. */
@@ -149,23 +148,31 @@ void search::choose_first_levels() {
   }
 }
 
-void search::project_queries() {
-  std::vector<bool> is_used(queries_.size());
+template <class IsUsed>
+std::vector<uint32_t> search::queries_with(const IsUsed& is_used) const {
+  std::vector<uint32_t> found;
   for (const block_plan& plan : plans_) {
     for (const planned_view& one : plan.views) {
-      if (one.how == method::coarse || one.how == method::coarse_rows) is_used[one.query] = true;
+      if (is_used(one)) found.push_back(one.query);
     }
   }
-  const auto used = static_cast<size_t>(std::count(is_used.begin(), is_used.end(), true));
-  if (used == 0) return;
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+void search::project_queries() {
+  const std::vector<uint32_t> used = queries_with([](const planned_view& one) {
+    return one.how == method::coarse || one.how == method::coarse_rows;
+  });
+  if (used.empty()) return;
   const rotation rotation = create_rotation(dimension_);
   size_t packed_bytes = coarse_query_bytes(dimension_);
   for (const basis& basis : bases_) packed_bytes += head_query_bytes(basis);
-  projected_packed_.resize(used * packed_bytes);
+  projected_packed_.resize(used.size() * packed_bytes);
   uint8_t* packed = projected_packed_.data();
-  for (uint32_t q = 0; q < queries_.size(); q++) {
+  for (const uint32_t q : used) {
     prepared_query& query = queries_[q];
-    if (!is_used[q]) continue;
     const unprojected_query vector = {query, query.values};
     query.projected.push_back(rotate_query(*functions_, rotation, vector, packed));
     packed += coarse_query_bytes(dimension_);
@@ -177,16 +184,12 @@ void search::project_queries() {
 }
 
 void search::project_on_head_tiles() {
-  std::vector<bool> is_used(queries_.size());
-  for (const block_plan& plan : plans_) {
-    for (const planned_view& one : plan.views) {
-      if (one.how == method::tiles && one.has_head_tiles) is_used[one.query] = true;
-    }
-  }
-  const auto used = static_cast<size_t>(std::count(is_used.begin(), is_used.end(), true));
-  if (used == 0) return;
+  const std::vector<uint32_t> used = queries_with([](const planned_view& one) {
+    return one.how == method::tiles && one.has_head_tiles;
+  });
+  if (used.empty()) return;
   const size_t packed_bytes = tile_query_bytes(*functions_, dimension_);
-  tile_packed_.resize(used * bases_.size() * packed_bytes);
+  tile_packed_.resize(used.size() * bases_.size() * packed_bytes);
   uint8_t* packed = tile_packed_.data();
   std::vector<float> vectors;
   std::vector<prepared_query*> together;
@@ -202,8 +205,7 @@ void search::project_on_head_tiles() {
     vectors.clear();
     together.clear();
   };
-  for (uint32_t q = 0; q < queries_.size(); q++) {
-    if (!is_used[q]) continue;
+  for (const uint32_t q : used) {
     together.push_back(&queries_[q]);
     vectors.insert(vectors.end(), queries_[q].values, queries_[q].values + dimension_);
     if (together.size() == projected_together) project_all();

@@ -114,6 +114,9 @@ class search : public shared_work {
   void prepare_queries(const sagitta_batch& batch);
   /** Chooses the codes of each block that exclude most rows, and the bases that they belong to. */
   void choose_first_levels();
+  /** Returns the queries that have a planned view of this kind, in order. */
+  template <class IsUsed>
+  std::vector<uint32_t> queries_with(const IsUsed& is_used) const;
   /** Projects and encodes the queries that use coarse codes or head codes. */
   void project_queries();
   /** Projects and encodes the queries that use head tiles. */
