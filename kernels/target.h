@@ -112,6 +112,12 @@ struct scan_costs {
   uint32_t batch_min = UINT32_MAX;
 };
 
+/** Vectors that are this many values apart. */
+struct strided_vectors {
+  const float* values;
+  size_t stride;
+};
+
 struct target {
   const char* name;
   scan_costs costs;
@@ -157,10 +163,11 @@ struct target {
                        const uint8_t* const* refinement, uint32_t count, int32_t* sums);
   /**
    * Computes products of vectors [count, dimension] with the rows of a matrix [rows, dimension] in float32:
-   * `projected` [count, rows]. Each sum is added up in blocks, so that its error is within projection_error.
+   * `projected` [count, rows], with vectors `stride` values apart. Each sum is added up in blocks, so that its error is
+   * within projection_error.
    */
-  void (*project)(const float* vectors, uint32_t count, const float* matrix, uint32_t rows,
-                  uint32_t dimension, float* projected);
+  void (*project)(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows,
+                  uint32_t dimension, float* projected, size_t stride);
   /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
   void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);
   /** Computes the head codes and head tiles of the rows from..to, like `encode_coarse`. */

@@ -366,16 +366,16 @@ void scan_coarse(const scan_task& task) {
 
 // ── head codes ────────────────────────────────────────────────────────────────────────────
 
-void project(const float* vectors, uint32_t count, const float* matrix, uint32_t rows,
-             uint32_t dimension, float* projected) {
+void project(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows, uint32_t dimension,
+             float* projected, size_t stride) {
   for (uint32_t v = 0; v < count; v++) {
     for (uint32_t r = 0; r < rows; r++) {
       double sum = 0;
       for (uint32_t i = 0; i < dimension; i++) {
-        sum += static_cast<double>(vectors[size_t{v} * dimension + i]) *
+        sum += static_cast<double>(vectors.values[v * vectors.stride + i]) *
                static_cast<double>(matrix[size_t{r} * dimension + i]);
       }
-      projected[size_t{v} * rows + r] = static_cast<float>(sum);
+      projected[v * stride + r] = static_cast<float>(sum);
     }
   }
 }
@@ -384,7 +384,7 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   for (uint32_t r = 0; r < count; r++) {
     float* const row = rows + size_t{r} * dimension;
     float product = 0;
-    project(unit, 1, row, 1, dimension, &product);
+    project({unit, dimension}, 1, row, 1, dimension, &product, 1);
     for (uint32_t i = 0; i < dimension; i++) row[i] -= product * unit[i];
   }
 }
@@ -402,8 +402,7 @@ void encode_head_tile(const basis& basis, const float* projected, double square,
   std::vector<float> mixed(directions);
   float largest = 0;
   if (square > 0) {
-    project(projected, 1, mixing_of(half), half, half, mixed.data());
-    project(projected + half, 1, mixing_of(half), half, half, mixed.data() + half);
+    project({projected, half}, 2, mixing_of(half), half, half, mixed.data(), half);
     for (const float value : mixed) largest = std::fmax(largest, std::fabs(value));
   }
   const float scale = largest / 127;
@@ -449,7 +448,7 @@ double encode_head_row(const basis& basis, const float* values, uint32_t lane, u
     return square == 0 ? 0 : -1;
   }
   const uint32_t count = basis.row_count;
-  project(values, 1, basis.matrix, count, basis.dimension, y.data());
+  project({values, basis.dimension}, 1, basis.matrix, count, basis.dimension, y.data(), count);
   const auto is_fine = [&](uint32_t i) { return i < basis.fine_count; };
   double spread = 0;
   for (uint32_t i = 0; i < count; i++) {

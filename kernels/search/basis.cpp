@@ -36,11 +36,11 @@ bool are_within(const float* values, uint32_t count, float least, float most) {
 }
 
 /**
- * Bounds |y − H·x| / |x| for the order of summation of target::project: at most 17 roundings in a block of a lane,
- * one per block, and one per lane.
+ * Bounds |y − H·x| / |x| for the order of summation of target::project: at most 64 roundings in a block, and one per
+ * block of 64.
  */
 double projection_error(uint32_t dimension, uint32_t row_count) {
-  const double roundings = 40 + dimension / 64.0;
+  const double roundings = 66 + dimension / 64.0;
   return roundings * unit_roundoff * std::sqrt(static_cast<double>(row_count)) * (1 + 0x1p-8);
 }
 

@@ -53,8 +53,8 @@
 //
 //   |q·x − (H·q)·(H·x) − (P·q)·(P·x)| <= η |q| |x|
 //
-// H·q is computed in float64. y is computed in float32, in sums of at most 40 + D / 64 roundings (target::project), so
-// that |y − H·x| <= ε |x| with ε = (40 + D / 64)·u·√R·(1 + 2^-8). Direction i has a unit u_i and a weight λ_i, and P·x
+// H·q is computed in float64. y is computed in float32, in sums of at most 66 + D / 64 roundings (target::project), so
+// that |y − H·x| <= ε |x| with ε = (66 + D / 64)·u·√R·(1 + 2^-8). Direction i has a unit u_i and a weight λ_i, and P·x
 // a weight λ_0, all of them at most 1. With codes k, e_i = y_i − s·u_i·k_i and the Cauchy-Schwarz inequality,
 //
 //   |q·x − s·Σ (H·q)_i u_i k_i| <= W·r + (ε + 2η) |q| |x|
@@ -77,7 +77,7 @@
 // of at least 2^-20, and t >= 2^-24 |q|, keep every float32 within range: xx / (2t) <= 2^113.
 //
 // Head tiles are int8 codes of z = M·y, where y now has only the first directions, and M is the orthogonal matrix of
-// mixing_of, whose float32 entries move a product by less than 2^-18 |y|. With ε' = ε + 2η + (40 + half / 64)·u·√R' +
+// mixing_of, whose float32 entries move a product by less than 2^-18 |y|. With ε' = ε + 2η + (66 + half / 64)·u·√R' +
 // 2^-17, for the R' directions and both halves, z is within ε' |x| of the exact one, and so is that of a query, p, since
 // both are computed in float32. With z = s·c + e, p = t·b + δ, and what is left, |P·x|² = |x|² − |z|² up to 2ε' x·x,
 //

@@ -14,16 +14,15 @@
 namespace sagitta {
 namespace {
 
-/** Rows of a sample: at least these, and about so many values. */
+/** Rows of the sample that tells whether codes can pay, and of the one that is learned from: about so many values. */
 constexpr uint32_t sample_rows_min = 2048;
 constexpr uint32_t sample_rows_max = 8192;
 constexpr uint32_t sample_values = 4u << 20;
 /** Every so many rows of a sample are enough to weigh head tiles. */
 constexpr uint32_t weighed_part = 8;
-/** Rounds of the iteration: directions of nearly equal length need not be told apart. */
-constexpr uint32_t rounds = 5;
-/** Rows whose moments are added up together, so that they stay in a cache. */
+/** Rows whose moments are added up together, so that they stay in a cache, and dimensions of a block of moments. */
 constexpr uint32_t moment_rows = 256;
+constexpr uint32_t moment_block = 128;
 /** Rows of the sample that its codes are tried with as queries. */
 constexpr uint32_t tried_queries = 48;
 constexpr uint32_t tried_ks[2] = {10, 100};
@@ -35,8 +34,11 @@ constexpr double coarse_error = 0.346;
  * Samples of equally distributed rows differ by a third, and a basis of other such rows leaves a twentieth more than one
  * of their own.
  */
-constexpr float more_left = 1.5f;
-constexpr float left_spare = 0.003f;
+constexpr double more_left = 1.5;
+constexpr double left_spare = 0.003;
+/** Rounds of the iteration, first and again: directions of nearly equal length need not be told apart. */
+constexpr uint32_t first_rounds = 2;
+constexpr uint32_t more_rounds = 3;
 /** Head codes have to be estimated to take at most this share of the time of the other methods. */
 constexpr double worthwhile = 0.8;
 
@@ -76,10 +78,9 @@ float length_of(const float* values, uint32_t count) {
   return static_cast<float>(std::sqrt(square));
 }
 
-/** Evenly spaced rows, of length 1; rows that are not scanned are left out. */
-matrix sample_of(const learned_rows& rows) {
+/** So many evenly spaced rows, of length 1; rows that are not scanned are left out. */
+matrix sample_of(const learned_rows& rows, uint32_t wanted) {
   const uint32_t dimension = rows.dimension;
-  const uint32_t wanted = std::clamp(sample_values / dimension, sample_rows_min, sample_rows_max);
   const uint32_t count = std::min(wanted, rows.row_count);
   matrix sample;
   sample.reserve(size_t{count} * dimension);
@@ -110,19 +111,31 @@ class direction_search {
           columns[size_t{d} * count + i] = sample[size_t{from + i} * dimension + d];
         }
       }
-      functions.project(columns.data(), dimension, columns.data(), dimension, count, part.data());
+      for (uint32_t first = 0; first < dimension; first += moment_block) {
+        const float* const block = columns.data() + size_t{first} * count;
+        const size_t at = size_t{first} * dimension + first;
+        const uint32_t width = std::min(moment_block, dimension - first);
+        functions.project({block, count}, dimension - first, block, width, count, part.data() + at, dimension);
+      }
       for (size_t i = 0; i < part.size(); i++) moments_[i] += part[i];
+    }
+    for (uint32_t i = 0; i < dimension; i++) {
+      // The blocks on the diagonal are whole, and those below it.
+      for (uint32_t j = (i / moment_block + 1) * moment_block; j < dimension; j++) {
+        moments_[size_t{i} * dimension + j] = moments_[size_t{j} * dimension + i];
+      }
     }
   }
 
   /** @param first directions to begin with [≤ count, dimension]. */
-  matrix find(uint32_t count, const float* first, uint32_t first_count) {
+  matrix find(uint32_t count, const float* first, uint32_t first_count, uint32_t rounds) {
     matrix found(size_t{count} * dimension_);
     for (float& value : found) value = numbers_.next();
     std::copy(first, first + size_t{std::min(count, first_count)} * dimension_, found.begin());
     matrix next(found.size());
     for (uint32_t round = 0; round < rounds; round++) {
-      functions_.project(found.data(), count, moments_.data(), dimension_, dimension_, next.data());
+      functions_.project({found.data(), dimension_}, count, moments_.data(), dimension_, dimension_, next.data(),
+                         dimension_);
       orthonormalise(next, count);
       found.swap(next);
     }
@@ -273,7 +286,8 @@ class sample_trial {
       queries.insert(queries.end(), query, query + dimension);
     }
     // All at once, because each query alone would read the whole sample from memory.
-    functions.project(sample.data(), count_, queries.data(), tried_queries, dimension, scores_.data());
+    functions.project({sample.data(), dimension}, count_, queries.data(), tried_queries, dimension, scores_.data(),
+                      tried_queries);
     for (uint32_t i = 0; i < 2; i++) {
       const double share = tried_ks[i] / static_cast<double>(std::max(row_count, 1u));
       ranks_[i] = std::clamp(static_cast<uint32_t>(std::lround(share * count_)), 1u, count_ / 4);
@@ -281,6 +295,8 @@ class sample_trial {
     }
   }
 
+  const matrix& sample() const { return sample_; }
+  uint32_t dimension() const { return dimension_; }
   const float* fractions() const { return fractions_; }
 
   /** The share of rows that are left at each fraction, averaged over queries. */
@@ -430,13 +446,17 @@ void weigh_tiles(const target& functions, const std::vector<float>& projected, u
   const uint32_t half = directions / 2;
   double errors[head_tile_levels] = {};
   double lengths[head_tile_levels] = {};
-  std::vector<float> mixed(directions);
-  for (size_t at = 0; at + row_count <= projected.size(); at += size_t{row_count} * weighed_part) {
-    for (uint32_t first = 0; first < directions; first += half) {
-      functions.project(projected.data() + at + first, 1, mixing_of(half), half, half, mixed.data() + first);
-    }
+  const size_t stride = size_t{row_count} * weighed_part;
+  const auto count = static_cast<uint32_t>((projected.size() + stride - row_count) / stride);
+  std::vector<float> all(size_t{count} * directions);
+  for (uint32_t first = 0; first < directions; first += half) {
+    functions.project({projected.data() + first, stride}, count, mixing_of(half), half, half, all.data() + first,
+                      directions);
+  }
+  for (uint32_t row = 0; row < count; row++) {
+    const float* const mixed = all.data() + size_t{row} * directions;
     double largest = 1e-9;
-    for (const float value : mixed) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+    for (uint32_t i = 0; i < directions; i++) largest = std::max(largest, std::fabs(static_cast<double>(mixed[i])));
     for (uint32_t level = 0; level < head_tile_levels; level++) {
       double error = 0;
       double square = 0;
@@ -462,7 +482,8 @@ size_t write_basis(const target& functions, const matrix& sample, uint32_t dimen
   const uint32_t code_count = head_code_count(dimension);
   const auto sample_count = static_cast<uint32_t>(sample.size() / dimension);
   std::vector<float> projected(size_t{sample_count} * code_count);
-  functions.project(sample.data(), sample_count, found.data(), code_count, dimension, projected.data());
+  functions.project({sample.data(), dimension}, sample_count, found.data(), code_count, dimension, projected.data(),
+                    code_count);
   const std::vector<double> found_squares = head_trial(projected, code_count, 0).squares();
   std::vector<uint32_t> order(code_count);
   std::iota(order.begin(), order.end(), 0u);
@@ -506,9 +527,14 @@ size_t write_basis(const target& functions, const matrix& sample, uint32_t dimen
   return seal_basis(header, written);
 }
 
-bool is_like(const float (&left)[2], const basis_header& known) {
+/** Whether the codes of a known basis leave about as much of other rows as of those that it was learned from. */
+bool is_like(const sample_trial& trial, const basis& known) {
+  float left[2];
+  float panels_left[2];
+  trial.left_of_head(known, left, panels_left);
   for (uint32_t i = 0; i < 2; i++) {
-    if (left[i] > more_left * known.shares.left[i] + left_spare) return false;
+    const double expected = expected_left(known.header->shares, static_cast<double>(trial.fractions()[i]));
+    if (static_cast<double>(left[i]) > more_left * expected + left_spare) return false;
   }
   return true;
 }
@@ -527,31 +553,18 @@ bool is_worthwhile(const target& functions, uint32_t dimension, double left, dou
   return head < worthwhile * std::min(costs.tiles, coarse);
 }
 
-}  // namespace
-
-size_t learn_basis(const target& functions, const learned_rows& rows, const stored_basis& previous,
-                   uint8_t* written) {
-  const uint32_t dimension = rows.dimension;
-  if (rows.row_count < sample_rows_min) return 0;
-  const matrix sample = sample_of(rows);
-  if (sample.size() < size_t{sample_rows_min} / 2 * dimension) return 0;
-  const sample_trial trial(functions, sample, dimension, rows.row_count);
-  basis known;
-  float left[2];
-  float panels_left[2];
-  if (open_basis(previous.bytes, previous.byte_count, dimension, known)) {
-    trial.left_of_head(known, left, panels_left);
-    if (is_like(left, *known.header)) {
-      std::memcpy(written, previous.bytes, previous.byte_count);
-      return previous.byte_count;
-    }
-  }
+/** Learns a basis from a sample, beginning with a known one, if any. Returns its length, or 0 if it is not worth it. */
+size_t learn_from(const target& functions, const sample_trial& trial, const basis& known, uint32_t rounds,
+                  uint8_t* written) {
+  const matrix& sample = trial.sample();
+  const uint32_t dimension = trial.dimension();
   direction_search directions(functions, sample, dimension);
-  const matrix found = directions.find(head_code_count(dimension), known.matrix, known.row_count);
-  size_t byte_count = write_basis(functions, sample, dimension, found, written);
+  const matrix found = directions.find(head_code_count(dimension), known.matrix, known.row_count, rounds);
+  const size_t byte_count = write_basis(functions, sample, dimension, found, written);
   basis made;
   if (!open_basis(written, byte_count, dimension, made)) return 0;
   basis_shares shares{};
+  float panels_left[2];
   std::copy(trial.fractions(), trial.fractions() + 2, shares.fractions);
   trial.left_of_coarse(shares.left);
   const double fraction = usual_fraction * static_cast<double>(shares.fractions[0]);
@@ -564,6 +577,31 @@ size_t learn_basis(const target& functions, const learned_rows& rows, const stor
   header.tile_shares = shares;
   std::copy(panels_left, panels_left + 2, header.tile_shares.left);
   return seal_basis(header, written);
+}
+
+}  // namespace
+
+size_t learn_basis(const target& functions, const learned_rows& rows, const stored_basis& previous,
+                   uint8_t* written) {
+  const uint32_t dimension = rows.dimension;
+  if (rows.row_count < sample_rows_min) return 0;
+  const uint32_t wanted =
+      std::min(std::clamp(sample_values / dimension, sample_rows_min, sample_rows_max), rows.row_count);
+  const bool is_small = wanted < 2 * sample_rows_min;
+  const matrix part = sample_of(rows, is_small ? wanted : sample_rows_min);
+  if (part.size() < size_t{sample_rows_min} / 2 * dimension) return 0;
+  const sample_trial trial(functions, part, dimension, rows.row_count);
+  basis known;
+  if (open_basis(previous.bytes, previous.byte_count, dimension, known) && is_like(trial, known)) {
+    std::memcpy(written, previous.bytes, previous.byte_count);
+    return previous.byte_count;
+  }
+  if (is_small) return learn_from(functions, trial, known, first_rounds + more_rounds, written);
+  // A basis fits the rows of a small sample better than others. If it is not worth it for these, none is.
+  const size_t byte_count = learn_from(functions, trial, known, first_rounds, written);
+  if (byte_count == 0 || !open_basis(written, byte_count, dimension, known)) return 0;
+  const matrix sample = sample_of(rows, wanted);
+  return learn_from(functions, {functions, sample, dimension, rows.row_count}, known, more_rounds, written);
 }
 
 }  // namespace sagitta

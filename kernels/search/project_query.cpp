@@ -128,14 +128,12 @@ void project_tile_queries(const target& functions, const basis& basis, const bou
   const uint32_t directions = head_tile_directions(basis.dimension);
   const uint32_t half = directions / 2;
   std::vector<float> projected(size_t{count} * directions);
-  functions.project(vectors, count, basis.matrix, directions, basis.dimension, projected.data());
-  std::vector<float> mixed(directions);
+  functions.project({vectors, basis.dimension}, count, basis.matrix, directions, basis.dimension, projected.data(),
+                    directions);
+  std::vector<float> mixed(projected.size());
+  functions.project({projected.data(), half}, 2 * count, mixing_of(half), half, half, mixed.data(), half);
   for (uint32_t q = 0; q < count; q++) {
-    const float* const from = projected.data() + size_t{q} * directions;
-    for (uint32_t first = 0; first < directions; first += half) {
-      functions.project(from + first, 1, mixing_of(half), half, half, mixed.data() + first);
-    }
-    made[q] = encode_tile_query(functions, basis, *queries[q], mixed.data(),
+    made[q] = encode_tile_query(functions, basis, *queries[q], mixed.data() + size_t{q} * directions,
                                 packed + q * tile_query_bytes(functions, basis.dimension));
   }
 }

@@ -9,97 +9,111 @@
 namespace sagitta {
 namespace {
 
-/** Steps of a lane that are added up before they are added to the sum of the lane, which limits rounding errors. */
-constexpr uint32_t projected_steps = 16;
+/**
+ * Steps that are added up one by one before they are added to the sum of all steps, which limits rounding errors: see
+ * projection_error in basis.cpp.
+ */
+constexpr uint32_t projected_steps = 64;
+/** A tile of products: so many vectors by two registers of directions, whose sums stay in registers. */
+constexpr uint32_t tile_vectors = 6;
+constexpr uint32_t tile_directions = 2 * wide_lanes;
+/** Vectors that are multiplied by a tile of directions while this is in the L1 cache: whole panels of rows. */
+constexpr uint32_t vectors_together = 3 * panel_rows;
 
-/** Computes products of `Vectors` vectors with `Directions` directions: `to` [Vectors, stride]. */
-template <uint32_t Vectors, uint32_t Directions>
-void project_tile(const float* const* vectors, const float* const* directions, uint32_t dimension,
-                  float* to, size_t stride) {
-  wide_floats sums[Vectors * Directions] = {};
-  const uint32_t whole = dimension - dimension % wide_lanes;
-  const auto add = [&](wide_floats* block, const wide_floats* x, const wide_floats* h)
-                       __attribute__((always_inline)) {
-#pragma GCC unroll 4
-    for (uint32_t v = 0; v < Vectors; v++) {
-#pragma GCC unroll 4
-      for (uint32_t d = 0; d < Directions; d++) block[v * Directions + d] += x[v] * h[d];
-    }
-  };
-  for (uint32_t start = 0; start < whole; start += projected_steps * wide_lanes) {
-    const uint32_t end = start + projected_steps * wide_lanes < whole ? start + projected_steps * wide_lanes : whole;
-    wide_floats block[Vectors * Directions] = {};
-    for (uint32_t i = start; i < end; i += wide_lanes) {
-      wide_floats x[Vectors];
-      wide_floats h[Directions];
-#pragma GCC unroll 4
-      for (uint32_t v = 0; v < Vectors; v++) x[v] = load_wide(vectors[v] + i);
-#pragma GCC unroll 4
-      for (uint32_t d = 0; d < Directions; d++) h[d] = load_wide(directions[d] + i);
-      add(block, x, h);
-    }
-#pragma GCC unroll 16
-    for (uint32_t i = 0; i < Vectors * Directions; i++) sums[i] += block[i];
-  }
-  if (whole < dimension) {
-    const auto load_tail = [&](const float* from) {
-      float padded[wide_lanes] = {};
-      std::memcpy(padded, from + whole, (dimension - whole) * sizeof(float));
-      return load_wide(padded);
-    };
-    wide_floats x[Vectors];
-    wide_floats h[Directions];
-    for (uint32_t v = 0; v < Vectors; v++) x[v] = load_tail(vectors[v]);
-    for (uint32_t d = 0; d < Directions; d++) h[d] = load_tail(directions[d]);
-    add(sums, x, h);
-  }
-  for (uint32_t v = 0; v < Vectors; v++) {
-    for (uint32_t d = 0; d < Directions; d++) {
-      float lanes[wide_lanes];
-      store_wide(lanes, sums[v * Directions + d]);
-      for (uint32_t half = wide_lanes / 2; half > 0; half /= 2) {
-        for (uint32_t i = 0; i < half; i++) lanes[i] += lanes[i + half];
+/** A matrix of directions in tiles: [⌈rows / tile_directions⌉, dimension, tile_directions], with zeros at the end. */
+class tiled_matrix {
+ public:
+  tiled_matrix(const float* matrix, uint32_t rows, uint32_t dimension)
+      : rows_(rows),
+        dimension_(dimension),
+        values_(size_t{(rows + tile_directions - 1) / tile_directions} * tile_directions * dimension) {
+    for (uint32_t first = 0; first < rows; first += tile_directions) {
+      float* to = values_.data() + size_t{first} * dimension;
+      const uint32_t count = rows - first < tile_directions ? rows - first : tile_directions;
+      for (uint32_t i = 0; i < dimension; i++, to += tile_directions) {
+        for (uint32_t d = 0; d < count; d++) to[d] = matrix[size_t{first + d} * dimension + i];
       }
-      to[v * stride + d] = lanes[0];
+    }
+  }
+
+  uint32_t rows() const { return rows_; }
+  uint32_t dimension() const { return dimension_; }
+  /** The tile that begins with this direction: [dimension, tile_directions]. */
+  const float* tile(uint32_t first) const { return values_.data() + size_t{first} * dimension_; }
+
+ private:
+  uint32_t rows_;
+  uint32_t dimension_;
+  std::vector<float> values_;
+};
+
+/** Adds the products of `count` vectors with a tile of directions, over so many steps, to `sums` [count, directions]. */
+template <uint32_t count>
+void add_projected_tile(const float* vectors, size_t stride, const float* tile, uint32_t steps, float* sums) {
+  wide_floats left[count] = {};
+  wide_floats right[count] = {};
+  for (uint32_t i = 0; i < steps; i++, tile += tile_directions) {
+    const wide_floats first = load_wide(tile);
+    const wide_floats second = load_wide(tile + wide_lanes);
+#pragma GCC unroll 6
+    for (uint32_t v = 0; v < count; v++) {
+      const float value = vectors[v * stride + i];
+      left[v] += value * first;
+      right[v] += value * second;
+    }
+  }
+#pragma GCC unroll 6
+  for (uint32_t v = 0; v < count; v++) {
+    float* const to = sums + v * tile_directions;
+    store_wide(to, load_wide(to) + left[v]);
+    store_wide(to + wide_lanes, load_wide(to + wide_lanes) + right[v]);
+  }
+}
+
+/** The same for the vectors that are left after whole tiles. */
+template <uint32_t count = tile_vectors - 1>
+void add_last_tile(uint32_t left, const float* vectors, size_t stride, const float* tile, uint32_t steps,
+                   float* sums) {
+  if (left == count) return add_projected_tile<count>(vectors, stride, tile, steps, sums);
+  if constexpr (count > 1) add_last_tile<count - 1>(left, vectors, stride, tile, steps, sums);
+}
+
+/** Computes the products of up to `vectors_together` vectors with all directions: see target::project. */
+void project_together(const strided_vectors& vectors, uint32_t count, const tiled_matrix& matrix, float* projected,
+                      size_t stride) {
+  for (uint32_t first = 0; first < matrix.rows(); first += tile_directions) {
+    float sums[vectors_together * tile_directions] = {};
+    for (uint32_t start = 0; start < matrix.dimension(); start += projected_steps) {
+      const uint32_t left = matrix.dimension() - start;
+      const uint32_t steps = left < projected_steps ? left : projected_steps;
+      const float* const tile = matrix.tile(first) + size_t{start} * tile_directions;
+      const float* from = vectors.values + start;
+      float* to = sums;
+      uint32_t v = 0;
+      for (; v + tile_vectors <= count; v += tile_vectors) {
+        add_projected_tile<tile_vectors>(from, vectors.stride, tile, steps, to);
+        from += tile_vectors * vectors.stride;
+        to += tile_vectors * tile_directions;
+      }
+      if (v < count) add_last_tile(count - v, from, vectors.stride, tile, steps, to);
+    }
+    const uint32_t width = matrix.rows() - first;
+    for (uint32_t v = 0; v < count; v++) {
+      const float* const from = sums + v * tile_directions;
+      float* const to = projected + v * stride + first;
+      if (width >= tile_directions) std::memcpy(to, from, tile_directions * sizeof(float));
+      else std::memcpy(to, from, width * sizeof(float));
     }
   }
 }
 
-constexpr uint32_t projected_together = 4;
-constexpr uint32_t directions_together = 2;
-
-template <uint32_t Vectors>
-void project_vectors(const float* const* vectors, const float* matrix, uint32_t rows,
-                     uint32_t dimension, float* to, size_t stride) {
-  uint32_t row = 0;
-  for (; row + directions_together <= rows; row += directions_together) {
-    const float* directions[directions_together];
-    for (uint32_t d = 0; d < directions_together; d++) {
-      directions[d] = matrix + size_t{row + d} * dimension;
-    }
-    project_tile<Vectors, directions_together>(vectors, directions, dimension, to + row, stride);
-  }
-  for (; row < rows; row++) {
-    const float* const direction = matrix + size_t{row} * dimension;
-    project_tile<Vectors, 1>(vectors, &direction, dimension, to + row, stride);
-  }
-}
-
-/** Takes few vectors at a time, which stay in the L1 cache for all directions. */
-void project(const float* vectors, uint32_t count, const float* matrix, uint32_t rows,
-             uint32_t dimension, float* projected) {
-  uint32_t vector = 0;
-  for (; vector + projected_together <= count; vector += projected_together) {
-    const float* together[projected_together];
-    for (uint32_t v = 0; v < projected_together; v++) {
-      together[v] = vectors + size_t{vector + v} * dimension;
-    }
-    project_vectors<projected_together>(together, matrix, rows, dimension,
-                                        projected + size_t{vector} * rows, rows);
-  }
-  for (; vector < count; vector++) {
-    const float* const one = vectors + size_t{vector} * dimension;
-    project_vectors<1>(&one, matrix, rows, dimension, projected + size_t{vector} * rows, rows);
+void project(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows, uint32_t dimension,
+             float* projected, size_t stride) {
+  const tiled_matrix tiled(matrix, rows, dimension);
+  for (uint32_t first = 0; first < count; first += vectors_together) {
+    const uint32_t together = count - first < vectors_together ? count - first : vectors_together;
+    project_together({vectors.values + first * vectors.stride, vectors.stride}, together, tiled,
+                     projected + first * stride, stride);
   }
 }
 
@@ -121,7 +135,7 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   for (uint32_t i = 0; i < count; i++) subtract_part(unit, rows + size_t{i} * dimension, dimension);
 }
 
-/** What a row's head codes and facts are computed from, padded to whole registers. */
+/** What a row's head codes and facts are computed from, padded to whole registers with directions of weight 0. */
 struct head_scratch {
   explicit head_scratch(const basis& basis)
       : padded((basis.row_count + coarse_chunk_bytes - 1) / coarse_chunk_bytes * coarse_chunk_bytes),
@@ -129,17 +143,21 @@ struct head_scratch {
         scaled_weights(padded),
         units(padded),
         weights(padded),
+        limits(padded, 3),
         values(padded),
         codes(padded),
-        projected(size_t{panel_rows} * basis.row_count),
-        parts(basis.code_count),
-        mixing(mixing_of(head_tile_directions(basis.dimension) / 2)),
-        mixed(head_tile_directions(basis.dimension)) {
+        parts(padded > basis.code_count ? padded : basis.code_count),
+        directions(basis.matrix, basis.row_count, basis.dimension),
+        mixing(mixing_of(head_tile_directions(basis.dimension) / 2), head_tile_directions(basis.dimension) / 2,
+               head_tile_directions(basis.dimension) / 2),
+        projected(size_t{vectors_together} * basis.row_count),
+        mixed(size_t{vectors_together} * head_tile_directions(basis.dimension)) {
     for (uint32_t i = 0; i < basis.row_count; i++) {
       const bool is_fine = i < basis.fine_count;
       units[i] = basis.units[i];
       weights[i] = basis.weights[i];
       inverses[i] = 1 / basis.units[i];
+      limits[i] = is_fine ? 15 : 3;
       // The spread of values that have this unit, see basis_units.
       const float share = inverses[i] * (is_fine ? fine_unit : coarse_unit);
       scaled_weights[i] = share * share / static_cast<float>(basis.row_count);
@@ -152,52 +170,55 @@ struct head_scratch {
   std::vector<float> scaled_weights;
   std::vector<float> units;
   std::vector<float> weights;
+  /** The largest code. */
+  std::vector<float> limits;
   std::vector<float> values;
   /** Odd integers: −15 to 15, or −3 to 3. */
   std::vector<float> codes;
-  std::vector<float> projected;
   /** Two-bit codes in their order in a row. */
   std::vector<uint8_t> parts;
+  tiled_matrix directions;
   /** For head tiles: see mixing_of. */
-  const float* mixing;
+  tiled_matrix mixing;
+  /** Of rows that are encoded together. */
+  std::vector<float> projected;
   std::vector<float> mixed;
 };
 
-/** Rounds values, in units of their codes, to odd integers of at most `largest`. */
-inline void round_to_odd(const float* values, const float* inverses, float inverse, float largest,
-                         uint32_t from, uint32_t to, float* codes) {
-  for (uint32_t i = from; i < to; i++) {
-    const float half = values[i] * inverses[i] * inverse * 0.5f;
-    const float bounded = half > 8 ? 8.0f : half < -8 ? -8.0f : half;
-    const float code = 2 * static_cast<float>(static_cast<int32_t>(bounded + 16) - 16) + 1;
-    codes[i] = code > largest ? largest : code < -largest ? -largest : code;
+/** Rounds the values, multiplied by their units' inverses and this one, to odd integers within their limits. */
+inline void round_to_odd(float inverse, head_scratch& scratch) {
+  const wide_floats bound = wide_floats{} + 8.0f;
+  for (uint32_t i = 0; i < scratch.padded; i += wide_lanes) {
+    const wide_floats limit = load_wide(scratch.limits.data() + i);
+    wide_floats half = load_wide(scratch.values.data() + i) * load_wide(scratch.inverses.data() + i) * (inverse * 0.5f);
+    half = half > bound ? bound : half;
+    half = half < -bound ? -bound : half;
+    wide_floats code = 2 * (half - 0.5f + rounder - rounder) + 1;
+    code = code > limit ? limit : code;
+    code = code < -limit ? -limit : code;
+    store_wide(scratch.codes.data() + i, code);
+    // From 0 to 15 or 3.
+    store_bytes(scratch.parts.data() + i, __builtin_convertvector(code + limit, wide_integers) >> 1);
   }
 }
 
-/** Sums of eight lanes, so that the loops over directions are vectorised. */
+/** Adds up terms of eight values at a time. */
 template <class Term>
 double sum_of(uint32_t count, const Term& term) {
-  double lanes[lane_count] = {};
+  lane_sums sum;
   for (uint32_t i = 0; i < count; i += lane_count) {
-#pragma GCC unroll 8
-    for (uint32_t lane = 0; lane < lane_count; lane++) lanes[lane] += term(i + lane);
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < registers; p++) sum.part[p] += term(i + p * register_lanes);
   }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  return sum.fold();
 }
 
 /** Two-bit codes of the directions, the lower ones of those with four bits at the end; see layout.h. */
 inline void pack_head(const basis& basis, head_scratch& scratch, uint8_t* to) {
   uint8_t* const parts = scratch.parts.data();
-  for (uint32_t i = 0; i < basis.fine_count; i++) {
-    const auto code = static_cast<uint32_t>(static_cast<int32_t>(scratch.codes[i]) + 15) / 2;
-    parts[i] = static_cast<uint8_t>(code >> 2);
-    parts[basis.row_count + i] = static_cast<uint8_t>(code & 3);
-  }
-  for (uint32_t i = basis.fine_count; i < basis.row_count; i++) {
-    parts[i] = static_cast<uint8_t>((static_cast<int32_t>(scratch.codes[i]) + 3) / 2);
-  }
+  uint8_t* const lower = parts + basis.row_count;
+  for (uint32_t i = 0; i < basis.fine_count; i++) lower[i] = parts[i] & 3;
+  for (uint32_t i = 0; i < basis.fine_count; i++) parts[i] >>= 2;
   for (uint32_t chunk = 0; chunk < basis.code_count / coarse_chunk_dimensions; chunk++) {
     const uint8_t* const from = parts + size_t{chunk} * coarse_chunk_dimensions;
     for (uint32_t j = 0; j < coarse_chunk_bytes; j++) {
@@ -233,31 +254,26 @@ double encode_head_row(const basis& basis, const float* values, const float* pro
     return measured.square == 0 ? 0 : -1;
   }
   const uint32_t count = scratch.padded;
-  float* const y = scratch.values.data();
-  std::memcpy(y, projected, basis.row_count * sizeof(float));
-  const auto square_at = [&](uint32_t i) { return static_cast<double>(y[i]) * static_cast<double>(y[i]); };
+  std::memcpy(scratch.values.data(), projected, basis.row_count * sizeof(float));
+  const auto value = [&](uint32_t i) { return widen(load_floats(scratch.values.data() + i)); };
+  const auto coded = [&](uint32_t i) {
+    return widen(load_floats(scratch.units.data() + i)) * widen(load_floats(scratch.codes.data() + i));
+  };
+  const auto weight = [&](uint32_t i) { return widen(load_floats(scratch.weights.data() + i)); };
   const double spread = sum_of(count, [&](uint32_t i) {
-    return square_at(i) * static_cast<double>(scratch.scaled_weights[i]);
+    return value(i) * value(i) * widen(load_floats(scratch.scaled_weights.data() + i));
   });
   const double least_spread = length * 0x1p-20;
   const double deviation = std::sqrt(spread);
-  const auto inverse = static_cast<float>(1 / (deviation > least_spread ? deviation : least_spread));
-  float* const c = scratch.codes.data();
-  const float* const inverses = scratch.inverses.data();
-  round_to_odd(y, inverses, inverse, 15, 0, basis.fine_count, c);
-  round_to_odd(y, inverses, inverse, 3, basis.fine_count, basis.row_count, c);
-  const auto coded = [&](uint32_t i) {
-    return static_cast<double>(scratch.units[i]) * static_cast<double>(c[i]);
-  };
-  const auto weight = [&](uint32_t i) { return static_cast<double>(scratch.weights[i]); };
-  const double product = sum_of(count, [&](uint32_t i) { return weight(i) * coded(i) * static_cast<double>(y[i]); });
+  round_to_odd(static_cast<float>(1 / (deviation > least_spread ? deviation : least_spread)), scratch);
+  const double product = sum_of(count, [&](uint32_t i) { return weight(i) * coded(i) * value(i); });
   const double square = sum_of(count, [&](uint32_t i) { return weight(i) * coded(i) * coded(i); });
   const auto scale = static_cast<float>(product / square);
   const double residual = sum_of(count, [&](uint32_t i) {
-    const double error = static_cast<double>(y[i]) - static_cast<double>(scale) * coded(i);
+    const doubles error = value(i) - static_cast<double>(scale) * coded(i);
     return weight(i) * error * error;
   });
-  const double in_head = sum_of(count, square_at);
+  const double in_head = sum_of(count, [&](uint32_t i) { return value(i) * value(i); });
   const double slack = 2 * basis.error * measured.square;
   const double rest = measured.square - in_head;
   pack_head(basis, scratch, codes);
@@ -273,39 +289,29 @@ double encode_head_row(const basis& basis, const float* values, const float* pro
 }
 
 /** Writes the codes and facts of a row that can be scanned; see bounds.h. */
-void encode_head_tile(const basis& basis, const float* projected, double square, uint32_t lane,
-                      head_scratch& scratch, uint8_t* panel) {
-  const uint32_t directions = head_tile_directions(basis.dimension);
-  const uint32_t half = directions / 2;
-  float* const mixed = scratch.mixed.data();
-  for (uint32_t first = 0; first < directions; first += half) {
-    project(projected + first, 1, scratch.mixing, half, half, mixed + first);
-  }
-  const float largest = measure(mixed, directions).largest;
+void encode_head_tile(const basis& basis, const float* mixed, double square, uint32_t lane, uint8_t* panel) {
+  const uint32_t half = head_tile_directions(basis.dimension) / 2;
+  const vector_facts measured[] = {measure(mixed, half), measure(mixed + half, half)};
+  const float largest = measured[0].largest > measured[1].largest ? measured[0].largest : measured[1].largest;
+  // Values this small are left out like those of other directions.
   const bool is_zero = !(static_cast<double>(largest) >= 0x1p-40);
   uint8_t* const codes = panel + head_tile_levels * fact_bytes + lane * step_dimensions;
-  const double scale = static_cast<double>(largest / code_max);
-  double errors[head_tile_levels] = {};
-  double in_head[head_tile_levels] = {};
-  for (uint32_t i = 0; i < directions; i++) {
-    const double value = static_cast<double>(mixed[i]);
-    const float rounded = is_zero ? 0 : mixed[i] * (code_max / largest) + rounder - rounder;
-    codes[size_t{i} / step_dimensions * step_bytes + i % step_dimensions] =
-        static_cast<uint8_t>(static_cast<int32_t>(rounded) + 128);
-    const double error = value - (is_zero ? 0 : scale * static_cast<double>(rounded));
-    for (uint32_t level = 0; level < (i < half ? 2u : 1u); level++) {
-      errors[level] += error * error;
-      in_head[level] += value * value;
-    }
+  double missed[] = {measured[0].square, measured[1].square};
+  for (uint32_t part = 0; part < 2; part++) {
+    uint8_t* const first_step = codes + size_t{part} * step_count(half) * step_bytes;
+    if (is_zero) clear_steps(step_count(half), first_step);
+    else missed[part] = quantize_row(mixed + part * half, half, largest, first_step);
   }
   for (uint32_t level = 0; level < head_tile_levels; level++) {
     auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
-    const double left = square - in_head[level];
+    const double error = level == 0 ? missed[0] + missed[1] : missed[0];
+    const double in_head = level == 0 ? measured[0].square + measured[1].square : measured[0].square;
+    const double left = square - in_head;
     const double rest = (left > 0 ? left : 0) + 2 * basis.tile_error * square;
     const double weight = static_cast<double>(basis.header->tile_weights[level]);
-    facts.scale[lane] = is_zero ? 0 : static_cast<float>(scale);
+    facts.scale[lane] = is_zero ? 0 : largest / code_max;
     facts.norm[lane] = static_cast<float>(std::sqrt(square));
-    facts.residual[lane] = static_cast<float>(std::sqrt(errors[level] + weight * weight * rest) * (1 + 0x1p-20));
+    facts.residual[lane] = static_cast<float>(std::sqrt(error + weight * weight * rest) * (1 + 0x1p-20));
     facts.square[lane] = static_cast<float>(square);
   }
 }
@@ -317,34 +323,35 @@ void skip_head_tile(uint32_t directions, bool is_zero, uint32_t lane, uint8_t* p
     facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
     facts.residual[lane] = is_zero ? 0 : unscannable_residual;
   }
-  uint8_t* const codes = panel + head_tile_levels * fact_bytes + lane * step_dimensions;
-  for (uint32_t step = 0; step < step_count(directions); step++) {
-    std::memset(codes + size_t{step} * step_bytes, 0x80, step_dimensions);
-  }
+  clear_steps(step_count(directions), panel + head_tile_levels * fact_bytes + lane * step_dimensions);
 }
 
 void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head,
                  uint8_t* head_tiles) {
   head_scratch scratch(basis);
   const uint32_t directions = head_tile_directions(basis.dimension);
+  const uint32_t half = directions / 2;
   const size_t stride = coarse_panel_bytes(basis.code_count);
   const size_t tile_stride = head_tile_panel_bytes(directions);
-  for (uint32_t first = from; first < to;) {
-    const uint32_t next = (first / panel_rows + 1) * panel_rows;
-    const uint32_t end = to < next ? to : next;
+  float* const projected = scratch.projected.data();
+  float* const mixed = scratch.mixed.data();
+  for (uint32_t first = from; first < to; first += vectors_together) {
+    const uint32_t count = to - first < vectors_together ? to - first : vectors_together;
     const float* const rows = values + size_t{first} * basis.dimension;
-    project(rows, end - first, basis.matrix, basis.row_count, basis.dimension,
-            scratch.projected.data());
-    for (uint32_t row = first; row < end; row++) {
-      const float* const projected = scratch.projected.data() + size_t{row - first} * basis.row_count;
-      const uint32_t lane = row % panel_rows;
-      uint8_t* const tile = head_tiles + row / panel_rows * tile_stride;
-      const double square = encode_head_row(basis, values + size_t{row} * basis.dimension, projected,
-                                            lane, scratch, head + row / panel_rows * stride);
-      if (square > 0) encode_head_tile(basis, projected, square, lane, scratch, tile);
+    project_together({rows, basis.dimension}, count, scratch.directions, projected, basis.row_count);
+    for (uint32_t begin = 0; begin < directions; begin += half) {
+      project_together({projected + begin, basis.row_count}, count, scratch.mixing, mixed + begin, directions);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t panel = (first + i) / panel_rows;
+      const uint32_t lane = (first + i) % panel_rows;
+      uint8_t* const tile = head_tiles + panel * tile_stride;
+      const double square = encode_head_row(basis, rows + size_t{i} * basis.dimension,
+                                            projected + size_t{i} * basis.row_count, lane, scratch,
+                                            head + panel * stride);
+      if (square > 0) encode_head_tile(basis, mixed + size_t{i} * directions, square, lane, tile);
       else skip_head_tile(directions, square == 0, lane, tile);
     }
-    first = end;
   }
 }
 

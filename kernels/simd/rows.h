@@ -207,11 +207,32 @@ double quantize(const float* values, uint32_t dimension, float largest, const St
   return residual.fold();
 }
 
+/** Writes zeros as the codes of a row, which has four bytes in each step of its panel. */
+inline void clear_steps(uint32_t steps, uint8_t* first_step) {
+  for (uint32_t step = 0; step < steps; step++) {
+    std::memset(first_step + size_t{step} * step_bytes, 0x80, step_dimensions);
+  }
+}
+
+/** Writes the codes of a row into the steps of its panel. Returns Σ(x − s·c)². */
+double quantize_row(const float* values, uint32_t dimension, float largest, uint8_t* first_step) {
+  const uint32_t steps = step_count(dimension);
+  return quantize(values, dimension, largest, [&](uint32_t first, const int8_t* codes) {
+    uint32_t quads[2];
+    std::memcpy(quads, codes, sizeof quads);
+    uint8_t* const step = first_step + size_t{first} / step_dimensions * step_bytes;
+    const uint32_t code = quads[0] ^ 0x80808080u;
+    std::memcpy(step, &code, sizeof code);
+    if (first / step_dimensions + 1 == steps) return;
+    const uint32_t next = quads[1] ^ 0x80808080u;
+    std::memcpy(step + step_bytes, &next, sizeof next);
+  });
+}
+
 /** Writes the codes and facts of one row into its panel. */
 void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* panel) {
   auto& facts = *reinterpret_cast<panel_facts*>(panel);
   uint8_t* const first_step = panel + fact_bytes + row * step_dimensions;
-  const uint32_t steps = step_count(dimension);
   const vector_facts measured = measure(values, dimension);
   const double length = std::sqrt(measured.square);
   if (!(length >= length_min && length <= length_max)) {
@@ -220,22 +241,10 @@ void encode_row(const float* values, uint32_t dimension, uint32_t row, uint8_t* 
     facts.norm[row] = 0;
     facts.residual[row] = is_zero ? 0 : unscannable_residual;
     facts.square[row] = 0;
-    for (uint32_t step = 0; step < steps; step++) {
-      std::memset(first_step + size_t{step} * step_bytes, 0x80, step_dimensions);
-    }
+    clear_steps(step_count(dimension), first_step);
     return;
   }
-  const double residual_square =
-      quantize(values, dimension, measured.largest, [&](uint32_t first, const int8_t* codes) {
-        uint32_t quads[2];
-        std::memcpy(quads, codes, sizeof quads);
-        uint8_t* const step = first_step + size_t{first} / step_dimensions * step_bytes;
-        const uint32_t code = quads[0] ^ 0x80808080u;
-        std::memcpy(step, &code, sizeof code);
-        if (first / step_dimensions + 1 == steps) return;
-        const uint32_t next = quads[1] ^ 0x80808080u;
-        std::memcpy(step + step_bytes, &next, sizeof next);
-      });
+  const double residual_square = quantize_row(values, dimension, measured.largest, first_step);
   facts.scale[row] = measured.largest / code_max;
   facts.norm[row] = static_cast<float>(length);
   facts.residual[row] = static_cast<float>(std::sqrt(residual_square) * (1 + 0x1p-20));
