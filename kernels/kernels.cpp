@@ -65,7 +65,7 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
 }
 
 size_t sagitta_basis_bytes_max(uint32_t dimension) {
-  return has_basis(dimension) ? basis_bytes(dimension, head_code_count(dimension)) : 0;
+  return has_basis(dimension) ? basis_bytes(dimension) : 0;
 }
 
 sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint32_t dimension,
@@ -90,8 +90,7 @@ int sagitta_is_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension
 }
 
 size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension) {
-  if (!has_basis(dimension)) return 0;
-  return panel_count(row_count) * head_panel_bytes(dimension) + coarse_padding;
+  return has_basis(dimension) ? panel_count(row_count) * head_panel_bytes(dimension) : 0;
 }
 
 sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
@@ -104,8 +103,7 @@ sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint
   if (head_bytes < sagitta_head_bytes(to, dimension)) return SAGITTA_INVALID_ARGUMENT;
   if (from < to && (values == nullptr || head == nullptr)) return SAGITTA_INVALID_ARGUMENT;
   try {
-    uint8_t* const tiles = head + head_tiles_offset(head_bytes, dimension);
-    selected_target().encode_head(opened, values, from, to, head, tiles);
+    selected_target().encode_head(opened, values, from, to, head);
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

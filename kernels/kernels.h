@@ -79,15 +79,15 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
                                      uint32_t to, uint8_t* coarse, uint8_t* refinement);
 
 /**
- * Returns the room that a basis may take: see search/basis.h. 0 for dimensions without head codes, which represent
- * the directions in which the rows of a segment have most of their length.
+ * Returns the room that a basis takes: see search/basis.h. 0 for dimensions without head tiles, which represent the
+ * directions in which the rows of a segment have most of their length.
  */
 size_t sagitta_basis_bytes_max(uint32_t dimension);
 
 /**
  * Learns a basis for these rows, or takes `previous`, a basis of similar rows, if its codes leave hardly more rows to
  * a search. `basis` has room for sagitta_basis_bytes_max(dimension) bytes, and its length is returned in
- * `byte_count`: 0 if head codes would not make searches of these rows faster. Takes up to seconds.
+ * `byte_count`: 0 if head tiles would not make searches of these rows faster. Takes up to seconds.
  */
 sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint32_t dimension,
                                    const uint8_t* previous, size_t previous_bytes, uint8_t* basis,
@@ -96,7 +96,7 @@ sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint
 /** Whether these are the unchanged bytes of a basis for this dimension. */
 int sagitta_is_basis(const uint8_t* basis, size_t byte_count, uint32_t dimension);
 
-/** Returns the bytes of the head of `row_count` rows: their head codes, and after them their head tiles. */
+/** Returns the bytes of the head tiles of `row_count` rows; see layout.h. */
 size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension);
 
 /** Like sagitta_encode. `head` is aligned like codes; its length tells for how many rows it is. */
@@ -142,7 +142,7 @@ typedef struct sagitta_block {
   const uint8_t* refinement;
   /**
    * Made by sagitta_learn_basis and sagitta_encode_head. All are NULL if the block is to be searched without them; a
-   * block with head codes has coarse codes and codes. Blocks of equal bases should share one array.
+   * block with head tiles has coarse codes and codes. Blocks of equal bases should share one array.
    */
   const uint8_t* basis;
   const uint8_t* head;
@@ -181,7 +181,7 @@ typedef enum sagitta_method {
   SAGITTA_METHOD_AUTO = 0,
   SAGITTA_METHOD_TILES = 1,
   SAGITTA_METHOD_COARSE = 2,
-  /** Tiles, after head tiles wherever there are any. */
+  /** Head tiles wherever there are any. */
   SAGITTA_METHOD_HEAD_TILES = 3
 } sagitta_method;
 

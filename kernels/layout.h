@@ -25,9 +25,8 @@
 // Sixteen bytes of a row have 64 dimensions: byte j has the dimensions j, j + 16, j + 32 and j + 48,
 // lowest bits first, so that shifts and masks unpack whole registers. row_bytes = 16 · ⌈D / 64⌉.
 //
-// Sealed rows may have codes of the directions of a basis (search/basis.h). Head codes have the layout of coarse codes,
-// with as many two-bit codes as the basis gives bits. Head tiles are panels of int8 codes of the most important
-// directions, of which the first half can be scanned alone:
+// Sealed rows may have head tiles: panels of int8 codes of the directions of a basis (search/basis.h), of which the
+// first half can be scanned alone:
 //
 //   panel_facts of all directions; panel_facts of the first half; uint8 code[steps][16][4]
 //
@@ -90,7 +89,7 @@ inline constexpr int8_t refined_levels[8] = {3, 9, 14, 20, 27, 36, 47, 63};
 inline constexpr int32_t refined_offset = 64;
 
 /** The facts of head tiles: of all their directions, and of the first half of them. */
-inline constexpr uint32_t head_tile_levels = 2;
+inline constexpr uint32_t head_levels = 2;
 
 struct refined_facts {
   struct {
@@ -98,11 +97,6 @@ struct refined_facts {
     float residual;
   } row[panel_rows];
 };
-
-/** A panel of head tiles of `directions` directions: the facts of each level, and codes as in other tiles. */
-constexpr size_t head_tile_panel_bytes(uint32_t directions) {
-  return head_tile_levels * fact_bytes + size_t{step_count(directions)} * step_bytes;
-}
 
 constexpr bool has_coarse_codes(uint32_t dimension) { return dimension >= coarse_dimension_min; }
 

@@ -49,10 +49,7 @@ struct row_limits {
 inline constexpr uint32_t query_group_max = 32;
 
 struct scan_task {
-  /**
-   * Consecutive panels: panel_bytes(dimension) each, or coarse_panel_bytes(dimension). The dimension of head codes is
-   * the number of their two-bit codes.
-   */
+  /** Consecutive panels, of tiles or coarse codes. The dimension of head tiles is the number of their directions. */
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t dimension;
@@ -64,8 +61,6 @@ struct scan_task {
    * not use them.
    */
   row_limits limits;
-  /** Only for `scan_coarse`: the limbs of the codes of each query, 1 or 2. */
-  uint32_t limbs;
   /** All queries have the same value of `has_lower`. */
   scan_query* const* queries;
   uint32_t query_count;
@@ -89,15 +84,11 @@ struct encoded_vector {
   int64_t code_square;
 };
 
-/**
- * A packed query for sums of single rows; the sum of a level starts at its `offset`. With two limbs, its codes are
- * 256 · high + low, and the packed low limbs follow the high ones after coarse_query_bytes(dimension).
- */
+/** A packed query for sums of single rows; the sum of a level starts at its `offset`. */
 struct coarse_query {
   const uint8_t* packed;
   int32_t offset;
   uint32_t dimension;
-  uint32_t limbs;
 };
 
 struct rotation;
@@ -153,7 +144,7 @@ struct target {
                         uint8_t* coarse, uint8_t* refinement);
   /** Packs the codes [dimension] of a rotated query into coarse_query_bytes(dimension) bytes. */
   void (*pack_coarse_query)(const int8_t* codes, uint32_t dimension, uint8_t* packed);
-  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries of one limb or half of two. */
+  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries. */
   void (*scan_coarse)(const scan_task& task);
   /** Computes the integer products of up to panel_rows rows with their codes of the first level. */
   void (*coarse_sums)(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
@@ -170,9 +161,8 @@ struct target {
                   uint32_t dimension, float* projected, size_t stride);
   /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
   void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);
-  /** Computes the head codes and head tiles of the rows from..to, like `encode_coarse`. */
-  void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to,
-                      uint8_t* head, uint8_t* head_tiles);
+  /** Computes the head tiles of the rows from..to, like `encode_coarse`. */
+  void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head);
   /** Returns the number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };

@@ -319,12 +319,10 @@ uint32_t code_at(const uint8_t* codes, uint32_t i) {
 void coarse_sums(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
                  int32_t* sums) {
   const auto* const values = reinterpret_cast<const int8_t*>(query.packed);
-  const auto* const low = values + coarse_query_bytes(query.dimension);
   for (uint32_t r = 0; r < count; r++) {
     int32_t sum = 0;
     for (uint32_t i = 0; i < query.dimension; i++) {
-      const int32_t value = query.limbs == 1 ? values[i] : 256 * values[i] + low[i];
-      sum += static_cast<int32_t>(code_at(coarse[r], i)) * value;
+      sum += static_cast<int32_t>(code_at(coarse[r], i)) * values[i];
     }
     sums[r] = 2 * sum + query.offset;
   }
@@ -354,7 +352,7 @@ void scan_coarse(const scan_task& task) {
     for (uint32_t q = 0; q < task.query_count; q++) {
       const scan_query& query = *task.queries[q];
       int32_t sums[panel_rows];
-      coarse_sums({query.packed, query.offset, task.dimension, task.limbs}, rows, panel_rows, sums);
+      coarse_sums({query.packed, query.offset, task.dimension}, rows, panel_rows, sums);
       uint32_t survivors = 0;
       for (uint32_t row = 0; row < panel_rows; row++) {
         if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
@@ -364,7 +362,7 @@ void scan_coarse(const scan_task& task) {
   }
 }
 
-// ── head codes ────────────────────────────────────────────────────────────────────────────
+// ── head tiles ────────────────────────────────────────────────────────────────────────────
 
 void project(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows, uint32_t dimension,
              float* projected, size_t stride) {
@@ -389,43 +387,28 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   }
 }
 
-/** Rounds to the nearest odd integer within ±largest. */
-int32_t nearest_odd(double value, int32_t largest) {
-  const double odd = 2 * std::floor(value / 2) + 1;
-  return static_cast<int32_t>(std::clamp(odd, static_cast<double>(-largest), static_cast<double>(largest)));
-}
-
-/** The codes and facts of head tiles; x·x is 0 or −1 for a row that is not scanned. */
-void encode_head_tile(const basis& basis, const float* projected, double square, uint32_t lane, uint8_t* panel) {
-  const uint32_t directions = head_tile_directions(basis.dimension);
-  const uint32_t half = directions / 2;
-  std::vector<float> mixed(directions);
+/** `projected` [directions] is H·x of a row that can be scanned. */
+void encode_head_row(const basis& basis, const float* projected, double square, uint32_t lane, uint8_t* panel) {
   float largest = 0;
-  if (square > 0) {
-    project({projected, half}, 2, mixing_of(half), half, half, mixed.data(), half);
-    for (const float value : mixed) largest = std::fmax(largest, std::fabs(value));
-  }
+  for (uint32_t i = 0; i < basis.directions; i++) largest = std::fmax(largest, std::fabs(projected[i]));
   const float scale = largest / 127;
-  double errors[head_tile_levels] = {};
-  double in_head[head_tile_levels] = {};
-  for (uint32_t i = 0; i < directions; i++) {
-    const double value = static_cast<double>(mixed[i]);
+  double errors[head_levels] = {};
+  double in_head[head_levels] = {};
+  for (uint32_t i = 0; i < basis.directions; i++) {
+    const double value = static_cast<double>(projected[i]);
     const double code = scale > 0 ? std::nearbyint(value / static_cast<double>(scale)) : 0;
-    panel[head_tile_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes +
-          lane * step_dimensions + i % step_dimensions] = static_cast<uint8_t>(static_cast<int32_t>(code) + 128);
+    panel[head_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes + lane * step_dimensions +
+          i % step_dimensions] = static_cast<uint8_t>(static_cast<int32_t>(code) + 128);
     const double error = value - static_cast<double>(scale) * code;
-    for (uint32_t level = 0; level < (i < half ? 2u : 1u); level++) {
+    for (uint32_t level = 0; level < (i < basis.directions / 2 ? 2u : 1u); level++) {
       errors[level] += error * error;
       in_head[level] += value * value;
     }
   }
-  for (uint32_t level = 0; level < head_tile_levels; level++) {
+  for (uint32_t level = 0; level < head_levels; level++) {
     auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
-    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
-    facts.residual[lane] = square == 0 ? 0 : unscannable_residual;
-    if (!(square > 0)) continue;
-    const double rest = std::max(0.0, square - in_head[level]) + 2 * basis.tile_error * square;
-    const double weight = static_cast<double>(basis.header->tile_weights[level]);
+    const double rest = std::max(0.0, square - in_head[level]) + 2 * basis.error * square;
+    const double weight = static_cast<double>(basis.header->weights[level]);
     facts.scale[lane] = scale;
     facts.norm[lane] = static_cast<float>(std::sqrt(square));
     facts.residual[lane] = static_cast<float>(std::sqrt(errors[level] + weight * weight * rest) * (1 + 0x1p-20));
@@ -433,80 +416,33 @@ void encode_head_tile(const basis& basis, const float* projected, double square,
   }
 }
 
-/** Returns x·x, 0 for a row of zeros, and −1 for a row that cannot be scanned. */
-double encode_head_row(const basis& basis, const float* values, uint32_t lane, uint8_t* panel,
-                       std::vector<float>& y) {
-  const uint32_t row_bytes = coarse_row_bytes(basis.code_count);
-  auto& facts = *reinterpret_cast<panel_facts*>(panel);
-  uint8_t* const packed = panel + fact_bytes + lane * row_bytes;
-  std::memset(packed, 0, row_bytes);
-  const double square = sum_of_squares(values, basis.dimension);
-  const double length = std::sqrt(square);
-  if (!(length >= length_min && length <= length_max)) {
+/** Writes a row that is not scanned: of length 0, or one that is rescored. */
+void skip_head_row(const basis& basis, bool is_zero, uint32_t lane, uint8_t* panel) {
+  for (uint32_t level = 0; level < head_levels; level++) {
+    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
     facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
-    facts.residual[lane] = square == 0 ? 0 : unscannable_residual;
-    return square == 0 ? 0 : -1;
+    facts.residual[lane] = is_zero ? 0 : unscannable_residual;
   }
-  const uint32_t count = basis.row_count;
-  project({values, basis.dimension}, 1, basis.matrix, count, basis.dimension, y.data(), count);
-  const auto is_fine = [&](uint32_t i) { return i < basis.fine_count; };
-  double spread = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const float unit = is_fine(i) ? fine_unit : coarse_unit;
-    const double share = static_cast<double>(y[i] * unit / basis.units[i]);
-    spread += share * share / count;
+  for (uint32_t i = 0; i < basis.directions; i++) {
+    panel[head_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes + lane * step_dimensions +
+          i % step_dimensions] = 128;
   }
-  const double inverse = 1 / std::max(std::sqrt(spread), length * 0x1p-20);
-  std::vector<int32_t> codes(count);
-  double product = 0;
-  double code_square = 0;
-  double in_head = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const double value = static_cast<double>(y[i]);
-    const double unit = static_cast<double>(basis.units[i]);
-    codes[i] = nearest_odd(value / unit * inverse, is_fine(i) ? 15 : 3);
-    const double weight = static_cast<double>(basis.weights[i]);
-    product += weight * unit * codes[i] * value;
-    code_square += weight * unit * codes[i] * unit * codes[i];
-    in_head += value * value;
-  }
-  const auto scale = static_cast<float>(product / code_square);
-  double residual = 0;
-  double part_square = 0;
-  const auto put = [&](uint32_t i, uint32_t code) {
-    const coarse_place place = place_of(i);
-    packed[place.byte] |= static_cast<uint8_t>(code << place.shift);
-    const double part = 2 * static_cast<double>(code) - 3;
-    part_square += part * part;
-  };
-  for (uint32_t i = 0; i < count; i++) {
-    const double error = static_cast<double>(y[i]) - static_cast<double>(scale) *
-                                                         static_cast<double>(basis.units[i]) * codes[i];
-    residual += static_cast<double>(basis.weights[i]) * error * error;
-    const auto code = static_cast<uint32_t>(codes[i] + (is_fine(i) ? 15 : 3)) / 2;
-    put(i, is_fine(i) ? code >> 2 : code);
-    if (is_fine(i)) put(count + i, code & 3);
-  }
-  const double rest = std::max(0.0, square - in_head) + 2 * basis.error * square;
-  const double whole = std::sqrt(residual + static_cast<double>(basis.header->rest_weight) * rest) +
-                       basis.rounding * static_cast<double>(scale) * std::sqrt(part_square);
-  facts.scale[lane] = scale;
-  facts.norm[lane] = static_cast<float>(length);
-  facts.residual[lane] = static_cast<float>(whole * (1 + 0x1p-20));
-  facts.square[lane] = static_cast<float>(square);
-  return square;
 }
 
-void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head,
-                 uint8_t* head_tiles) {
-  const size_t stride = coarse_panel_bytes(basis.code_count);
-  const size_t tile_stride = head_tile_panel_bytes(head_tile_directions(basis.dimension));
-  std::vector<float> projected(basis.row_count);
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+  std::vector<float> projected(basis.directions);
   for (uint32_t row = from; row < to; row++) {
-    const uint32_t lane = row % panel_rows;
-    const double square = encode_head_row(basis, values + size_t{row} * basis.dimension, lane,
-                                          head + row / panel_rows * stride, projected);
-    encode_head_tile(basis, projected.data(), square, lane, head_tiles + row / panel_rows * tile_stride);
+    const float* const vector = values + size_t{row} * basis.dimension;
+    uint8_t* const panel = head + row / panel_rows * head_panel_bytes(basis.dimension);
+    const double square = sum_of_squares(vector, basis.dimension);
+    const double length = std::sqrt(square);
+    if (!(length >= length_min && length <= length_max)) {
+      skip_head_row(basis, square == 0, row % panel_rows, panel);
+      continue;
+    }
+    project({vector, basis.dimension}, 1, basis.matrix, basis.directions, basis.dimension, projected.data(),
+            basis.directions);
+    encode_head_row(basis, projected.data(), square, row % panel_rows, panel);
   }
 }
 

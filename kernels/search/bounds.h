@@ -46,47 +46,26 @@
 // their errors are below 5·u of them, and that of r² is below 15·u·y·y: before the root,
 // 2^-19·y·y = 32·u·y·y is added. r <= (1 + 16·u)·n, since s = 0 has r = n. |c| <= 63.
 //
-// Head codes (basis.h) are codes of y ≈ H·x, where the rows of H [R, D] are nearly orthonormal: |H·Hᵀ − I| <= η <= 2^-9,
-// measured in float64 when H was made and the only property of H that is used. Let P be the projection on the
-// directions that are orthogonal to all rows of H. HᵀH and I − P have the same eigenvectors, and their eigenvalues
-// differ by at most η, so
+// Head tiles (basis.h) are int8 codes of y ≈ H·x, where the rows of H [R, D] are nearly orthonormal:
+// |H·Hᵀ − I| <= η <= 2^-9, measured in float64 when H was made and the only property of H that is used. Let P be the
+// projection on the directions that are orthogonal to all rows of H. HᵀH and I − P have the same eigenvectors, and
+// their eigenvalues differ by at most η, so
 //
 //   |q·x − (H·q)·(H·x) − (P·q)·(P·x)| <= η |q| |x|
 //
-// H·q is computed in float64. y is computed in float32, in sums of at most 66 + D / 64 roundings (target::project), so
-// that |y − H·x| <= ε |x| with ε = (66 + D / 64)·u·√R·(1 + 2^-8). Direction i has a unit u_i and a weight λ_i, and P·x
-// a weight λ_0, all of them at most 1. With codes k, e_i = y_i − s·u_i·k_i and the Cauchy-Schwarz inequality,
+// y is computed in float32, in sums of at most 66 + D / 64 roundings (target::project), so that
+// |y − H·x| <= (66 + D / 64)·u·√R·(1 + 2^-8)·|x|. H·q is computed in float64 and rounded once, which is less. Let ε be
+// that plus 2η plus 2^-20. With y = s·c + e and H·q ≈ t·b + δ, and with |P·x|² = |x|² − |y|² up to 2ε x·x, and the
+// same for q, the Cauchy-Schwarz inequality gives, for any λ at most 1,
 //
-//   |q·x − s·Σ (H·q)_i u_i k_i| <= W·r + (ε + 2η) |q| |x|
-//   W² = Σ (H·q)_i² / λ_i + |P·q|² / λ_0        r² = Σ λ_i e_i² + λ_0 |P·x|²
+//   |q·x − t·s·b·c| <= 2ε |q| |x| + |δ| |x| + t |b| |e| + |P·q| |P·x|
+//                   <= t·(d·n + w·r) with d = (|δ| + 2ε |q|) / t, w² = |b|² + |P·q|² / (λt)², r² = |e|² + λ² |P·x|²
 //
-// for any λ. |P·x|² = |x|² − |H·x|² up to η |x|², and |H·x|² is within 2ε |x|² of |y|²: 2·(ε + 2η)·x·x is added. A code
-// of four bits is k = 4·h + l of two codes of two bits, so the sum is p·c with c in −3, −1, 1, 3 and p_j = (H·q)_i u_i or
-// four times that. p ≈ t·B with integers |B| <= 127 · 256 and t = max |p| / (127 · 256), and
-//
-//   |p·c − t·B·c| <= (t·√C / 2)·|c| for C codes, and t <= U |q| (1 + η) / (127 · 256) with U the largest of u_i and 4·u_i
-//
-// so the stored residual is r + ρ·s·|c| with ρ = √C / 2 · U / (127 · 256)·(1 + 2η + 2^-20), since |q| <= W. In units of
-// t, with w = W / t and n = |x|, rows are bounded as above by
-//
-//   |q·x / t − s·B·c| <= d·n + w·r with d = (ε + 2η) |q| / t
-//
-// s is the scale with the least r without ρ, so s·|√λ u k| <= 2n, and |√λ u k| >= |√λ u| since |k_i| >= 1. |c| <= 3√C,
-// so ρ·s·|c| <= ρ·6√C·n / |√λ u|, which open_basis requires to be at most n. Thus r <= 2n·(1 + 2^-10), and
-// |s·B·c| <= |q·x| / t + w·r + d·n <= 4·w·n: the terms of a test are at most 8·w·n together, as above. Weights and units
-// of at least 2^-20, and t >= 2^-24 |q|, keep every float32 within range: xx / (2t) <= 2^113.
-//
-// Head tiles are int8 codes of z = M·y, where y now has only the first directions, and M is the orthogonal matrix of
-// mixing_of, whose float32 entries move a product by less than 2^-18 |y|. With ε' = ε + 2η + (66 + half / 64)·u·√R' +
-// 2^-17, for the R' directions and both halves, z is within ε' |x| of the exact one, and so is that of a query, p, since
-// both are computed in float32. With z = s·c + e, p = t·b + δ, and what is left, |P·x|² = |x|² − |z|² up to 2ε' x·x,
-//
-//   |q·x − t·s·b·c| <= 2ε' |q| |x| + |δ| |x| + t |b| |e| + |P·q| |P·x|
-//                   <= t·(d·n + w·r) with d = (|δ| + 2ε' |q|) / t, w² = |b|² + |P·q|² / (λt)², r² = |e|² + λ² |P·x|²
-//
-// for any λ at most 1, again by Cauchy-Schwarz. Here w >= |b| >= 127 and |q| / t <= |b| + |δ| / t + |P·q| / t <= 3w, and
-// r <= n, so the terms of a test are at most 12·w·n together, which 2^-16·w·n covers as above. The same holds for the
-// first half of the directions alone. A query with |p| below 2^-20 |q| in every direction has no such codes.
+// where n = |x|, and the 2ε x·x and 2ε q·q are added to the squares of P·x and P·q. Here w >= |b| >= 127 and
+// |q| / t <= |b| + |δ| / t + |P·q| / t <= 3w, and r <= n·(1 + 2^-10), so the terms of a test are at most 12·w·n together,
+// which 2^-16·w·n covers as above. The same holds for the first half of the directions alone: if the value with the code
+// ±127 is in the other half, it is a part of P·q, and so w >= 126. A query with |H·q| below 2^-20 |q| in every direction
+// has no such codes.
 //
 // A query may be encoded in two steps (count_before.cpp): q ≈ t·b + t₂·b₂, where b₂ are the codes of
 // q − t·b, rounded to float32. With I = Σ (b + (t₂/t)·b₂)·c, in float64, the same inequality holds for

@@ -26,21 +26,18 @@ inline constexpr double coarse_single_row_ns = 40;
 /** Per refined row, whose codes and facts are in eight cache lines. */
 inline constexpr double refined_row_ns = 190;
 
-/** The time of a panel that head tiles have left, relative to one of a scan of tiles: few queries share it. */
-inline constexpr double finished_panel_factor = 1.2;
+/** Per row that head tiles leave, of which only a part is scored, once the threshold is known. */
+inline constexpr double head_survivor_ns = 100;
 
 /** Nanoseconds per row and query. */
 struct row_costs {
-  /** Of scans of tiles, of coarse codes and of head codes. */
+  /** Of scans of tiles, of head tiles and of coarse codes. */
   double tiles;
-  double coarse;
   double head;
-  /** Of all directions of head tiles. */
-  double head_tiles;
-  /** Of coarse codes and of head codes of single rows. */
+  double coarse;
+  /** Of coarse codes of single rows. */
   double coarse_single;
-  double head_single;
-  /** Of the refinement of a row that its first level has left. */
+  /** Of the refinement of a row that coarse codes have left. */
   double refined;
   /** Of a canonical score. */
   double canonical;
@@ -48,23 +45,15 @@ struct row_costs {
   double tile_value;
 };
 
-/** Of a row whose first level leaves it to its refinement, which leaves about a quarter to be scored. */
-inline double left_row_ns(const row_costs& costs) { return costs.refined + costs.canonical / 4; }
-
 /** @param sharing the number of queries that read the codes together. */
 inline row_costs row_costs_of(const target& functions, uint32_t dimension, double sharing) {
   const scan_costs& costs = functions.costs;
-  // Two limbs, whose sums have to be joined.
-  const double limbs = 2.2;
-  const double codes = head_code_count(dimension);
   row_costs made{};
   made.tile_value = sharing >= costs.batch_min ? costs.batch_tile_ns : costs.tile_ns;
   made.tiles = dimension * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
-  made.head_tiles = head_tile_directions(dimension) * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
+  made.head = head_directions(dimension) * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
   made.coarse = dimension * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
-  made.head = codes * (coarse_memory_ns / sharing + limbs * costs.coarse_ns) + coarse_row_ns;
   made.coarse_single = dimension * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
-  made.head_single = codes * (coarse_memory_ns + limbs * costs.coarse_ns) + coarse_single_row_ns;
   made.refined = dimension * (coarse_memory_ns + costs.coarse_ns) + refined_row_ns;
   made.canonical = dimension * (value_memory_ns + value_product_ns) + canonical_row_ns;
   return made;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace {
 constexpr uint32_t sample_rows_min = 2048;
 constexpr uint32_t sample_rows_max = 8192;
 constexpr uint32_t sample_values = 4u << 20;
-/** Every so many rows of a sample are enough to weigh head tiles. */
+/** Every so many rows of a sample are enough to weigh what codes leave out. */
 constexpr uint32_t weighed_part = 8;
 /** Rows whose moments are added up together, so that they stay in a cache, and dimensions of a block of moments. */
 constexpr uint32_t moment_rows = 256;
@@ -26,9 +27,6 @@ constexpr uint32_t moment_block = 128;
 /** Rows of the sample that its codes are tried with as queries. */
 constexpr uint32_t tried_queries = 48;
 constexpr uint32_t tried_ks[2] = {10, 100};
-/** The lengths of what codes of four and of two bits miss of a normal distribution of spread 1. */
-constexpr double fine_error = 0.115;
-constexpr double coarse_error = 0.346;
 /**
  * A previous basis is good enough if it leaves at most this much more than of the rows that it was learned from.
  * Samples of equally distributed rows differ by a third, and a basis of other such rows leaves a twentieth more than one
@@ -39,7 +37,7 @@ constexpr double left_spare = 0.003;
 /** Rounds of the iteration, first and again: directions of nearly equal length need not be told apart. */
 constexpr uint32_t first_rounds = 2;
 constexpr uint32_t more_rounds = 3;
-/** Head codes have to be estimated to take at most this share of the time of the other methods. */
+/** Head tiles have to be estimated to take at most this share of the time of the other methods. */
 constexpr double worthwhile = 0.8;
 
 using matrix = std::vector<float>;
@@ -171,80 +169,6 @@ class direction_search {
   numbers numbers_;
 };
 
-/** Returns the number of directions, of these lengths in descending order, that get four bits rather than two. */
-uint32_t choose_fine_count(const std::vector<double>& spreads, uint32_t code_count) {
-  uint32_t best = 0;
-  double least = unbounded;
-  for (uint32_t fine = 0; 2 * fine <= code_count; fine++) {
-    const uint32_t rows = code_count - fine;
-    double error = 0;
-    for (uint32_t i = 0; i < spreads.size(); i++) {
-      error += spreads[i] * (i < fine ? fine_error : i < rows ? coarse_error : 1);
-    }
-    if (error < least) {
-      least = error;
-      best = fine;
-    }
-  }
-  return best;
-}
-
-/** Projections of a sample [count, row_count], and what their codes would miss. */
-class head_trial {
- public:
-  head_trial(std::vector<float> projected, uint32_t row_count, uint32_t fine_count)
-      : projected_(std::move(projected)), row_count_(row_count), fine_count_(fine_count) {}
-
-  const std::vector<float>& projected() const { return projected_; }
-
-  std::vector<double> squares() const {
-    std::vector<double> found(row_count_);
-    for (size_t i = 0; i < projected_.size(); i++) {
-      const double value = static_cast<double>(projected_[i]);
-      found[i % row_count_] += value * value;
-    }
-    const double count = static_cast<double>(projected_.size() / row_count_);
-    for (double& square : found) square /= count;
-    return found;
-  }
-
-  /** Returns mean squares of what is missed with these units, before weights are known. */
-  std::vector<double> errors(const std::vector<float>& units) const {
-    std::vector<double> found(row_count_);
-    const size_t count = projected_.size() / row_count_;
-    std::vector<double> codes(row_count_);
-    for (size_t row = 0; row < count; row++) {
-      const float* const y = projected_.data() + row * row_count_;
-      double spread = 0;
-      for (uint32_t i = 0; i < row_count_; i++) {
-        const float share = y[i] / units[i] * (i < fine_count_ ? fine_unit : coarse_unit);
-        spread += static_cast<double>(share * share) / row_count_;
-      }
-      const double scale = std::max(std::sqrt(spread), 1e-9);
-      double product = 0;
-      double square = 0;
-      for (uint32_t i = 0; i < row_count_; i++) {
-        const double most = i < fine_count_ ? 15 : 3;
-        const double unit = static_cast<double>(units[i]);
-        const double value = static_cast<double>(y[i]);
-        codes[i] = unit * std::clamp(2 * std::floor(value / (unit * scale) / 2) + 1, -most, most);
-        product += codes[i] * value / (unit * unit);
-        square += codes[i] * codes[i] / (unit * unit);
-      }
-      for (uint32_t i = 0; i < row_count_; i++) {
-        const double error = static_cast<double>(y[i]) - product / square * codes[i];
-        found[i] += error * error / static_cast<double>(count);
-      }
-    }
-    return found;
-  }
-
- private:
-  std::vector<float> projected_;
-  uint32_t row_count_;
-  uint32_t fine_count_;
-};
-
 /** Bounds ‖H·Hᵀ − I‖. */
 double deviation_of(const target& functions, const float* directions, uint32_t count, uint32_t dimension) {
   double square = 0;
@@ -261,15 +185,6 @@ double deviation_of(const target& functions, const float* directions, uint32_t c
   }
   return std::sqrt(square) * (1 + 0x1p-20) + 0x1p-40;
 }
-
-/** What a search of the sample by codes of one kind leaves. */
-struct tried_codes {
-  std::function<projected_query(const unprojected_query&, uint8_t*)> project;
-  size_t query_bytes;
-  const uint8_t* panels;
-  /** As in a projected query. */
-  uint32_t dimension;
-};
 
 class sample_trial {
  public:
@@ -299,39 +214,24 @@ class sample_trial {
   uint32_t dimension() const { return dimension_; }
   const float* fractions() const { return fractions_; }
 
-  /** The share of rows that are left at each fraction, averaged over queries. */
-  void left_of(const tried_codes& codes, float (&left)[2]) const {
-    double sums[2] = {};
-    for (uint32_t i = 0; i < tried_queries; i++) add_left(codes, i, sums);
-    for (uint32_t i = 0; i < 2; i++) left[i] = static_cast<float>(sums[i] / tried_queries / count_);
+  /** The share of rows that head tiles leave at each fraction, averaged over queries. */
+  void left_of_head(const basis& basis, float (&left)[2]) const {
+    panels head(panel_count(count_) * head_panel_bytes(dimension_));
+    functions_.encode_head(basis, sample_.data(), 0, count_, head.data());
+    average(left, [&](const sample_query& query, double (&sums)[2]) {
+      add_left_of_head(basis, head.data(), query, sums);
+    });
   }
 
-  /** @param panels_left the share of panels that head tiles of all directions leave. */
-  void left_of_head(const basis& basis, float (&left)[2], float (&panels_left)[2]) const {
-    const size_t tile_stride = head_tile_panel_bytes(head_tile_directions(dimension_));
-    panels head(panel_count(count_) * coarse_panel_bytes(basis.code_count) + coarse_padding);
-    panels tiles(panel_count(count_) * tile_stride);
-    functions_.encode_head(basis, sample_.data(), 0, count_, head.data(), tiles.data());
-    const auto project = [&](const unprojected_query& query, uint8_t* packed) {
-      return project_query(functions_, basis, query, packed);
-    };
-    left_of({project, head_query_bytes(basis), head.data(), basis.code_count}, left);
-    double sums[2] = {};
-    for (uint32_t i = 0; i < tried_queries; i++) add_panels_left(basis, tiles.data(), i, sums);
-    for (uint32_t i = 0; i < 2; i++) {
-      panels_left[i] = static_cast<float>(sums[i] / tried_queries / panel_count(count_));
-    }
-  }
-
+  /** The same of coarse codes. */
   void left_of_coarse(float (&left)[2]) const {
     const rotation rotation = create_rotation(dimension_);
     panels coarse(panel_count(count_) * coarse_panel_bytes(dimension_) + coarse_padding);
     panels refinement(panel_count(count_) * refinement_panel_bytes(dimension_) + coarse_padding);
     functions_.encode_coarse(rotation, sample_.data(), 0, count_, coarse.data(), refinement.data());
-    const auto project = [&](const unprojected_query& query, uint8_t* packed) {
-      return rotate_query(functions_, rotation, query, packed);
-    };
-    left_of({project, coarse_query_bytes(dimension_), coarse.data(), dimension_}, left);
+    average(left, [&](const sample_query& query, double (&sums)[2]) {
+      add_left_of_coarse(rotation, coarse.data(), query, sums);
+    });
   }
 
  private:
@@ -368,65 +268,64 @@ class sample_trial {
     return query;
   }
 
-  void add_left(const tried_codes& codes, uint32_t number, double (&sums)[2]) const {
-    const sample_query query = query_of(number);
-    panels packed(codes.query_bytes);
-    const projected_query projected = codes.project({query.bounds, query.values.data()}, packed.data());
-    const std::vector<double> uppers = uppers_of(codes, projected);
+  template <class AddLeft>
+  void average(float (&left)[2], const AddLeft& add_left) const {
+    double sums[2] = {};
+    for (uint32_t i = 0; i < tried_queries; i++) add_left(query_of(i), sums);
+    // Each query is a row itself, which is always left.
     for (uint32_t i = 0; i < 2; i++) {
-      sums[i] += static_cast<double>(std::count_if(uppers.begin(), uppers.end(), [&](double upper) {
-        return upper >= query.thresholds[i];
-      }));
+      left[i] = static_cast<float>(std::max(0.0, sums[i] / tried_queries - 1) / count_);
     }
   }
 
-  void add_panels_left(const basis& basis, const uint8_t* tiles, uint32_t number, double (&sums)[2]) const {
-    const sample_query query = query_of(number);
-    const bounded_query* const bounds = &query.bounds;
-    panels packed(tile_query_bytes(functions_, dimension_));
-    tile_query projected{};
-    project_tile_queries(functions_, basis, &bounds, query.vector, 1, packed.data(), &projected);
+  void add_left_of_head(const basis& basis, const uint8_t* head, const sample_query& query, double (&sums)[2]) const {
+    panels packed(head_query_bytes(functions_, dimension_));
+    const head_query projected = project_query(functions_, basis, {query.bounds, query.values.data()}, packed.data());
     for (uint32_t i = 0; i < 2; i++) {
       if (projected.packed == nullptr) {
-        sums[i] += panel_count(count_);
+        sums[i] += count_;
         continue;
       }
       scan_query scan{create_weights(projected.bounds[0]), projected.packed, projected.offsets[0], false};
       tighten(projected.bounds[0], query.thresholds[i], scan);
       scan_query* const scans = &scan;
       scan_task task{};
-      task.panels = tiles;
+      task.panels = head;
       task.panel_count = panel_count(count_);
-      task.dimension = head_tile_directions(dimension_);
-      task.stride = head_tile_panel_bytes(task.dimension);
-      task.codes_offset = head_tile_levels * fact_bytes;
-      task.limits = functions_.limit_rows(tiles, task.stride, count_);
+      task.dimension = basis.directions;
+      task.stride = head_panel_bytes(dimension_);
+      task.codes_offset = head_levels * fact_bytes;
+      task.limits = functions_.limit_rows(head, task.stride, count_);
       task.queries = &scans;
       task.query_count = 1;
       task.context = &sums[i];
-      task.emit = [](void* sum, uint32_t, uint32_t, uint32_t, const int32_t*) { *static_cast<double*>(sum) += 1; };
+      task.emit = [](void* sum, uint32_t, uint32_t, uint32_t survivors, const int32_t*) {
+        *static_cast<double*>(sum) += __builtin_popcount(survivors);
+      };
       functions_.scan(task);
     }
   }
 
-  std::vector<double> uppers_of(const tried_codes& codes, const projected_query& query) const {
-    const size_t stride = coarse_panel_bytes(codes.dimension);
-    const uint32_t row_bytes = coarse_row_bytes(codes.dimension);
-    std::vector<double> uppers(count_);
+  void add_left_of_coarse(const rotation& rotation, const uint8_t* coarse, const sample_query& query,
+                          double (&sums)[2]) const {
+    panels packed(coarse_query_bytes(dimension_));
+    const projected_query rotated =
+        rotate_query(functions_, rotation, {query.bounds, query.values.data()}, packed.data());
+    const size_t stride = coarse_panel_bytes(dimension_);
+    const uint32_t row_bytes = coarse_row_bytes(dimension_);
     for (uint32_t from = 0; from < count_; from += panel_rows) {
-      const uint8_t* const panel = codes.panels + from / panel_rows * stride;
+      const uint8_t* const panel = coarse + from / panel_rows * stride;
       const uint32_t together = std::min(panel_rows, count_ - from);
       const uint8_t* rows[panel_rows];
       for (uint32_t i = 0; i < together; i++) rows[i] = panel + fact_bytes + i * row_bytes;
-      int32_t sums[panel_rows];
-      functions_.coarse_sums({query.packed, query.first_offset, query.dimension, query.limbs}, rows,
-                             together, sums);
+      int32_t products[panel_rows];
+      functions_.coarse_sums({rotated.packed, rotated.first_offset, dimension_}, rows, together, products);
       const auto& facts = *reinterpret_cast<const panel_facts*>(panel);
       for (uint32_t i = 0; i < together; i++) {
-        uppers[from + i] = bounds_of(query.bounds, sums[i], facts, i).upper;
+        const double upper = bounds_of(rotated.bounds, products[i], facts, i).upper;
+        for (uint32_t f = 0; f < 2; f++) sums[f] += upper >= query.thresholds[f];
       }
     }
-    return uppers;
   }
 
   const target& functions_;
@@ -439,29 +338,25 @@ class sample_trial {
   float fractions_[2];
 };
 
-/** Chooses λ of head tiles such that what is rounded and what is left out contribute alike to the bounds. */
-void weigh_tiles(const target& functions, const std::vector<float>& projected, uint32_t row_count,
-                 uint32_t dimension, float (&weights)[head_tile_levels]) {
-  const uint32_t directions = head_tile_directions(dimension);
-  const uint32_t half = directions / 2;
-  double errors[head_tile_levels] = {};
-  double lengths[head_tile_levels] = {};
-  const size_t stride = size_t{row_count} * weighed_part;
-  const auto count = static_cast<uint32_t>((projected.size() + stride - row_count) / stride);
-  std::vector<float> all(size_t{count} * directions);
-  for (uint32_t first = 0; first < directions; first += half) {
-    functions.project({projected.data() + first, stride}, count, mixing_of(half), half, half, all.data() + first,
-                      directions);
-  }
+/** Chooses the λ that makes the products of w and r in bounds.h least for queries that are like rows. */
+void choose_weights(const target& functions, const matrix& sample, uint32_t dimension, const float* directions,
+                    float (&weights)[head_levels]) {
+  const uint32_t width = head_directions(dimension);
+  const size_t stride = size_t{dimension} * weighed_part;
+  const auto count = static_cast<uint32_t>((sample.size() + stride - dimension) / stride);
+  std::vector<float> projected(size_t{count} * width);
+  functions.project({sample.data(), stride}, count, directions, width, dimension, projected.data(), width);
+  double errors[head_levels] = {};
+  double lengths[head_levels] = {};
   for (uint32_t row = 0; row < count; row++) {
-    const float* const mixed = all.data() + size_t{row} * directions;
+    const float* const values = projected.data() + size_t{row} * width;
     double largest = 1e-9;
-    for (uint32_t i = 0; i < directions; i++) largest = std::max(largest, std::fabs(static_cast<double>(mixed[i])));
-    for (uint32_t level = 0; level < head_tile_levels; level++) {
+    for (uint32_t i = 0; i < width; i++) largest = std::max(largest, std::fabs(static_cast<double>(values[i])));
+    for (uint32_t level = 0; level < head_levels; level++) {
       double error = 0;
       double square = 0;
       for (uint32_t i = 0; i < directions_of_level(dimension, level); i++) {
-        const double value = static_cast<double>(mixed[i]);
+        const double value = static_cast<double>(values[i]);
         const double missed = value - largest / 127 * std::nearbyint(value * 127 / largest);
         error += missed * missed;
         square += value * value;
@@ -470,68 +365,58 @@ void weigh_tiles(const target& functions, const std::vector<float>& projected, u
       lengths[level] += std::sqrt(square);
     }
   }
-  for (uint32_t level = 0; level < head_tile_levels; level++) {
+  for (uint32_t level = 0; level < head_levels; level++) {
     const double weight = std::sqrt(errors[level] / std::max(lengths[level], 1e-9));
     weights[level] = static_cast<float>(std::clamp(weight, 0x1p-10, 1.0));
   }
 }
 
-/** Writes a basis of the most important directions, without what its codes leave. Returns its length. */
-size_t write_basis(const target& functions, const matrix& sample, uint32_t dimension,
-                   const matrix& found, uint8_t* written) {
-  const uint32_t code_count = head_code_count(dimension);
+/** The rows of the orthogonal matrix of the discrete cosine transform of type IV [count, count]. */
+matrix mixing_of(uint32_t count) {
+  matrix made(size_t{count} * count);
+  const double unit = std::sqrt(2.0 / count);
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t j = 0; j < count; j++) {
+      made[size_t{i} * count + j] =
+          static_cast<float>(unit * std::cos(std::numbers::pi / count * (i + 0.5) * (j + 0.5)));
+    }
+  }
+  return made;
+}
+
+/** Returns directions in the order of the length that rows have in them, mixed within each half. */
+matrix arrange(const target& functions, const matrix& sample, uint32_t dimension, const matrix& found) {
+  const uint32_t count = head_directions(dimension);
   const auto sample_count = static_cast<uint32_t>(sample.size() / dimension);
-  std::vector<float> projected(size_t{sample_count} * code_count);
-  functions.project({sample.data(), dimension}, sample_count, found.data(), code_count, dimension, projected.data(),
-                    code_count);
-  const std::vector<double> found_squares = head_trial(projected, code_count, 0).squares();
-  std::vector<uint32_t> order(code_count);
+  matrix projected(size_t{sample_count} * count);
+  functions.project({sample.data(), dimension}, sample_count, found.data(), count, dimension, projected.data(), count);
+  std::vector<double> squares(count);
+  for (size_t i = 0; i < projected.size(); i++) {
+    squares[i % count] += static_cast<double>(projected[i]) * static_cast<double>(projected[i]);
+  }
+  std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return found_squares[a] > found_squares[b]; });
-  std::vector<double> spreads;
-  for (const uint32_t i : order) spreads.push_back(std::sqrt(found_squares[i]));
-  const uint32_t fine_count = choose_fine_count(spreads, code_count);
-  const uint32_t row_count = code_count - fine_count;
-
-  auto* const numbers = reinterpret_cast<float*>(written + sizeof(basis_header));
-  float* const units = numbers;
-  float* const weights = numbers + row_count;
-  float* const directions = numbers + size_t{2} * row_count;
-  std::vector<float> ordered(size_t{sample_count} * row_count);
-  const double least = std::max(spreads[0] * 1e-4, 1e-5);
-  for (uint32_t i = 0; i < row_count; i++) {
-    std::copy_n(found.data() + size_t{order[i]} * dimension, dimension, directions + size_t{i} * dimension);
-    const float unit = i < fine_count ? fine_unit : coarse_unit;
-    units[i] = unit * static_cast<float>(std::max(spreads[i], least));
-    for (size_t s = 0; s < sample_count; s++) ordered[s * row_count + i] = projected[s * code_count + order[i]];
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return squares[a] > squares[b]; });
+  const uint32_t half = count / 2;
+  const matrix mixing = mixing_of(half);
+  matrix columns(size_t{dimension} * half);
+  matrix arranged(found.size());
+  for (uint32_t first = 0; first < count; first += half) {
+    for (uint32_t d = 0; d < dimension; d++) {
+      for (uint32_t i = 0; i < half; i++) {
+        columns[size_t{d} * half + i] = found[size_t{order[first + i]} * dimension + d];
+      }
+    }
+    functions.project({mixing.data(), half}, half, columns.data(), dimension, half,
+                      arranged.data() + size_t{first} * dimension, dimension);
   }
-  const head_trial trial(std::move(ordered), row_count, fine_count);
-  const std::vector<double> errors = trial.errors({units, units + row_count});
-  // The weight that balances the errors of a direction with the values of queries, which are like rows.
-  double largest = 1;
-  std::vector<double> chosen(row_count);
-  for (uint32_t i = 0; i < row_count; i++) {
-    chosen[i] = std::clamp(std::sqrt(spreads[i] * spreads[i] / std::max(errors[i], 1e-18)), 1.0, 1e3);
-    largest = std::max(largest, chosen[i]);
-  }
-  for (uint32_t i = 0; i < row_count; i++) weights[i] = static_cast<float>(chosen[i] / largest);
-
-  basis_header header{};
-  header.dimension = dimension;
-  header.row_count = row_count;
-  header.fine_count = fine_count;
-  header.rest_weight = static_cast<float>(1 / largest);
-  header.deviation = deviation_of(functions, directions, row_count, dimension);
-  weigh_tiles(functions, trial.projected(), row_count, dimension, header.tile_weights);
-  return seal_basis(header, written);
+  return arranged;
 }
 
 /** Whether the codes of a known basis leave about as much of other rows as of those that it was learned from. */
 bool is_like(const sample_trial& trial, const basis& known) {
   float left[2];
-  float panels_left[2];
-  trial.left_of_head(known, left, panels_left);
+  trial.left_of_head(known, left);
   for (uint32_t i = 0; i < 2; i++) {
     const double expected = expected_left(known.header->shares, static_cast<double>(trial.fractions()[i]));
     if (static_cast<double>(left[i]) > more_left * expected + left_spare) return false;
@@ -545,11 +430,12 @@ bool is_like(const sample_trial& trial, const basis& known) {
  */
 constexpr double usual_fraction = 0.125;
 
-/** Whether head codes make searches faster than coarse codes or tiles do, where these shares are left. */
+/** Whether head tiles make searches faster than coarse codes or tiles do, where these shares are left. */
 bool is_worthwhile(const target& functions, uint32_t dimension, double left, double left_by_coarse) {
   const row_costs costs = row_costs_of(functions, dimension, 1);
-  const double head = costs.head + left * left_row_ns(costs);
-  const double coarse = costs.coarse + left_by_coarse * left_row_ns(costs);
+  const double head = costs.head + left * head_survivor_ns;
+  // The refinement of coarse codes leaves about a quarter of the rows to be scored.
+  const double coarse = costs.coarse + left_by_coarse * (costs.refined + costs.canonical / 4);
   return head < worthwhile * std::min(costs.tiles, coarse);
 }
 
@@ -558,24 +444,25 @@ size_t learn_from(const target& functions, const sample_trial& trial, const basi
                   uint8_t* written) {
   const matrix& sample = trial.sample();
   const uint32_t dimension = trial.dimension();
-  direction_search directions(functions, sample, dimension);
-  const matrix found = directions.find(head_code_count(dimension), known.matrix, known.row_count, rounds);
-  const size_t byte_count = write_basis(functions, sample, dimension, found, written);
+  const uint32_t count = head_directions(dimension);
+  direction_search search(functions, sample, dimension);
+  const matrix found = search.find(count, known.matrix, known.directions, rounds);
+  const matrix directions = arrange(functions, sample, dimension, found);
+  std::memcpy(written + sizeof(basis_header), directions.data(), directions.size() * sizeof(float));
+  basis_header header{};
+  header.dimension = dimension;
+  header.deviation = deviation_of(functions, directions.data(), count, dimension);
+  choose_weights(functions, sample, dimension, directions.data(), header.weights);
+  const size_t byte_count = seal_basis(header, written);
   basis made;
   if (!open_basis(written, byte_count, dimension, made)) return 0;
-  basis_shares shares{};
-  float panels_left[2];
+  basis_shares& shares = header.shares;
   std::copy(trial.fractions(), trial.fractions() + 2, shares.fractions);
   trial.left_of_coarse(shares.left);
   const double fraction = usual_fraction * static_cast<double>(shares.fractions[0]);
   const double left_by_coarse = expected_left(shares, fraction);
-  trial.left_of_head(made, shares.left, panels_left);
-  const double left_by_head = expected_left(shares, fraction);
-  if (!is_worthwhile(functions, dimension, left_by_head, left_by_coarse)) return 0;
-  basis_header header = *made.header;
-  header.shares = shares;
-  header.tile_shares = shares;
-  std::copy(panels_left, panels_left + 2, header.tile_shares.left);
+  trial.left_of_head(made, shares.left);
+  if (!is_worthwhile(functions, dimension, expected_left(shares, fraction), left_by_coarse)) return 0;
   return seal_basis(header, written);
 }
 

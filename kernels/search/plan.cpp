@@ -33,12 +33,8 @@ constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
 /** What head tiles leave, relative to what they would if the last threshold were known from the first row on. */
 constexpr double rising_threshold_factor = 4;
-/** The share of panels that head tiles are expected to leave where a query has a score limit. */
-constexpr double expected_of_floor = 0.1;
-/** The number of queries of a block from which on it is worth finishing single panels that several queries share. */
-constexpr uint32_t head_tiles_sharing_min = 8;
-/** Queries that are projected together. */
-constexpr uint32_t projected_together = 64;
+/** The share of rows that head tiles are expected to leave where a query has a score limit. */
+constexpr double expected_of_floor = 0.02;
 /** The number of rows that a scan of copied codes leaves to be scored, for each of the k best. */
 constexpr double packed_scored_per_k = 4;
 /** Coarse codes leave few rows if there are at least this many rows for each of the k best. */
@@ -71,9 +67,8 @@ search::search(const sagitta_batch& batch)
       blocks_(batch.blocks, batch.blocks + batch.block_count),
       views_(batch.views, batch.views + batch.view_count),
       method_(batch.method),
-      first_levels_(batch.block_count),
-      context_{functions_, blocks_.data(), views_.data(), first_levels_.data(),
-               dimension_, &is_cancelled_, candidates_spare(batch)},
+      basis_numbers_(batch.block_count),
+      context_{functions_, blocks_.data(), views_.data(), dimension_, &is_cancelled_, candidates_spare(batch)},
       bounds_(batch.query_count),
       passing_(batch.query_count),
       searched_(batch.query_count),
@@ -81,11 +76,11 @@ search::search(const sagitta_batch& batch)
       workers_(batch.worker_count),
       answers_(batch.query_count),
       merged_(batch.query_count) {
-  choose_first_levels();
+  open_bases();
   prepare_queries(batch);
   plan_blocks();
+  rotate_queries();
   project_queries();
-  project_on_head_tiles();
   cut_ranges();
   plan_sharing();
 }
@@ -129,22 +124,17 @@ void search::prepare_queries(const sagitta_batch& batch) {
   }
 }
 
-void search::choose_first_levels() {
+void search::open_bases() {
   std::vector<const uint8_t*> known;
   for (uint32_t b = 0; b < blocks_.size(); b++) {
     const sagitta_block& block = blocks_[b];
-    first_levels_[b] = {block.coarse, dimension_, 1, rotated_projection};
     if (block.head == nullptr) continue;
-    basis opened;
-    open_basis(block.basis, block.basis_bytes, dimension_, opened);
     const auto is_same = [&](const uint8_t* other) { return has_same_digest(other, block.basis); };
     const auto found = std::find_if(known.begin(), known.end(), is_same);
-    const auto index = static_cast<uint32_t>(found - known.begin());
-    if (found == known.end()) {
-      known.push_back(block.basis);
-      bases_.push_back(opened);
-    }
-    first_levels_[b] = {block.head, opened.code_count, 2, rotated_projection + 1 + index};
+    basis_numbers_[b] = static_cast<uint32_t>(found - known.begin());
+    if (found != known.end()) continue;
+    known.push_back(block.basis);
+    open_basis(block.basis, block.basis_bytes, dimension_, bases_.emplace_back());
   }
 }
 
@@ -161,56 +151,33 @@ std::vector<uint32_t> search::queries_with(const IsUsed& is_used) const {
   return found;
 }
 
-void search::project_queries() {
+void search::rotate_queries() {
   const std::vector<uint32_t> used = queries_with([](const planned_view& one) {
     return one.how == method::coarse || one.how == method::coarse_rows;
   });
   if (used.empty()) return;
   const rotation rotation = create_rotation(dimension_);
-  size_t packed_bytes = coarse_query_bytes(dimension_);
-  for (const basis& basis : bases_) packed_bytes += head_query_bytes(basis);
-  projected_packed_.resize(used.size() * packed_bytes);
-  uint8_t* packed = projected_packed_.data();
+  rotated_packed_.resize(used.size() * coarse_query_bytes(dimension_));
+  uint8_t* packed = rotated_packed_.data();
   for (const uint32_t q : used) {
-    prepared_query& query = queries_[q];
-    const unprojected_query vector = {query, query.values};
-    query.projected.push_back(rotate_query(*functions_, rotation, vector, packed));
+    queries_[q].rotated = rotate_query(*functions_, rotation, {queries_[q], queries_[q].values}, packed);
     packed += coarse_query_bytes(dimension_);
-    for (const basis& basis : bases_) {
-      query.projected.push_back(project_query(*functions_, basis, vector, packed));
-      packed += head_query_bytes(basis);
-    }
   }
 }
 
-void search::project_on_head_tiles() {
+void search::project_queries() {
   const std::vector<uint32_t> used = queries_with([](const planned_view& one) {
-    return one.how == method::tiles && one.has_head_tiles;
+    return one.how == method::tiles && one.has_head;
   });
-  if (used.empty()) return;
-  const size_t packed_bytes = tile_query_bytes(*functions_, dimension_);
-  tile_packed_.resize(used.size() * bases_.size() * packed_bytes);
-  uint8_t* packed = tile_packed_.data();
-  std::vector<float> vectors;
-  std::vector<prepared_query*> together;
-  const auto project_all = [&] {
-    std::vector<const bounded_query*> bounds(together.begin(), together.end());
-    std::vector<tile_query> made(together.size());
-    for (const basis& basis : bases_) {
-      project_tile_queries(*functions_, basis, bounds.data(), vectors.data(),
-                           static_cast<uint32_t>(together.size()), packed, made.data());
-      packed += together.size() * packed_bytes;
-      for (size_t i = 0; i < together.size(); i++) together[i]->tiles.push_back(made[i]);
-    }
-    vectors.clear();
-    together.clear();
-  };
+  const size_t packed_bytes = head_query_bytes(*functions_, dimension_);
+  head_packed_.resize(used.size() * bases_.size() * packed_bytes);
+  uint8_t* packed = head_packed_.data();
   for (const uint32_t q : used) {
-    together.push_back(&queries_[q]);
-    vectors.insert(vectors.end(), queries_[q].values, queries_[q].values + dimension_);
-    if (together.size() == projected_together) project_all();
+    for (const basis& basis : bases_) {
+      queries_[q].heads.push_back(project_query(*functions_, basis, {queries_[q], queries_[q].values}, packed));
+      packed += packed_bytes;
+    }
   }
-  if (!together.empty()) project_all();
 }
 
 void search::plan_blocks() {
@@ -247,12 +214,9 @@ void search::plan_blocks() {
 /** Queries of a batch share the reading of codes, and of the values of rows that several of them search. */
 void search::choose_methods(block_plan& plan, uint32_t index) const {
   const sagitta_block& block = blocks_[index];
-  const first_level& level = first_levels_[index];
   const auto sharing = static_cast<double>(plan.views.size());
   plan.costs = row_costs_of(*functions_, dimension_, sharing);
-  const bool has_head = level.projection != rotated_projection;
-  plan.coarse_ns = has_head ? plan.costs.head : plan.costs.coarse;
-  plan.single_ns = has_head ? plan.costs.head_single : plan.costs.coarse_single;
+  const bool has_head = block.head != nullptr && method_ != SAGITTA_METHOD_TILES;
   std::map<const uint32_t*, uint32_t> sharing_bitmap;
   double passing = 0;
   for (const planned_view& one : plan.views) {
@@ -282,12 +246,14 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
       const double share = std::min(1.0, query.k / static_cast<double>(passing_[one.query]));
       const double tiles_ns = plan.costs.tiles + share * tile_survivor_ns;
       offer(method::tiles, rows * tiles_ns);
-      one.has_head_tiles = false;
-      if (has_head && method_ != SAGITTA_METHOD_TILES) {
-        const double head_ns = head_tiles_ns(plan, level, query.floor, fraction_of(one.query)) + share * tile_survivor_ns;
-        const bool is_batch = plan.views.size() >= head_tiles_sharing_min;
-        one.has_head_tiles = (is_batch && head_ns < tiles_ns) || method_ == SAGITTA_METHOD_HEAD_TILES;
-        if (one.has_head_tiles) offer(method::tiles, rows * head_ns);
+      if (has_head) {
+        const double head_ns = search::head_ns(plan, index, one.query);
+        one.has_head = head_ns < tiles_ns || method_ == SAGITTA_METHOD_HEAD_TILES;
+        if (one.has_head) offer(method::tiles, rows * head_ns);
+        if (method_ == SAGITTA_METHOD_HEAD_TILES) {
+          one.how = method::tiles;
+          continue;
+        }
       }
     }
     if (view.rows != nullptr && block.codes != nullptr && !is_forced) {
@@ -301,15 +267,13 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
     const auto has_rows_per_k = [&](uint32_t count) {
       return is_forced || passing_[one.query] >= uint64_t{count} * query.k;
     };
-    if (has_head) {
-      const double left = expected_left(bases_[level.projection - 1].header->shares, fraction_of(one.query));
-      offer(method::coarse, rows * (plan.coarse_ns + left * left_row_ns(plan.costs)));
-    } else if (has_rows_per_k(coarse_rows_per_k)) {
-      offer(method::coarse, rows * plan.coarse_ns);
+    // Where a basis was worth it, coarse codes leave too many rows.
+    if (is_forced || (!has_head && has_rows_per_k(coarse_rows_per_k))) {
+      offer(method::coarse, rows * plan.costs.coarse);
     }
     if (has_rows_per_k(single_rows_per_k)) {
-      const double share = expect_scored_share(level.panels, passing_[one.query] / query.k);
-      offer(method::coarse_rows, one.passing * (plan.single_ns + share * plan.costs.canonical));
+      const double share = expect_scored_share(block.coarse, passing_[one.query] / query.k);
+      offer(method::coarse_rows, one.passing * (plan.costs.coarse_single + share * plan.costs.canonical));
     }
   }
 }
@@ -318,14 +282,12 @@ double search::fraction_of(uint32_t query) const {
   return queries_[query].k / static_cast<double>(passing_[query]);
 }
 
-/** The time per row of a scan of tiles that begins with head tiles. */
-double search::head_tiles_ns(const block_plan& plan, const first_level& level, double floor,
-                             double fraction) const {
+double search::head_ns(const block_plan& plan, uint32_t block, uint32_t query) const {
   // What a score limit leaves is not known before the first scan.
-  const basis_shares& shares = bases_[level.projection - 1].header->tile_shares;
-  const double left = floor == -unbounded ? expected_left(shares, fraction) : expected_of_floor;
-  const double finished = std::min(1.0, rising_threshold_factor * left);
-  return plan.costs.head_tiles + finished * finished_panel_factor * plan.costs.tiles;
+  const basis_shares& shares = bases_[basis_numbers_[block]].header->shares;
+  const bool has_floor = queries_[query].floor != -unbounded;
+  const double left = has_floor ? expected_of_floor : expected_left(shares, fraction_of(query));
+  return plan.costs.head + std::min(1.0, rising_threshold_factor * left) * head_survivor_ns;
 }
 
 bool search::has_method(const block_plan& plan, method how) {

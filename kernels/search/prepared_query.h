@@ -20,13 +20,9 @@ struct prepared_query : bounded_query {
   /** Codes b as packed by the target, and −128·Σb. */
   const uint8_t* packed;
   int32_t offset;
-  /**
-   * The query as coarse codes and the head codes of each basis read it, by search_context::first_levels; empty if it
-   * reads neither.
-   */
-  std::vector<projected_query> projected;
-  /** The query as head tiles of each basis read it; empty if it reads none. */
-  std::vector<tile_query> tiles;
+  /** The query as coarse codes and as the head tiles of each basis read it; null or empty if it reads none. */
+  projected_query rotated;
+  std::vector<head_query> heads;
   /** The first of its views, which are batch.views[first_view .. first_view + view_count). */
   uint32_t first_view;
   uint32_t view_count;

@@ -1,4 +1,4 @@
-// Queries in the coordinates of coarse codes or of head codes, encoded for their scans.
+// Queries in the coordinates of coarse codes or of head tiles, encoded for their scans.
 #pragma once
 
 #include <cmath>
@@ -19,17 +19,14 @@ inline void set_codes(bounded_query& query, const encoded_vector& encoded) {
   query.residual = encoded.residual / query.scale * (1 + 0x1p-40);
 }
 
-/** A query that is encoded for one kind of two-bit codes. */
+/** A query that is encoded for coarse codes. */
 struct projected_query {
   bounded_query bounds;
-  /** As packed by the target. */
+  /** As packed by the target; null if no coarse codes are read. */
   const uint8_t* packed;
-  /** The sums of the first and second level start here. Head codes have no second level. */
+  /** The sums of the first and second level start here. */
   int32_t first_offset;
   int32_t second_offset;
-  /** The number of its codes and their limbs, as in coarse_query. */
-  uint32_t dimension;
-  uint32_t limbs;
 };
 
 /** The vector of a query: its quantities without codes, and its values [dimension]. */
@@ -42,32 +39,22 @@ struct unprojected_query {
 projected_query rotate_query(const target& functions, const rotation& rotation,
                              const unprojected_query& query, uint8_t* packed);
 
-/** Returns the room that `project_query` needs. */
-constexpr size_t head_query_bytes(const basis& basis) { return 2 * coarse_query_bytes(basis.code_count); }
-
 /** A query that is encoded for head tiles. */
-struct tile_query {
+struct head_query {
   /** By level: all directions, and the first half of them. */
-  bounded_query bounds[head_tile_levels];
-  int32_t offsets[head_tile_levels];
+  bounded_query bounds[head_levels];
+  int32_t offsets[head_levels];
   /** As packed by the target; null for a query without a part along these directions, which head tiles cannot help. */
   const uint8_t* packed;
 };
 
 /** Returns the bytes of a query as packed for head tiles. */
-inline size_t tile_query_bytes(const target& functions, uint32_t dimension) {
-  return size_t{step_count(head_tile_directions(dimension))} * functions.query_step_bytes;
+inline size_t head_query_bytes(const target& functions, uint32_t dimension) {
+  return size_t{step_count(head_directions(dimension))} * functions.query_step_bytes;
 }
 
-/**
- * Encodes `count` queries for head tiles: `queries` are their quantities without codes, `vectors` [count, dimension] and
- * `packed` has tile_query_bytes for each.
- */
-void project_tile_queries(const target& functions, const basis& basis, const bounded_query* const* queries,
-                          const float* vectors, uint32_t count, uint8_t* packed, tile_query* made);
-
-/** Encodes a query for head codes. */
-projected_query project_query(const target& functions, const basis& basis,
-                              const unprojected_query& query, uint8_t* packed);
+/** Encodes a query for head tiles; `packed` has room for head_query_bytes(dimension). */
+head_query project_query(const target& functions, const basis& basis, const unprojected_query& query,
+                         uint8_t* packed);
 
 }  // namespace sagitta

@@ -16,14 +16,20 @@ namespace {
 /** Room for candidates, apart from the spare room that `search_context` gives. */
 constexpr size_t candidates_per_k = 8;
 
-/** The time of a scan that begins with head tiles, relative to one without, above which it is no gain. */
-constexpr double head_tile_gain = 0.95;
+/** The time of a scan of head tiles, relative to one of all dimensions, above which it is no gain. */
+constexpr double head_gain = 0.95;
 /** Head tiles without a gain are tried again when this many times as many rows have been scanned. */
 constexpr uint64_t retried_after = 4;
+/**
+ * The lower bounds of head tiles hardly raise the threshold, so the rows with the best estimates are scored when this
+ * many rows have been scanned, at least so many for each of the k best, and again after four times as many.
+ */
+constexpr uint64_t head_scored_first = 4096;
+constexpr uint64_t head_scored_per_k = 128;
+constexpr uint64_t head_scored_after = 4;
 
-/** The ratio of the second level's residual to that of coarse codes on data of any kind, and to that of head codes. */
+/** The ratio of the residuals of the second and first level of coarse codes, on data of any kind. */
 constexpr float refinement_ratio = 0.3f;
-constexpr float refined_head_ratio = 0.65f;
 
 /** Finer codes are read if at most this share of the rows will still have to be scored. */
 constexpr double scored_share_max = 0.55;
@@ -54,10 +60,8 @@ double expected_score(std::vector<double>& scores, double rank) {
 }
 
 /** Returns the upper bound that finer codes will probably give. */
-double refined_upper(const search_context& context, const candidate& row) {
-  const first_level& level = context.first_levels[context.views[row.view].block];
-  const float ratio = level.projection == rotated_projection ? refinement_ratio : refined_head_ratio;
-  return static_cast<double>(row.center + ratio * (row.upper - row.center));
+double refined_upper(const candidate& row) {
+  return static_cast<double>(row.center + refinement_ratio * (row.upper - row.center));
 }
 
 void sort_by_estimate(std::vector<candidate>& rows) {
@@ -106,47 +110,53 @@ void query_state::start(const search_context& context, const prepared_query& que
     scan_ = {create_weights(query), query.packed, query.offset, query.has_after};
     tighten(query, threshold_, scan_);
   }
-  tile_scans_.clear();
-  for (const tile_query& tiles : query.tiles) {
-    for (uint32_t level = 0; level < head_tile_levels; level++) {
-      tile_scans_.push_back({create_weights(tiles.bounds[level]), tiles.packed, tiles.offsets[level], query.has_after});
+  head_scans_.clear();
+  for (const head_query& head : query.heads) {
+    for (uint32_t level = 0; level < head_levels; level++) {
+      head_scans_.push_back({create_weights(head.bounds[level]), head.packed, head.offsets[level], query.has_after});
     }
   }
   // A score limit is known from the first row on, and is often so high that few directions exclude most rows.
-  tile_level_ = query.floor == -unbounded ? 0 : 1;
-  coarse_scans_.clear();
-  for (const projected_query& projected : query.projected) {
-    coarse_scans_.push_back({create_weights(projected.bounds), projected.packed,
-                             projected.first_offset, query.has_after});
+  level_ = query.floor == -unbounded ? 0 : 1;
+  level_rows_ = 0;
+  level_retry_ = 0;
+  next_scored_ = std::max(head_scored_first, head_scored_per_k * query.k);
+  if (query.rotated.packed != nullptr) {
+    coarse_scan_ = {create_weights(query.rotated.bounds), query.rotated.packed, query.rotated.first_offset,
+                    query.has_after};
   }
 }
 
-scan_query& query_state::current_head_tile_scan(uint32_t basis, uint32_t level) {
+scan_query& query_state::current_head_scan(uint32_t basis, uint32_t level) {
   raise(bound_->value());
-  tile_scan_ = basis * head_tile_levels + level;
-  scan_query& scan = tile_scans_[tile_scan_];
-  tighten(query_->tiles[basis].bounds[level], threshold_, scan);
+  head_scan_ = basis * head_levels + level;
+  head_survivors_ = 0;
+  scan_query& scan = head_scans_[head_scan_];
+  tighten(query_->heads[basis].bounds[level], threshold_, scan);
   return scan;
 }
 
-uint32_t query_state::choose_tile_level(uint32_t basis, uint64_t row_count) {
-  tile_rows_ += row_count;
+uint32_t query_state::choose_level(uint32_t basis, uint64_t row_count) {
+  level_rows_ += row_count;
   raise(bound_->value());
   // Without a threshold nothing can be excluded.
-  const bool is_used = !query_->tiles.empty() && query_->tiles[basis].packed != nullptr;
-  if (!is_used || threshold_ == -unbounded || tile_rows_ < tile_retry_) return full_tiles;
-  return tile_level_;
+  const bool is_used = query_->heads[basis].packed != nullptr;
+  if (!is_used || threshold_ == -unbounded || level_rows_ < level_retry_) return all_dimensions;
+  return level_;
 }
 
-void query_state::observe_left_panels(uint32_t level, double share) {
-  const uint32_t dimension = context_->dimension;
-  const double directions = directions_of_level(dimension, level);
-  const double rest = finished_panel_factor * share * dimension;
+void query_state::review_level(uint32_t level, uint64_t row_count, const row_costs& costs) {
+  if (level_rows_ >= next_scored_) {
+    next_scored_ = head_scored_after * level_rows_;
+    score_best_candidates();
+  }
+  const double share = static_cast<double>(head_survivors_) / static_cast<double>(row_count);
+  const double left_ns = share * head_survivor_ns;
   if (level > 0) {
     // All directions cost twice as much, and leave a fraction.
-    if (rest > directions) tile_level_ = 0;
-  } else if (directions + rest > head_tile_gain * dimension) {
-    tile_retry_ = retried_after * tile_rows_;
+    if (left_ns > costs.head / 2) level_ = 0;
+  } else if (costs.head + left_ns > head_gain * costs.tiles) {
+    level_retry_ = retried_after * level_rows_;
   }
 }
 
@@ -155,12 +165,10 @@ scan_query& query_state::current_scan() {
   return scan_;
 }
 
-scan_query& query_state::current_coarse_scan(const first_level& level) {
+scan_query& query_state::current_coarse_scan() {
   raise(bound_->value());
-  projection_ = level.projection;
-  scan_query& scan = coarse_scans_[projection_];
-  tighten(query_->projected[projection_].bounds, threshold_, scan);
-  return scan;
+  tighten(query_->rotated.bounds, threshold_, coarse_scan_);
+  return coarse_scan_;
 }
 
 template <class Add>
@@ -188,6 +196,15 @@ void query_state::add_survivors(uint32_t view, uint32_t first_row, uint32_t surv
   });
 }
 
+void query_state::add_head_survivors(uint32_t view, uint32_t first_row, uint32_t survivors,
+                                     const int32_t* sums, const panel_facts& facts) {
+  const bounded_query& query = query_->heads[head_scan_ / head_levels].bounds[head_scan_ % head_levels];
+  for_each_survivor(view, first_row, survivors, [&](uint32_t row, uint32_t lane) {
+    head_survivors_++;
+    add_survivor(view, row, bounds_of(query, sums[lane], facts, lane));
+  });
+}
+
 void query_state::add_packed_survivors(uint32_t view, const uint32_t* rows, uint32_t survivors,
                                        const int32_t* sums, const panel_facts& facts) {
   for (; survivors != 0; survivors &= survivors - 1) {
@@ -212,8 +229,7 @@ void query_state::add_coarse_survivors(uint32_t view, uint32_t first_row, uint32
 }
 
 void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const row_facts& facts) {
-  const uint32_t projection = context_->first_levels[context_->views[view].block].projection;
-  const score_bounds bounds = bounds_of(query_->projected[projection].bounds, sum, facts);
+  const score_bounds bounds = bounds_of(query_->rotated.bounds, sum, facts);
   if (is_excluded(bounds)) return;
   coarse_rows_.push_back({center_of(bounds), round_up(bounds.upper), view, row});
 }
@@ -295,7 +311,7 @@ expected_shares query_state::expect(uint64_t row_count, uint64_t total) const {
   uint64_t scored = 0;
   for (const candidate& row : coarse_rows_) {
     refined += static_cast<double>(row.upper) >= expected;
-    scored += !(refined_upper(*context_, row) < expected);
+    scored += !(refined_upper(row) < expected);
   }
   const auto count = static_cast<double>(row_count);
   return {static_cast<double>(refined) / count, static_cast<double>(scored) / count};
@@ -324,7 +340,7 @@ void query_state::refine() {
 bool query_state::is_refinement_slower() const {
   const auto scored = std::count_if(
       coarse_rows_.begin(), coarse_rows_.end(),
-      [this](const candidate& row) { return !(refined_upper(*context_, row) < threshold_); });
+      [this](const candidate& row) { return !(refined_upper(row) < threshold_); });
   return static_cast<double>(scored) > scored_share_max * static_cast<double>(coarse_rows_.size());
 }
 
@@ -346,8 +362,8 @@ void query_state::refine_coarse_rows() {
   const size_t coarse_stride = coarse_panel_bytes(dimension);
   const size_t refinement_stride = refinement_panel_bytes(dimension);
   const uint32_t row_bytes = coarse_row_bytes(dimension);
-  const projected_query& rotated = query_->projected[rotated_projection];
-  const coarse_query query = {rotated.packed, rotated.second_offset, dimension, rotated.limbs};
+  const projected_query& rotated = query_->rotated;
+  const coarse_query query = {rotated.packed, rotated.second_offset, dimension};
   const auto coarse_panel_of = [&](const candidate& row) {
     const sagitta_block& block = context_->blocks[context_->views[row.view].block];
     return block.coarse + row.row / panel_rows * coarse_stride;
@@ -485,13 +501,11 @@ void query_state::raise(double threshold) {
   threshold_ = threshold;
   bound_->raise(threshold);
   if (query_->is_scannable) tighten(*query_, threshold, scan_);
-  if (!tile_scans_.empty()) {
-    const tile_query& tiles = query_->tiles[tile_scan_ / head_tile_levels];
-    tighten(tiles.bounds[tile_scan_ % head_tile_levels], threshold, tile_scans_[tile_scan_]);
+  if (!head_scans_.empty()) {
+    const head_query& head = query_->heads[head_scan_ / head_levels];
+    tighten(head.bounds[head_scan_ % head_levels], threshold, head_scans_[head_scan_]);
   }
-  if (!coarse_scans_.empty()) {
-    tighten(query_->projected[projection_].bounds, threshold, coarse_scans_[projection_]);
-  }
+  if (query_->rotated.packed != nullptr) tighten(query_->rotated.bounds, threshold, coarse_scan_);
 }
 
 void query_state::add_candidate(const candidate& row) {
@@ -499,14 +513,17 @@ void query_state::add_candidate(const candidate& row) {
   candidates_.push_back(row);
 }
 
+void query_state::score_best_candidates() {
+  raise(bound_->value());
+  drop_below_threshold(candidates_);
+  score_in_order(take_best_estimates(candidates_), proof::score);
+  drop_below_threshold(candidates_);
+}
+
 /** Rows with low estimates are kept as long as possible: a later threshold will probably exclude them. */
 void query_state::make_room() {
   const size_t kept = candidates_max_ / 2;
-  raise(bound_->value());
-  drop_below_threshold(candidates_);
-  if (candidates_.size() <= kept) return;
-  score_in_order(take_best_estimates(candidates_), proof::score);
-  drop_below_threshold(candidates_);
+  score_best_candidates();
   if (candidates_.size() <= kept) return;
   sort_by_estimate(candidates_);
   const auto first_kept = candidates_.end() - static_cast<ptrdiff_t>(kept);

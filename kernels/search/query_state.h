@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "costs.h"
 #include "prepared_query.h"
 #include "top_rows.h"
 
@@ -55,29 +56,14 @@ struct row_range {
   uint32_t to;
 };
 
-/** The two-bit codes that exclude most rows of a block: its head codes if it has any, otherwise its coarse codes. */
-struct first_level {
-  const uint8_t* panels;
-  /** The number of codes of a row. */
-  uint32_t dimension;
-  uint32_t limbs;
-  /** The index into prepared_query::projected. */
-  uint32_t projection;
-};
-
-/** The projection for coarse codes, which refinements of all blocks read, too. */
-inline constexpr uint32_t rotated_projection = 0;
-
-/** A scan of tiles that begins with the int8 codes of all dimensions rather than with a level of head tiles. */
-inline constexpr uint32_t full_tiles = head_tile_levels;
+/** What is scanned in place of a level of head tiles: tiles of all dimensions. */
+inline constexpr uint32_t all_dimensions = head_levels;
 
 /** The data that all states of a search share. */
 struct search_context {
   const target* functions;
   const sagitta_block* blocks;
   const sagitta_block_view* views;
-  /** One per block. */
-  const first_level* first_levels;
   uint32_t dimension;
   const std::atomic<bool>* is_cancelled;
   /** Room for candidates of one state. With more, fewer rows are scored before the threshold is known. */
@@ -101,18 +87,21 @@ class query_state {
              uint64_t rows_max);
   bool is_started() const { return query_ != nullptr; }
 
-  /** The tests of both scans, with the latest threshold of all threads. */
+  /** The tests of the scans, with the latest threshold of all threads. */
   scan_query& current_scan();
-  scan_query& current_coarse_scan(const first_level& level);
-  scan_query& current_head_tile_scan(uint32_t basis, uint32_t level);
-  /** Chooses what a scan of tiles begins with: a level of head tiles of this basis, or `full_tiles`. */
-  uint32_t choose_tile_level(uint32_t basis, uint64_t row_count);
-  /** Records the share of panels that a scan of a level of head tiles has left. */
-  void observe_left_panels(uint32_t level, double share);
+  scan_query& current_coarse_scan();
+  scan_query& current_head_scan(uint32_t basis, uint32_t level);
+  /** Chooses what to scan of this many rows: a level of head tiles of this basis, or `all_dimensions`. */
+  uint32_t choose_level(uint32_t basis, uint64_t row_count);
+  /** Considers, after a level of head tiles of this many rows has been scanned, which level to scan next. */
+  void review_level(uint32_t level, uint64_t row_count, const row_costs& costs);
 
   /** Adds the rows of a panel that passed the scan's test: bit r of `survivors` is row first_row + r. */
   void add_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
                      const panel_facts& facts);
+  /** Like `add_survivors`, for the head tiles that were scanned last. */
+  void add_head_survivors(uint32_t view, uint32_t first_row, uint32_t survivors, const int32_t* sums,
+                          const panel_facts& facts);
   /** Like `add_survivors`, for the codes of rows that are not consecutive. */
   void add_packed_survivors(uint32_t view, const uint32_t* rows, uint32_t survivors,
                             const int32_t* sums, const panel_facts& facts);
@@ -189,6 +178,8 @@ class query_state {
    */
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);
+  /** Scores the candidates with the best estimates and drops those that the threshold then excludes. */
+  void score_best_candidates();
   void make_room();
   bool is_below_threshold(const candidate& row) const;
   void drop_below_threshold(std::vector<candidate>& rows) const;
@@ -197,16 +188,18 @@ class query_state {
   const prepared_query* query_ = nullptr;
   shared_bound* bound_ = nullptr;
   scan_query scan_{};
-  /** One per projection. Only the one that was used last has the latest threshold. */
-  std::vector<scan_query> coarse_scans_;
+  scan_query coarse_scan_{};
   /** One per basis and level; only the one that was used last has the latest threshold. */
-  std::vector<scan_query> tile_scans_;
-  uint32_t tile_scan_ = 0;
+  std::vector<scan_query> head_scans_;
+  uint32_t head_scan_ = 0;
+  /** The rows that the head tiles scanned last have left. */
+  uint64_t head_survivors_ = 0;
   /** The level of head tiles to try next, the rows scanned so far, and those after which they are tried again. */
-  uint32_t tile_level_ = 0;
-  uint64_t tile_rows_ = 0;
-  uint64_t tile_retry_ = 0;
-  uint32_t projection_ = rotated_projection;
+  uint32_t level_ = 0;
+  uint64_t level_rows_ = 0;
+  uint64_t level_retry_ = 0;
+  /** The number of rows after which the rows with the best estimates are scored. */
+  uint64_t next_scored_ = 0;
   std::vector<candidate> coarse_rows_;
   double threshold_ = 0;
   size_t candidates_max_ = 0;

@@ -121,29 +121,28 @@ template <class IsWanted>
 void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted) {
   planned_view group[query_group_max];
   uint32_t count = 0;
-  // Of the levels of head tiles and of full tiles, once they are needed.
-  std::optional<row_limits> limits[full_tiles + 1];
-  const auto limits_for = [&](uint32_t level) -> const row_limits& {
-    if (!limits[level].has_value()) {
-      const bool is_full = level == full_tiles;
-      limits[level] = limits_of(is_full ? tiles_of(range.block) : head_tiles_of(range.block, level), range);
-    }
-    return *limits[level];
-  };
+  // Of the levels of head tiles and of all dimensions, once they are needed.
+  std::optional<row_limits> limits[all_dimensions + 1];
   const auto scan_group = [&] {
-    planned_view chosen[full_tiles + 1][query_group_max];
-    uint32_t counts[full_tiles + 1] = {};
+    planned_view chosen[all_dimensions + 1][query_group_max];
+    uint32_t counts[all_dimensions + 1] = {};
     for (uint32_t i = 0; i < count; i++) {
-      const uint32_t level = choose_tile_level(self, range, group[i]);
+      const uint32_t level = choose_level(self, range, group[i]);
       chosen[level][counts[level]++] = group[i];
     }
     count = 0;
-    for (uint32_t level = 0; level < full_tiles; level++) {
+    for (uint32_t level = 0; level <= all_dimensions; level++) {
       if (counts[level] == 0) continue;
-      scan_head_tiles(self, range, level, limits_for(level), chosen[level], counts[level]);
+      const bool is_head = level < all_dimensions;
+      const scanned_codes codes = is_head ? head_of(range.block, level) : tiles_of(range.block);
+      if (!limits[level].has_value()) limits[level] = limits_of(codes, range);
+      scan_range(self, range, codes, *limits[level], chosen[level], counts[level]);
+      if (!is_head) continue;
+      for (uint32_t i = 0; i < counts[level]; i++) {
+        state_of(self, chosen[level][i].query)
+            .review_level(level, range.to - range.from, plans_[range.block].costs);
+      }
     }
-    if (counts[full_tiles] == 0) return;
-    scan_range(self, range, tiles_of(range.block), limits_for(full_tiles), chosen[full_tiles], counts[full_tiles]);
   };
   for (const planned_view& one : plans_[range.block].views) {
     if (views_[one.view].row_count <= range.from || !is_wanted(one)) continue;
@@ -153,14 +152,12 @@ void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is
     group[count++] = one;
   }
   scan_group();
-  if (!self.left.empty()) scan_left_panels(self, range, limits_for(full_tiles));
 }
 
-uint32_t search::choose_tile_level(worker& self, const row_range& range, const planned_view& one) {
-  const bool has_head_tiles = one.how == method::tiles && one.has_head_tiles;
-  if (!has_head_tiles) return full_tiles;
-  const uint32_t basis = first_levels_[range.block].projection - 1;
-  return state_of(self, one.query).choose_tile_level(basis, range.to - range.from);
+uint32_t search::choose_level(worker& self, const row_range& range, const planned_view& one) {
+  const bool has_head = one.how == method::tiles && one.has_head;
+  if (!has_head) return all_dimensions;
+  return state_of(self, one.query).choose_level(basis_numbers_[range.block], range.to - range.from);
 }
 
 search::scanned_codes search::tiles_of(uint32_t block) const {
@@ -168,17 +165,13 @@ search::scanned_codes search::tiles_of(uint32_t block) const {
 }
 
 search::scanned_codes search::coarse_codes_of(uint32_t block) const {
-  const first_level& level = first_levels_[block];
-  return {scanned_codes::coarse, 0, level.panels, coarse_panel_bytes(level.dimension), level.dimension, fact_bytes};
+  return {scanned_codes::coarse, 0, blocks_[block].coarse, coarse_panel_bytes(dimension_), dimension_, fact_bytes};
 }
 
 /** The facts of the second level follow those of the first. */
-search::scanned_codes search::head_tiles_of(uint32_t block, uint32_t level) const {
-  const size_t stride = head_tile_panel_bytes(head_tile_directions(dimension_));
-  const size_t offset = head_tiles_offset(blocks_[block].head_bytes, dimension_);
-  const uint8_t* const panels = blocks_[block].head + offset + level * fact_bytes;
-  return {scanned_codes::head_tiles, level, panels, stride, directions_of_level(dimension_, level),
-          (head_tile_levels - level) * fact_bytes};
+search::scanned_codes search::head_of(uint32_t block, uint32_t level) const {
+  return {scanned_codes::head, level, blocks_[block].head + level * fact_bytes, head_panel_bytes(dimension_),
+          directions_of_level(dimension_, level), (head_levels - level) * fact_bytes};
 }
 
 row_limits search::limits_of(const scanned_codes& codes, const row_range& range) const {
@@ -189,53 +182,10 @@ row_limits search::limits_of(const scanned_codes& codes, const row_range& range)
 scan_query& search::scan_of(query_state& state, const scanned_codes& codes, uint32_t block) const {
   switch (codes.kind) {
     case scanned_codes::tiles: return state.current_scan();
-    case scanned_codes::coarse: return state.current_coarse_scan(first_levels_[block]);
-    case scanned_codes::head_tiles: break;
+    case scanned_codes::coarse: return state.current_coarse_scan();
+    case scanned_codes::head: break;
   }
-  return state.current_head_tile_scan(first_levels_[block].projection - 1, codes.level);
-}
-
-void search::scan_head_tiles(worker& self, const row_range& range, uint32_t level,
-                             const row_limits& limits, const planned_view* planned,
-                             uint32_t planned_count) {
-  const size_t before = self.left.size();
-  scan_range(self, range, head_tiles_of(range.block, level), limits, planned, planned_count);
-  const double panels = panel_count(range.to - range.from);
-  for (uint32_t i = 0; i < planned_count; i++) {
-    const auto first = self.left.begin() + static_cast<ptrdiff_t>(before);
-    const auto left = std::count_if(first, self.left.end(), [&](const left_panel& one) {
-      return one.query == planned[i].query;
-    });
-    state_of(self, planned[i].query).observe_left_panels(level, static_cast<double>(left) / panels);
-  }
-}
-
-void search::scan_left_panels(worker& self, const row_range& range, const row_limits& limits) {
-  const uint32_t panels = panel_count(range.to - range.from);
-  self.left_starts.assign(panels + 1, 0);
-  for (const left_panel& one : self.left) self.left_starts[one.panel + 1]++;
-  for (uint32_t p = 0; p < panels; p++) self.left_starts[p + 1] += self.left_starts[p];
-  self.left_by_panel.resize(self.left.size());
-  for (const left_panel& one : self.left) self.left_by_panel[self.left_starts[one.panel]++] = one;
-  self.left.clear();
-  const scanned_codes codes = tiles_of(range.block);
-  // The starts are now the ends.
-  for (uint32_t p = 0, next = 0; p < panels; p++) {
-    const uint32_t from = range.from + p * panel_rows;
-    const row_range panel = {range.block, from, std::min(range.to, from + panel_rows)};
-    while (next < self.left_starts[p]) {
-      planned_view group[query_group_max];
-      uint32_t count = 0;
-      for (; count < functions_->query_group && next < self.left_starts[p]; next++) {
-        const left_panel& one = self.left_by_panel[next];
-        const bool is_group =
-            count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
-        if (!is_group) break;
-        group[count++] = {one.query, one.view, 0, method::tiles, 0, false};
-      }
-      scan_range(self, panel, codes, limits, group, count);
-    }
-  }
+  return state.current_head_scan(basis_numbers_[block], codes.level);
 }
 
 void search::scan_coarse(worker& self, const row_range& range) {
@@ -284,7 +234,7 @@ void search::decide_method(worker& self, uint32_t query, const block_plan& plan)
   query_state& state = state_of(self, query);
   const expected_shares left = state.expect(progress.row_count, searched_[query]);
   const double coarse_ns =
-      plan.coarse_ns + left.refined * plan.costs.refined + left.scored * plan.costs.canonical;
+      plan.costs.coarse + left.refined * plan.costs.refined + left.scored * plan.costs.canonical;
   progress.uses_tiles = coarse_ns > plan.costs.tiles;
   progress.is_decided = progress.uses_tiles || progress.next_decision > 0;
   if (!progress.is_decided) return;
@@ -318,16 +268,12 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
     query_state* states[group_max];
     const scanned_codes* codes;
     const uint8_t* panels;
-    /** The first row, and its panel's number within the range. */
     uint32_t first_row;
-    uint32_t first_panel;
-    std::vector<left_panel>* left;
   };
   emit_context context{};
   scan_query* queries[group_max];
   context.planned = planned;
   context.codes = &codes;
-  context.left = &self.left;
   for (uint32_t i = 0; i < planned_count; i++) {
     query_state& state = state_of(self, planned[i].query);
     context.states[i] = &state;
@@ -337,7 +283,6 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
   task.dimension = codes.dimension;
   task.stride = codes.stride;
   task.codes_offset = codes.codes_offset;
-  task.limbs = first_levels_[range.block].limbs;
   task.queries = queries;
   task.query_count = planned_count;
   task.context = &context;
@@ -346,17 +291,15 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
                  const int32_t* sums) {
     const auto& known = *static_cast<const emit_context*>(opaque);
     const planned_view& one = known.planned[query];
-    if (known.codes->kind == scanned_codes::head_tiles) {
-      known.left->push_back({known.first_panel + panel, one.query, one.view});
-      return;
-    }
     const auto& facts =
         *reinterpret_cast<const panel_facts*>(known.panels + panel * known.codes->stride);
     query_state& state = *known.states[query];
     const uint32_t first_row = known.first_row + panel * panel_rows;
-    const bool is_coarse = known.codes->kind == scanned_codes::coarse;
-    if (is_coarse) state.add_coarse_survivors(one.view, first_row, survivors, sums, facts);
-    else state.add_survivors(one.view, first_row, survivors, sums, facts);
+    switch (known.codes->kind) {
+      case scanned_codes::tiles: return state.add_survivors(one.view, first_row, survivors, sums, facts);
+      case scanned_codes::coarse: return state.add_coarse_survivors(one.view, first_row, survivors, sums, facts);
+      case scanned_codes::head: return state.add_head_survivors(one.view, first_row, survivors, sums, facts);
+    }
   };
   const auto is_wanted = [&](uint32_t from) {
     for (uint32_t i = 0; i < planned_count; i++) {
@@ -375,7 +318,6 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
     to = std::min(to, range.to);
     context.panels = codes.panels + from / panel_rows * codes.stride;
     context.first_row = from;
-    context.first_panel = (from - range.from) / panel_rows;
     task.panels = context.panels;
     task.panel_count = panel_count(to - from);
     if (codes.kind == scanned_codes::coarse) functions_->scan_coarse(task);
@@ -488,13 +430,11 @@ void search::compute_squares(const float* values, const uint32_t* rows, uint32_t
 void search::gather_coarse(worker& self, const row_range& range, const planned_view& one) {
   const prepared_query& query = queries_[one.query];
   query_state& state = state_of(self, one.query);
-  const first_level& level = first_levels_[range.block];
-  state.current_coarse_scan(level);
-  const projected_query& projected = query.projected[level.projection];
-  const coarse_query packed = {projected.packed, projected.first_offset, level.dimension, level.limbs};
-  const size_t stride = coarse_panel_bytes(level.dimension);
-  const uint32_t row_bytes = coarse_row_bytes(level.dimension);
-  const uint8_t* const panels = level.panels;
+  state.current_coarse_scan();
+  const coarse_query packed = {query.rotated.packed, query.rotated.first_offset, dimension_};
+  const size_t stride = coarse_panel_bytes(dimension_);
+  const uint32_t row_bytes = coarse_row_bytes(dimension_);
+  const uint8_t* const panels = blocks_[range.block].coarse;
   uint32_t rows[gathered_rows];
   uint32_t count = 0;
   const auto take_all = [&] {
@@ -636,7 +576,7 @@ void search::observe_shares() const {
       if (one.how != method::coarse_rows) continue;
       const auto passing = static_cast<double>(passing_[one.query]);
       const double share = static_cast<double>(answers_[one.query].rescored_count) / passing;
-      observe_scored_share(first_levels_[b].panels, passing_[one.query] / queries_[one.query].k, share);
+      observe_scored_share(blocks_[b].coarse, passing_[one.query] / queries_[one.query].k, share);
     }
   }
 }

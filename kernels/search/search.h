@@ -58,23 +58,14 @@ class search : public shared_work {
     method how;
     /** The estimated time in ns. */
     double cost;
-    /** Whether a scan of tiles begins with head tiles. */
-    bool has_head_tiles;
-  };
-  /** A panel of a range that head tiles have left to a scan of all dimensions. */
-  struct left_panel {
-    uint32_t panel;
-    uint32_t query;
-    uint32_t view;
+    /** Whether a scan of tiles reads head tiles wherever these leave few rows. */
+    bool has_head;
   };
   /** The views of one block, sorted by method and with similar ones next to each other. */
   struct block_plan {
     std::vector<planned_view> views;
     uint32_t row_count;
     row_costs costs;
-    /** The costs of the block's first level, of all rows and of single ones. */
-    double coarse_ns;
-    double single_ns;
   };
   /** The progress of a thread with the coarse codes of a query. */
   struct coarse_progress {
@@ -97,10 +88,6 @@ class search : public shared_work {
     std::vector<coarse_progress> progress;
     /** Copies of codes: panels of rows that pass a bitmap. */
     std::vector<cache_line> packed;
-    /** What head tiles of the current range have left, and the same by panel: `left_starts` [panels + 1]. */
-    std::vector<left_panel> left;
-    std::vector<left_panel> left_by_panel;
-    std::vector<uint32_t> left_starts;
     /** For each query, how many of its selected candidates are before the next row range. */
     std::vector<uint32_t> cursors;
   };
@@ -112,15 +99,15 @@ class search : public shared_work {
   };
 
   void prepare_queries(const sagitta_batch& batch);
-  /** Chooses the codes of each block that exclude most rows, and the bases that they belong to. */
-  void choose_first_levels();
+  /** Opens the distinct bases of the blocks. */
+  void open_bases();
   /** Returns the queries that have a planned view of this kind, in order. */
   template <class IsUsed>
   std::vector<uint32_t> queries_with(const IsUsed& is_used) const;
-  /** Projects and encodes the queries that use coarse codes or head codes. */
+  /** Encodes the queries that use coarse codes for these. */
+  void rotate_queries();
+  /** Encodes the queries that use head tiles for these. */
   void project_queries();
-  /** Projects and encodes the queries that use head tiles. */
-  void project_on_head_tiles();
   void plan_blocks();
   void choose_methods(block_plan& plan, uint32_t block) const;
   void cut_ranges();
@@ -128,8 +115,8 @@ class search : public shared_work {
   void plan_sharing();
   static bool has_method(const block_plan& plan, method how);
   double fraction_of(uint32_t query) const;
-  double head_tiles_ns(const block_plan& plan, const first_level& level, double floor,
-                       double fraction) const;
+  /** The time per row of a scan of head tiles. */
+  double head_ns(const block_plan& plan, uint32_t block, uint32_t query) const;
 
   query_state& state_of(worker& self, uint32_t query);
   coarse_progress& progress_of(worker& self, uint32_t query);
@@ -142,8 +129,8 @@ class search : public shared_work {
   void scan_coarse(worker& self, const row_range& range);
   /** The codes of a block that a scan reads. */
   struct scanned_codes {
-    /** All dimensions, the first level of two-bit codes, or a level of head tiles. */
-    enum { tiles, coarse, head_tiles } kind;
+    /** All dimensions, the first level of coarse codes, or a level of head tiles. */
+    enum { tiles, coarse, head } kind;
     /** The level of head tiles. */
     uint32_t level;
     /** The first panel of the block. */
@@ -153,21 +140,16 @@ class search : public shared_work {
     uint32_t dimension;
     size_t codes_offset;
   };
-  /** See query_state::choose_tile_level. */
-  uint32_t choose_tile_level(worker& self, const row_range& range, const planned_view& one);
+  /** See query_state::choose_level. */
+  uint32_t choose_level(worker& self, const row_range& range, const planned_view& one);
   scanned_codes tiles_of(uint32_t block) const;
   scanned_codes coarse_codes_of(uint32_t block) const;
-  scanned_codes head_tiles_of(uint32_t block, uint32_t level) const;
+  scanned_codes head_of(uint32_t block, uint32_t level) const;
   row_limits limits_of(const scanned_codes& codes, const row_range& range) const;
   scan_query& scan_of(query_state& state, const scanned_codes& codes, uint32_t block) const;
   /** Scans codes for a group of views. */
   void scan_range(worker& self, const row_range& range, const scanned_codes& codes, const row_limits& limits,
                   const planned_view* planned, uint32_t planned_count);
-  /** Scans a level of head tiles for a group of views and lists the panels that are left. */
-  void scan_head_tiles(worker& self, const row_range& range, uint32_t level, const row_limits& limits,
-                       const planned_view* planned, uint32_t planned_count);
-  /** Scans all dimensions of the panels that head tiles have left, panel by panel, for the queries of each. */
-  void scan_left_panels(worker& self, const row_range& range, const row_limits& limits);
   /** Raises the query's threshold from time to time, and decides once whether to continue with coarse codes. */
   void review_coarse(worker& self, const row_range& range, const planned_view& one);
   /** Changes to tiles if coarse codes leave too many rows, and scans the earlier ranges again. */
@@ -206,11 +188,11 @@ class search : public shared_work {
   std::vector<prepared_query> queries_;
   std::vector<double> values_;
   std::vector<uint8_t> packed_;
-  std::vector<first_level> first_levels_;
-  /** The distinct bases of blocks: projection 1 belongs to the first one. */
+  /** The distinct bases of blocks, and for each block with head tiles the number of its own. */
   std::vector<basis> bases_;
-  std::vector<uint8_t> projected_packed_;
-  std::vector<uint8_t> tile_packed_;
+  std::vector<uint32_t> basis_numbers_;
+  std::vector<uint8_t> rotated_packed_;
+  std::vector<uint8_t> head_packed_;
   search_context context_;
   std::vector<shared_bound> bounds_;
   /** For each query, the number of rows that pass, and of all rows of its views. */

@@ -47,7 +47,7 @@ bool is_valid(const sagitta_batch& batch) {
     if (block.coarse == nullptr || block.codes == nullptr) return false;
     if (!has_basis(batch.dimension)) return false;
     const size_t panels = panel_count(block.row_count);
-    if (block.head_bytes < panels * head_panel_bytes(batch.dimension) + coarse_padding) return false;
+    if (block.head_bytes < panels * head_panel_bytes(batch.dimension)) return false;
     if (!open_basis(block.basis, block.basis_bytes, batch.dimension, opened)) return false;
   }
   for (uint32_t q = 0; q < batch.query_count; q++) {

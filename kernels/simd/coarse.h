@@ -93,21 +93,13 @@ __attribute__((noinline)) void sum_coarse(uint32_t row_bytes, const uint8_t* con
   Coarse::template reduce<Queries * Rows>(sums, stored);
 }
 
-/** The sum of a row with a query of one or two limbs, of which `found` [limbs, rows] has the sums. */
-template <uint32_t Limbs>
-inline int32_t join_limbs(const int32_t* found, uint32_t rows, uint32_t row) {
-  return Limbs == 1 ? found[row] : 256 * found[row] + found[rows + row];
-}
-
 /** The value of a first-level code is 2 · code − 3; `offset` is −3 · Σq. */
 inline int32_t first_sum(int32_t sum, int32_t offset) { return 2 * sum + offset; }
 
-template <class Coarse, coarse_level Level, uint32_t Limbs>
+template <class Coarse, coarse_level Level>
 void sum_rows(const coarse_query& query, const uint8_t* const* coarse,
               const uint8_t* const* refinement, uint32_t count, int32_t* sums) {
-  constexpr uint32_t rows = Coarse::rows_of(Limbs);
-  const uint8_t* packed[Limbs];
-  for (uint32_t l = 0; l < Limbs; l++) packed[l] = query.packed + l * coarse_query_bytes(query.dimension);
+  constexpr uint32_t rows = Coarse::rows_of(1);
   for (uint32_t from = 0; from < count; from += rows) {
     const uint8_t* first[rows];
     const uint8_t* second[rows];
@@ -116,13 +108,12 @@ void sum_rows(const coarse_query& query, const uint8_t* const* coarse,
       first[r] = coarse[row];
       second[r] = Level == coarse_level::second ? refinement[row] : nullptr;
     }
-    alignas(64) int32_t found[Limbs * rows];
-    sum_coarse<Coarse, Level, Limbs, rows, false>(coarse_row_bytes(query.dimension), first, second,
-                                                  packed, found);
+    alignas(64) int32_t found[rows];
+    sum_coarse<Coarse, Level, 1, rows, false>(coarse_row_bytes(query.dimension), first, second,
+                                              &query.packed, found);
     for (uint32_t r = 0; r < rows && from + r < count; r++) {
-      const int32_t sum = join_limbs<Limbs>(found, rows, r);
-      sums[from + r] = Level == coarse_level::first ? first_sum(sum, query.offset)
-                                                    : sum + query.offset;
+      sums[from + r] = Level == coarse_level::first ? first_sum(found[r], query.offset)
+                                                    : found[r] + query.offset;
     }
   }
 }
@@ -130,39 +121,35 @@ void sum_rows(const coarse_query& query, const uint8_t* const* coarse,
 template <class Coarse>
 void coarse_sums(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
                  int32_t* sums) {
-  if (query.limbs == 1) sum_rows<Coarse, coarse_level::first, 1>(query, coarse, nullptr, count, sums);
-  else sum_rows<Coarse, coarse_level::first, 2>(query, coarse, nullptr, count, sums);
+  sum_rows<Coarse, coarse_level::first>(query, coarse, nullptr, count, sums);
 }
 
 template <class Coarse>
 void refined_sums(const coarse_query& query, const uint8_t* const* coarse,
                   const uint8_t* const* refinement, uint32_t count, int32_t* sums) {
-  sum_rows<Coarse, coarse_level::second, 1>(query, coarse, refinement, count, sums);
+  sum_rows<Coarse, coarse_level::second>(query, coarse, refinement, count, sums);
 }
 
-template <class Lanes, class Coarse, uint32_t Queries, uint32_t Limbs, bool has_lower>
+template <class Lanes, class Coarse, uint32_t Queries, bool has_lower>
 void scan_coarse_group(const scan_task& task, uint32_t first_query) {
-  constexpr uint32_t rows = Coarse::rows_of(Queries * Limbs);
+  constexpr uint32_t rows = Coarse::rows_of(Queries);
   const size_t stride = coarse_panel_bytes(task.dimension);
   const uint32_t row_bytes = coarse_row_bytes(task.dimension);
-  const uint8_t* packed[Queries * Limbs];
-  for (uint32_t i = 0; i < Queries * Limbs; i++) {
-    packed[i] = task.queries[first_query + i / Limbs]->packed +
-                i % Limbs * coarse_query_bytes(task.dimension);
-  }
+  const uint8_t* packed[Queries];
+  for (uint32_t q = 0; q < Queries; q++) packed[q] = task.queries[first_query + q]->packed;
   for (uint32_t panel = 0; panel < task.panel_count; panel++) {
     const uint8_t* const start = task.panels + panel * stride;
     alignas(64) int32_t sums[Queries][panel_rows];
     for (uint32_t row = 0; row < panel_rows; row += rows) {
       const uint8_t* from[rows];
       for (uint32_t r = 0; r < rows; r++) from[r] = start + fact_bytes + (row + r) * row_bytes;
-      alignas(64) int32_t found[Queries * Limbs * rows];
-      sum_coarse<Coarse, coarse_level::first, Queries * Limbs, rows, true>(row_bytes, from, nullptr,
-                                                                           packed, found);
+      alignas(64) int32_t found[Queries * rows];
+      sum_coarse<Coarse, coarse_level::first, Queries, rows, true>(row_bytes, from, nullptr, packed,
+                                                                   found);
       for (uint32_t q = 0; q < Queries; q++) {
         const int32_t offset = task.queries[first_query + q]->offset;
         for (uint32_t r = 0; r < rows; r++) {
-          sums[q][row + r] = first_sum(join_limbs<Limbs>(found + q * Limbs * rows, rows, r), offset);
+          sums[q][row + r] = first_sum(found[q * rows + r], offset);
         }
       }
     }
@@ -176,21 +163,14 @@ void scan_coarse_group(const scan_task& task, uint32_t first_query) {
 template <class Lanes, class Coarse, bool has_lower>
 void scan_coarse_queries(const scan_task& task) {
   uint32_t query = 0;
-  if (task.limbs == 2) {
-    for (; query + 2 <= task.query_count; query += 2) {
-      scan_coarse_group<Lanes, Coarse, 2, 2, has_lower>(task, query);
-    }
-    if (query < task.query_count) scan_coarse_group<Lanes, Coarse, 1, 2, has_lower>(task, query);
-    return;
-  }
   for (; query + 4 <= task.query_count; query += 4) {
-    scan_coarse_group<Lanes, Coarse, 4, 1, has_lower>(task, query);
+    scan_coarse_group<Lanes, Coarse, 4, has_lower>(task, query);
   }
   if (query + 2 <= task.query_count) {
-    scan_coarse_group<Lanes, Coarse, 2, 1, has_lower>(task, query);
+    scan_coarse_group<Lanes, Coarse, 2, has_lower>(task, query);
     query += 2;
   }
-  if (query < task.query_count) scan_coarse_group<Lanes, Coarse, 1, 1, has_lower>(task, query);
+  if (query < task.query_count) scan_coarse_group<Lanes, Coarse, 1, has_lower>(task, query);
 }
 
 template <class Lanes, class Coarse>

@@ -166,7 +166,7 @@ void rows::encode() {
   for (const auto& [from, to] : {std::pair(0u, first), std::pair(first, row_count)}) {
     require(sagitta_encode_head(values.data(), dimension, from, to, basis.data(), basis.size(), head,
                                 sagitta_head_bytes(row_count, dimension)) == SAGITTA_OK,
-            "encode head codes");
+            "encode head tiles");
   }
 }
 
@@ -182,18 +182,10 @@ sagitta_block rows::block() const {
 std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row) {
   sagitta::basis_header header{};
   header.dimension = dimension;
-  const uint32_t code_count = sagitta::head_code_count(dimension);
-  header.fine_count = random.below(code_count / 2 + 1);
-  header.row_count = code_count - header.fine_count;
-  header.rest_weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(10))));
+  const uint32_t directions = sagitta::head_directions(dimension);
   // Rounding makes the rows deviate by less than this.
   header.deviation = 1e-4;
-  std::vector<uint8_t> bytes(sagitta::basis_bytes(dimension, header.row_count));
-  auto* const numbers = reinterpret_cast<float*>(bytes.data() + sizeof header);
-  for (uint32_t i = 0; i < header.row_count; i++) {
-    numbers[i] = static_cast<float>(std::ldexp(0.5 + random.uniform() / 2, -static_cast<int>(random.below(5))));
-    numbers[header.row_count + i] = 0.01f + 0.99f * static_cast<float>(random.uniform());
-  }
+  std::vector<uint8_t> bytes(sagitta::basis_bytes(dimension));
   // Axes, reflected twice at random vectors; a reflection first takes the first axis to the row.
   std::vector<std::vector<double>> mirrors(2, std::vector<double>(dimension));
   for (double& value : mirrors[0]) value = static_cast<double>(random.normal());
@@ -207,9 +199,9 @@ std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, con
       mirrors[0][0] -= 1;
     }
   }
-  float* const matrix = numbers + size_t{2} * header.row_count;
+  auto* const matrix = reinterpret_cast<float*>(bytes.data() + sizeof header);
   std::vector<double> direction(dimension);
-  for (uint32_t i = 0; i < header.row_count; i++) {
+  for (uint32_t i = 0; i < directions; i++) {
     std::fill(direction.begin(), direction.end(), 0);
     direction[i] = 1;
     for (const std::vector<double>& mirror : mirrors) {
@@ -228,8 +220,7 @@ std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, con
   }
   const float shares[] = {static_cast<float>(random.uniform()), static_cast<float>(random.uniform())};
   header.shares = {{0.001f, 0.01f}, {std::min(shares[0], shares[1]), std::max(shares[0], shares[1])}};
-  header.tile_shares = {{0.001f, 0.01f}, {shares[0] * shares[1], shares[1]}};
-  for (float& weight : header.tile_weights) weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(9))));
+  for (float& weight : header.weights) weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(10))));
   require(sagitta::seal_basis(header, bytes.data()) == bytes.size(), "the length of a basis");
   require(sagitta_is_basis(bytes.data(), bytes.size(), dimension) == 1, "a random basis is one");
   return bytes;

@@ -78,7 +78,7 @@ struct rows {
 };
 
 /**
- * Returns a basis of random orthonormal directions, units and weights. The first direction is that of `row`, if it is
+ * Returns a basis of random orthonormal directions and weights. The first direction is that of `row`, if it is
  * not null and has a length.
  */
 std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row);
@@ -124,7 +124,7 @@ void test_emulated_tiles(random_source& random);
 void test_coarse_codes(random_source& random);
 
 /** See test_head.cpp. */
-void test_head_codes(random_source& random);
+void test_head_tiles(random_source& random);
 void test_learned_bases(random_source& random);
 
 }  // namespace check

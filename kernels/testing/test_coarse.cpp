@@ -139,10 +139,10 @@ void check_sums(random_source& random, const sagitta_block& block, uint32_t dime
     lower[i] = block.refinement + sizeof(sagitta::refined_facts) + i * row_bytes;
   }
   int32_t sums[panel_rows];
-  functions.coarse_sums({packed.data(), -3 * code_sum, dimension, 1}, upper, count, sums);
+  functions.coarse_sums({packed.data(), -3 * code_sum, dimension}, upper, count, sums);
   const std::vector<int32_t> first = expected_sums(query, rows, &decoded::first);
   for (uint32_t i = 0; i < count; i++) require(sums[i] == first[i], what + ": sum of the first level");
-  functions.refined_sums({packed.data(), -sagitta::refined_offset * code_sum, dimension, 1}, upper, lower,
+  functions.refined_sums({packed.data(), -sagitta::refined_offset * code_sum, dimension}, upper, lower,
                          count, sums);
   const std::vector<int32_t> second = expected_sums(query, rows, &decoded::second);
   for (uint32_t i = 0; i < count; i++) require(sums[i] == second[i], what + ": sum of the second level");

@@ -1,5 +1,5 @@
-// Tests of bases and head codes: bounds contain canonical scores for any basis, sums are those of an independent
-// decoder, learned bases are orthonormal and worth it, and damaged ones are refused.
+// Tests of bases and head tiles: bounds contain canonical scores for any basis, residuals those of decoded rows, learned
+// bases are orthonormal and worth it, and damaged ones are refused.
 
 #include <cmath>
 #include <cstring>
@@ -25,39 +25,34 @@ sagitta::basis open(const std::vector<uint8_t>& bytes, uint32_t dimension) {
   return opened;
 }
 
-/** The values −3, −1, 1 and 3 of a row's two-bit codes. */
-std::vector<int32_t> decode(const uint8_t* row, uint32_t count) {
-  std::vector<int32_t> codes(count);
-  for (uint32_t i = 0; i < count; i++) {
-    codes[i] = 2 * (row[i / 64 * 16 + i % 16] >> (i % 64 / 16 * 2) & 3) - 3;
-  }
-  return codes;
-}
-
-/** The stored residual is at least that of the decoded row, in float64 and from all directions. */
-void check_residual(const sagitta::basis& basis, const float* values, const std::vector<int32_t>& codes,
-                    float scale, float residual, const std::string& what) {
-  double weighted = 0;
+/** The stored residual of a level is at least that of the decoded row, in float64 and from all directions. */
+void check_residual(const sagitta::basis& basis, const float* values, const uint8_t* panel, uint32_t lane,
+                    uint32_t level, const std::string& what) {
+  const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel)[level];
+  const uint8_t* const codes = panel + sagitta::head_levels * sagitta::fact_bytes;
+  double missed = 0;
   double in_head = 0;
   double square = 0;
   for (uint32_t d = 0; d < basis.dimension; d++) {
     square += static_cast<double>(values[d]) * static_cast<double>(values[d]);
   }
-  for (uint32_t i = 0; i < basis.row_count; i++) {
+  for (uint32_t i = 0; i < sagitta::directions_of_level(basis.dimension, level); i++) {
     double y = 0;
     for (uint32_t d = 0; d < basis.dimension; d++) {
       y += static_cast<double>(values[d]) * static_cast<double>(basis.matrix[size_t{i} * basis.dimension + d]);
     }
-    const int32_t code = i < basis.fine_count ? 4 * codes[i] + codes[basis.row_count + i] : codes[i];
-    const double error = y - static_cast<double>(scale) * static_cast<double>(basis.units[i]) * code;
-    weighted += static_cast<double>(basis.weights[i]) * error * error;
+    const int32_t code = codes[size_t{i} / 4 * sagitta::step_bytes + lane * 4 + i % 4] - 128;
+    const double error = y - static_cast<double>(facts.scale[lane]) * code;
+    missed += error * error;
     in_head += y * y;
   }
   const double rest = square > in_head ? square - in_head : 0;
-  const double least = std::sqrt(weighted + static_cast<double>(basis.header->rest_weight) * rest);
+  const auto weight = static_cast<double>(basis.header->weights[level]);
+  const double least = std::sqrt(missed + weight * weight * rest);
   const double length = std::sqrt(square);
-  require(least <= static_cast<double>(residual) + basis.error * length, what + ": residual");
-  require(static_cast<double>(residual) <= 3 * length, what + ": the residual exceeds the length");
+  const auto residual = static_cast<double>(facts.residual[lane]);
+  require(least <= residual + basis.error * length, what + ": residual");
+  require(residual <= 1.1 * length, what + ": the residual exceeds the length");
 }
 
 struct bounded_search {
@@ -65,99 +60,69 @@ struct bounded_search {
   std::vector<float> vector;
 };
 
-/** The bounds of every row contain its canonical score, and sums are those of the decoded codes. */
+/** A scan of a level whose results are compared with canonical scores. */
+struct checked_scan {
+  const rows& data;
+  const sagitta::basis& basis;
+  const bounded_search& searched;
+  const sagitta::head_query& query;
+  uint32_t level;
+  std::string what;
+  uint32_t seen = 0;
+
+  const uint8_t* panel(uint32_t number) const {
+    return data.head + number * sagitta::head_panel_bytes(data.dimension);
+  }
+
+  void check(uint32_t number, const int32_t* sums) {
+    const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel(number))[level];
+    for (uint32_t lane = 0; lane < panel_rows && number * panel_rows + lane < data.row_count; lane++, seen++) {
+      const uint32_t row = number * panel_rows + lane;
+      const sagitta::score_bounds found = sagitta::bounds_of(query.bounds[level], sums[lane], facts, lane);
+      const double score = canonical(searched.metric, searched.vector.data(), data.row(row), data.dimension);
+      require(found.lower <= score && score <= found.upper,
+              what + ", row " + std::to_string(row) + ": the score " + std::to_string(score) + " is outside " +
+                  std::to_string(found.lower) + " to " + std::to_string(found.upper));
+      const bool is_scanned = facts.residual[lane] != sagitta::unscannable_residual && facts.norm[lane] != 0;
+      if (!is_scanned || searched.metric != SAGITTA_DOT) continue;
+      check_residual(basis, data.row(row), panel(number), lane, level, what);
+    }
+  }
+};
+
+/** The bounds of head tiles contain the canonical score of every row, at both levels. */
 void check_bounds(const rows& data, const sagitta::basis& basis, const bounded_search& searched,
                   const std::string& what) {
   const sagitta::target& functions = sagitta::selected_target();
-  const uint32_t dimension = data.dimension;
   const std::vector<double> values(searched.vector.begin(), searched.vector.end());
   sagitta::bounded_query bounds{};
   bounds.metric = searched.metric;
   for (const double value : values) bounds.square += value * value;
   bounds.length = std::sqrt(bounds.square);
   if (!(bounds.length >= sagitta::length_min && bounds.length <= sagitta::length_max)) return;
-  std::vector<uint8_t> packed(sagitta::head_query_bytes(basis));
-  const sagitta::projected_query query =
+  std::vector<uint8_t> packed(sagitta::head_query_bytes(functions, data.dimension));
+  const sagitta::head_query query =
       sagitta::project_query(functions, basis, {bounds, values.data()}, packed.data());
-  const size_t stride = sagitta::coarse_panel_bytes(basis.code_count);
-  const uint32_t row_bytes = sagitta::coarse_row_bytes(basis.code_count);
-  for (uint32_t row = 0; row < data.row_count; row++) {
-    const uint8_t* const panel = data.head + row / panel_rows * stride;
-    const uint32_t lane = row % panel_rows;
-    const auto& facts = *reinterpret_cast<const sagitta::panel_facts*>(panel);
-    const uint8_t* const codes = panel + sagitta::fact_bytes + lane * row_bytes;
-    int32_t sum = 0;
-    functions.coarse_sums({query.packed, query.first_offset, query.dimension, query.limbs}, &codes, 1, &sum);
-    const sagitta::score_bounds found = sagitta::bounds_of(query.bounds, sum, facts, lane);
-    const double score = canonical(searched.metric, searched.vector.data(), data.row(row), dimension);
-    require(found.lower <= score && score <= found.upper,
-            what + ", row " + std::to_string(row) + ": the score " + std::to_string(score) + " is outside " +
-                std::to_string(found.lower) + " to " + std::to_string(found.upper));
-    if (facts.residual[lane] == sagitta::unscannable_residual || facts.norm[lane] == 0) continue;
-    if (searched.metric != SAGITTA_DOT) continue;
-    const std::vector<int32_t> decoded = decode(codes, basis.code_count);
-    check_residual(basis, data.row(row), decoded, facts.scale[lane], facts.residual[lane], what);
-  }
-}
-
-/** The bounds of head tiles contain the canonical score of every row, at both levels. */
-void check_tile_bounds(const rows& data, const sagitta::basis& basis, const bounded_search& searched,
-                       const std::string& what) {
-  const sagitta::target& functions = sagitta::selected_target();
-  const uint32_t dimension = data.dimension;
-  const uint32_t directions = sagitta::head_tile_directions(dimension);
-  sagitta::bounded_query bounds{};
-  bounds.metric = searched.metric;
-  for (const float value : searched.vector) bounds.square += static_cast<double>(value) * static_cast<double>(value);
-  bounds.length = std::sqrt(bounds.square);
-  if (!(bounds.length >= sagitta::length_min && bounds.length <= sagitta::length_max)) return;
-  std::vector<uint8_t> packed(sagitta::tile_query_bytes(functions, dimension));
-  const sagitta::bounded_query* const queries = &bounds;
-  sagitta::tile_query query{};
-  sagitta::project_tile_queries(functions, basis, &queries, searched.vector.data(), 1, packed.data(), &query);
   if (query.packed == nullptr) return;
-  for (uint32_t level = 0; level < sagitta::head_tile_levels; level++) {
-    struct seen_rows {
-      const rows& data;
-      const sagitta::tile_query& query;
-      const bounded_search& searched;
-      uint32_t level;
-      const uint8_t* panels;
-      size_t stride;
-      std::string what;
-      uint32_t count = 0;
-    };
+  for (uint32_t level = 0; level < sagitta::head_levels; level++) {
     sagitta::scan_query scan{create_weights(query.bounds[level]), query.packed, query.offsets[level], false};
     sagitta::scan_query* const scans = &scan;
     sagitta::scan_task task{};
-    const size_t offset = sagitta::head_tiles_offset(sagitta_head_bytes(data.row_count, dimension), dimension);
-    task.panels = data.head + offset + level * sagitta::fact_bytes;
+    task.panels = data.head + level * sagitta::fact_bytes;
     task.panel_count = sagitta::panel_count(data.row_count);
-    task.dimension = sagitta::directions_of_level(dimension, level);
-    task.stride = sagitta::head_tile_panel_bytes(directions);
-    task.codes_offset = (sagitta::head_tile_levels - level) * sagitta::fact_bytes;
+    task.dimension = sagitta::directions_of_level(data.dimension, level);
+    task.stride = sagitta::head_panel_bytes(data.dimension);
+    task.codes_offset = (sagitta::head_levels - level) * sagitta::fact_bytes;
     task.limits = functions.limit_rows(task.panels, task.stride, data.row_count);
     task.queries = &scans;
     task.query_count = 1;
-    seen_rows seen{data, query, searched, level, task.panels, task.stride, what};
-    task.context = &seen;
+    checked_scan checked{data, basis, searched, query, level, what + ", level " + std::to_string(level)};
+    task.context = &checked;
     task.emit = [](void* context, uint32_t, uint32_t panel, uint32_t, const int32_t* sums) {
-      auto& known = *static_cast<seen_rows*>(context);
-      const auto& facts = *reinterpret_cast<const sagitta::panel_facts*>(known.panels + panel * known.stride);
-      for (uint32_t lane = 0; lane < panel_rows && panel * panel_rows + lane < known.data.row_count; lane++) {
-        const uint32_t row = panel * panel_rows + lane;
-        const sagitta::score_bounds found = sagitta::bounds_of(known.query.bounds[known.level], sums[lane], facts, lane);
-        const double score = canonical(known.searched.metric, known.searched.vector.data(), known.data.row(row),
-                                       known.data.dimension);
-        require(found.lower <= score && score <= found.upper,
-                known.what + ", level " + std::to_string(known.level) + ", row " + std::to_string(row) +
-                    ": the score " + std::to_string(score) + " is outside " + std::to_string(found.lower) +
-                    " to " + std::to_string(found.upper));
-        known.count++;
-      }
+      static_cast<checked_scan*>(context)->check(panel, sums);
     };
     functions.scan(task);
-    require(seen.count == data.row_count, what + ": a scan without a threshold leaves every panel");
+    require(checked.seen == data.row_count, what + ": a scan without a threshold leaves every row");
   }
 }
 
@@ -206,7 +171,7 @@ void check_damage(std::vector<uint8_t> bytes, uint32_t dimension, random_source&
 
 }  // namespace
 
-void test_head_codes(random_source& random) {
+void test_head_tiles(random_source& random) {
   for (const uint32_t dimension : {128u, 200u, 257u, 768u}) {
     for (const kind kind : tested_kinds()) {
       const uint32_t row_count = 1 + random.below(40);
@@ -216,14 +181,12 @@ void test_head_codes(random_source& random) {
       data.encode();
       const sagitta::basis basis = open(data.basis, dimension);
       for (const sagitta_metric metric : metrics) {
-        const std::string what = std::string("head codes, ") + name_of(kind) + ", dimension " +
+        const std::string what = std::string("head tiles, ") + name_of(kind) + ", dimension " +
                                  std::to_string(dimension) + ", metric " + std::to_string(metric);
         check_bounds(data, basis, {metric, query_like(random, data)}, what);
-        check_tile_bounds(data, basis, {metric, query_like(random, data)}, "head tiles of " + what);
         // A query that is one of the directions, and one without any part of them.
         std::vector<float> direction(basis.matrix, basis.matrix + dimension);
         check_bounds(data, basis, {metric, direction}, what + ", a direction");
-        check_tile_bounds(data, basis, {metric, direction}, "head tiles of " + what + ", a direction");
         std::vector<float> other(dimension);
         other[dimension - 1] = 1e5f;
         check_bounds(data, basis, {metric, other}, what + ", an axis");
@@ -246,7 +209,6 @@ void test_learned_bases(random_source& random) {
   data.encode();
   const sagitta::basis basis = open(data.basis, dimension);
   check_bounds(data, basis, {SAGITTA_COSINE, query_like(random, data)}, "a learned basis");
-  check_tile_bounds(data, basis, {SAGITTA_COSINE, query_like(random, data)}, "head tiles of a learned basis");
   check_damage(data.basis, dimension, random);
   rows others(random, kind::random, row_count, dimension);
   concentrate(random, others);
