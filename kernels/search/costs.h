@@ -26,8 +26,9 @@ inline constexpr double coarse_single_row_ns = 40;
 /** Per refined row, whose codes and facts are in eight cache lines. */
 inline constexpr double refined_row_ns = 190;
 
-/** Per row that head tiles leave, of which only a part is scored, once the threshold is known. */
-inline constexpr double head_survivor_ns = 100;
+/** Per row that head tiles leave while the threshold rises, and the number of these per row that is left in the end. */
+inline constexpr double head_survivor_ns = 60;
+inline constexpr double survivors_per_left = 4;
 
 /** Nanoseconds per row and query. */
 struct row_costs {
@@ -57,6 +58,11 @@ inline row_costs row_costs_of(const target& functions, uint32_t dimension, doubl
   made.refined = dimension * (coarse_memory_ns + costs.coarse_ns) + refined_row_ns;
   made.canonical = dimension * (value_memory_ns + value_product_ns) + canonical_row_ns;
   return made;
+}
+
+/** The time per row of a search by head tiles that leaves this share of the rows to be scored. */
+inline double head_search_ns(const row_costs& costs, double left) {
+  return costs.head + left * (survivors_per_left * head_survivor_ns + costs.canonical);
 }
 
 /** Bytes of the codes of a range, which fit into the L2 cache together with the queries. */

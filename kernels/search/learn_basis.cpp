@@ -433,7 +433,7 @@ constexpr double usual_fraction = 0.125;
 /** Whether head tiles make searches faster than coarse codes or tiles do, where these shares are left. */
 bool is_worthwhile(const target& functions, uint32_t dimension, double left, double left_by_coarse) {
   const row_costs costs = row_costs_of(functions, dimension, 1);
-  const double head = costs.head + left * head_survivor_ns;
+  const double head = head_search_ns(costs, left);
   // The refinement of coarse codes leaves about a quarter of the rows to be scored.
   const double coarse = costs.coarse + left_by_coarse * (costs.refined + costs.canonical / 4);
   return head < worthwhile * std::min(costs.tiles, coarse);

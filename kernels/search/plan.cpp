@@ -31,10 +31,8 @@ constexpr double tile_survivor_ns = 170;
 /** Nanoseconds per value of a row whose codes are copied, and per row. Values four apart or more are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
-/** What head tiles leave, relative to what they would if the last threshold were known from the first row on. */
-constexpr double rising_threshold_factor = 4;
 /** The share of rows that head tiles are expected to leave where a query has a score limit. */
-constexpr double expected_of_floor = 0.02;
+constexpr double expected_of_floor = 0.002;
 /** The number of rows that a scan of copied codes leaves to be scored, for each of the k best. */
 constexpr double packed_scored_per_k = 4;
 /** Coarse codes leave few rows if there are at least this many rows for each of the k best. */
@@ -287,7 +285,7 @@ double search::head_ns(const block_plan& plan, uint32_t block, uint32_t query) c
   const basis_shares& shares = bases_[basis_numbers_[block]].header->shares;
   const bool has_floor = queries_[query].floor != -unbounded;
   const double left = has_floor ? expected_of_floor : expected_left(shares, fraction_of(query));
-  return plan.costs.head + std::min(1.0, rising_threshold_factor * left) * head_survivor_ns;
+  return head_search_ns(plan.costs, left);
 }
 
 bool search::has_method(const block_plan& plan, method how) {
