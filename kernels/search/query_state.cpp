@@ -22,11 +22,11 @@ constexpr double head_gain = 0.95;
 constexpr uint64_t retried_after = 4;
 /**
  * The lower bounds of head tiles hardly raise the threshold, so the rows with the best estimates are scored when this
- * many rows have been scanned, at least so many for each of the k best, and again after four times as many.
+ * many rows have been scanned, at least so many for each of the k best, and again after eight times as many.
  */
 constexpr uint64_t head_scored_first = 4096;
 constexpr uint64_t head_scored_per_k = 128;
-constexpr uint64_t head_scored_after = 4;
+constexpr uint64_t head_scored_after = 8;
 
 /** The ratio of the residuals of the second and first level of coarse codes, on data of any kind. */
 constexpr float refinement_ratio = 0.3f;
@@ -148,7 +148,7 @@ uint32_t query_state::choose_level(uint32_t basis, uint64_t row_count) {
 void query_state::review_level(uint32_t level, uint64_t row_count, const row_costs& costs) {
   if (level_rows_ >= next_scored_) {
     next_scored_ = head_scored_after * level_rows_;
-    score_best_candidates();
+    score_best_candidates(context_->worker_count);
   }
   const double share = static_cast<double>(head_survivors_) / static_cast<double>(row_count);
   const double left_ns = share * head_survivor_ns;
@@ -236,12 +236,11 @@ void query_state::add_coarse_row(uint32_t view, uint32_t row, int32_t sum, const
 
 void query_state::score_best_estimates(bool is_provisional) {
   drop_below_threshold(coarse_rows_);
-  score_in_order(take_best_estimates(coarse_rows_), is_provisional ? proof::none : proof::all);
+  score_in_order(take_best_estimates(coarse_rows_, scored_for_threshold(1)), is_provisional ? proof::none : proof::all);
 }
 
 /** The remaining rows keep their order. Rows before the rank key would not raise the threshold. */
-std::vector<candidate> query_state::take_best_estimates(std::vector<candidate>& rows) const {
-  const size_t count = query_->k + query_->k / 4 + 4;
+std::vector<candidate> query_state::take_best_estimates(std::vector<candidate>& rows, size_t count) const {
   const auto may_raise = [this](const candidate& row) {
     const auto center = static_cast<double>(row.center);
     return center >= threshold_ && !(query_->has_after && center > query_->after_score);
@@ -513,17 +512,21 @@ void query_state::add_candidate(const candidate& row) {
   candidates_.push_back(row);
 }
 
-void query_state::score_best_candidates() {
+void query_state::score_best_candidates(uint32_t thread_count) {
   raise(bound_->value());
   drop_below_threshold(candidates_);
-  score_in_order(take_best_estimates(candidates_), proof::score);
+  score_in_order(take_best_estimates(candidates_, scored_for_threshold(thread_count)), proof::score);
+  flush_proven();
   drop_below_threshold(candidates_);
 }
 
 /** Rows with low estimates are kept as long as possible: a later threshold will probably exclude them. */
 void query_state::make_room() {
   const size_t kept = candidates_max_ / 2;
-  score_best_candidates();
+  raise(bound_->value());
+  drop_below_threshold(candidates_);
+  if (candidates_.size() <= kept) return;
+  score_best_candidates(1);
   if (candidates_.size() <= kept) return;
   sort_by_estimate(candidates_);
   const auto first_kept = candidates_.end() - static_cast<ptrdiff_t>(kept);
@@ -535,7 +538,7 @@ void query_state::make_room() {
 void query_state::rescore() {
   raise(bound_->value());
   drop_below_threshold(candidates_);
-  score_in_order(take_best_estimates(candidates_), proof::score);
+  score_in_order(take_best_estimates(candidates_, scored_for_threshold(1)), proof::score);
   flush_proven();
   drop_below_threshold(candidates_);
   sort_by_estimate(candidates_);
@@ -561,7 +564,7 @@ size_t query_state::count_candidates() {
 void query_state::select_candidates(bool is_last) {
   drop_below_threshold(candidates_);
   if (is_last) selected_.swap(candidates_);
-  else selected_ = take_best_estimates(candidates_);
+  else selected_ = take_best_estimates(candidates_, scored_for_threshold(1));
   const auto is_earlier = [this](const candidate& left, const candidate& right) {
     const uint32_t left_block = context_->views[left.view].block;
     const uint32_t right_block = context_->views[right.view].block;

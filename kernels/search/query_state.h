@@ -68,6 +68,8 @@ struct search_context {
   const std::atomic<bool>* is_cancelled;
   /** Room for candidates of one state. With more, fewer rows are scored before the threshold is known. */
   size_t candidates_spare;
+  /** Threads, which share what they score. */
+  uint32_t worker_count;
 
   row_order order() const { return {blocks, views}; }
 };
@@ -156,8 +158,10 @@ class query_state {
   void for_each_survivor(uint32_t view, uint32_t first_row, uint32_t survivors,
                          const Add& add) const;
   void add_survivor(uint32_t view, uint32_t row, const score_bounds& bounds);
-  /** Removes the rows with the best estimates, best first, a few more than k. */
-  std::vector<candidate> take_best_estimates(std::vector<candidate>& rows) const;
+  /** Removes so many rows with the best estimates, best first. */
+  std::vector<candidate> take_best_estimates(std::vector<candidate>& rows, size_t count) const;
+  /** The number of rows to score for a threshold: a few more than k, of one thread or of each of them. */
+  size_t scored_for_threshold(uint32_t thread_count) const { return (query_->k + query_->k / 4 + 4) / thread_count + 1; }
   /** Scores the rows whose upper bound reaches the threshold at their turn. */
   void score_in_order(const std::vector<candidate>& rows, proof proves);
   /** Whether scoring the rows left by coarse codes is cheaper than reading their finer codes first. */
@@ -179,7 +183,7 @@ class query_state {
   bool offer(const scored_row& row);
   void add_candidate(const candidate& row);
   /** Scores the candidates with the best estimates and drops those that the threshold then excludes. */
-  void score_best_candidates();
+  void score_best_candidates(uint32_t thread_count);
   void make_room();
   bool is_below_threshold(const candidate& row) const;
   void drop_below_threshold(std::vector<candidate>& rows) const;

@@ -25,6 +25,11 @@ namespace {
  */
 constexpr size_t prefetch_bytes = 6144;
 
+/** Small panels are prefetched as wholes, so that of each only the facts and codes that are read are fetched. */
+inline size_t prefetch_distance(size_t stride) {
+  return stride > prefetch_bytes ? prefetch_bytes : prefetch_bytes / stride * stride;
+}
+
 /**
  * Computes the integer sums of a tile, row-major [Queries, Panels, panel_rows], kept in registers until the
  * end. Not inlined and without calls: values that live across a call would be spilled. Tiles of few sums
@@ -48,6 +53,7 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
       if constexpr (chains == 2) sums[1][q][i] = Lanes::zero();
     }
   }
+  const size_t distance = prefetch_distance(stride);
   const uint8_t* codes[Panels];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < Panels; p++) codes[p] = first_codes + p * stride;
@@ -57,7 +63,7 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < Panels; p++) {
       const uint8_t* const from = codes[p] + size_t{step} * step_bytes;
-      __builtin_prefetch(from + prefetch_bytes);
+      __builtin_prefetch(from + distance);
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < panel_registers; i++) {
         rows[p * panel_registers + i] = Lanes::load(from + i * (step_bytes / panel_registers));
@@ -126,6 +132,10 @@ void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const size_t stride = task.stride;
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
+  for (uint32_t p = 0; p < Panels; p++) {
+    const uint8_t* const ahead = first + p * stride + prefetch_distance(stride);
+    for (uint32_t at = 0; at < fact_bytes; at += step_bytes) __builtin_prefetch(ahead + at);
+  }
   sum_tile<Lanes, Queries, Panels>(task, first + task.codes_offset, stride, sums);
 
   for (uint32_t q = 0; q < Queries; q++) {

@@ -188,6 +188,8 @@ void scan_groups(const target& functions, const scanned_panels& panels, const sc
     task.panels = panels.bytes.data();
     task.panel_count = panels.count;
     task.dimension = panels.dimension;
+    task.stride = panels.stride;
+    task.codes_offset = sagitta::fact_bytes;
     task.limits = functions.limit_rows(panels.bytes.data(), panels.stride, panels.count * panel_rows);
     task.queries = pointers.data();
     task.query_count = together;
