@@ -45,6 +45,9 @@ struct row_limits {
   float square_min;
 };
 
+/** Limits that no row exceeds, with which every panel is tested row by row. */
+inline constexpr row_limits unlimited_rows = {3.4e38f, 3.4e38f, 0, 0};
+
 /** The largest `target::query_group`. */
 inline constexpr uint32_t query_group_max = 32;
 

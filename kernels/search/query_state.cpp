@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "../layout.h"
 #include "canonical.h"
@@ -18,6 +19,8 @@ constexpr size_t candidates_per_k = 8;
 
 /** The time of a scan of head tiles, relative to one of all dimensions, above which it is no gain. */
 constexpr double head_gain = 0.95;
+/** The share of panels whose first half may leave rows: their second half is read on its own, which takes longer. */
+constexpr double halved_share_max = 0.5;
 /** Head tiles without a gain are tried again when this many times as many rows have been scanned. */
 constexpr uint64_t retried_after = 4;
 /**
@@ -120,6 +123,7 @@ void query_state::start(const search_context& context, const prepared_query& que
   level_ = query.floor == -unbounded ? 0 : 1;
   level_rows_ = 0;
   level_retry_ = 0;
+  halving_retry_ = 0;
   next_scored_ = std::max(head_scored_first, head_scored_per_k * query.k);
   if (query.rotated.packed != nullptr) {
     coarse_scan_ = {create_weights(query.rotated.bounds), query.rotated.packed, query.rotated.first_offset,
@@ -130,7 +134,6 @@ void query_state::start(const search_context& context, const prepared_query& que
 scan_query& query_state::current_head_scan(uint32_t basis, uint32_t level) {
   raise(bound_->value());
   head_scan_ = basis * head_levels + level;
-  head_survivors_ = 0;
   scan_query& scan = head_scans_[head_scan_];
   tighten(query_->heads[basis].bounds[level], threshold_, scan);
   return scan;
@@ -145,13 +148,19 @@ uint32_t query_state::choose_level(uint32_t basis, uint64_t row_count) {
   return level_;
 }
 
+void query_state::review_halves(double left) {
+  if (left > halved_share_max) halving_retry_ = retried_after * level_rows_;
+}
+
 void query_state::review_level(uint32_t level, uint64_t row_count, const row_costs& costs) {
   if (level_rows_ >= next_scored_) {
     next_scored_ = head_scored_after * level_rows_;
     score_best_candidates(context_->worker_count);
   }
-  const double share = static_cast<double>(head_survivors_) / static_cast<double>(row_count);
-  const double left_ns = share * head_survivor_ns;
+  const double share = static_cast<double>(std::exchange(head_survivors_, 0)) / static_cast<double>(row_count);
+  // A score limit does not rise, so all rows that reach it are scored.
+  const bool is_final = threshold_ == query_->floor;
+  const double left_ns = share * (is_final ? costs.canonical : head_survivor_ns);
   if (level > 0) {
     // All directions cost twice as much, and leave a fraction.
     if (left_ns > costs.head / 2) level_ = 0;

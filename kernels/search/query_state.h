@@ -95,6 +95,10 @@ class query_state {
   scan_query& current_head_scan(uint32_t basis, uint32_t level);
   /** Chooses what to scan of this many rows: a level of head tiles of this basis, or `all_dimensions`. */
   uint32_t choose_level(uint32_t basis, uint64_t row_count);
+  /** Whether to read the second half of head tiles only where the first half leaves rows. */
+  bool may_halve() const { return level_rows_ >= halving_retry_; }
+  /** Considers whether to do so with the next rows, given the share of panels that the first half has left. */
+  void review_halves(double left);
   /** Considers, after a level of head tiles of this many rows has been scanned, which level to scan next. */
   void review_level(uint32_t level, uint64_t row_count, const row_costs& costs);
 
@@ -202,6 +206,7 @@ class query_state {
   uint32_t level_ = 0;
   uint64_t level_rows_ = 0;
   uint64_t level_retry_ = 0;
+  uint64_t halving_retry_ = 0;
   /** The number of rows after which the rows with the best estimates are scored. */
   uint64_t next_scored_ = 0;
   std::vector<candidate> coarse_rows_;

@@ -134,9 +134,15 @@ void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is
     for (uint32_t level = 0; level <= all_dimensions; level++) {
       if (counts[level] == 0) continue;
       const bool is_head = level < all_dimensions;
-      const scanned_codes codes = is_head ? head_of(range.block, level) : tiles_of(range.block);
-      if (!limits[level].has_value()) limits[level] = limits_of(codes, range);
-      scan_range(self, range, codes, *limits[level], chosen[level], counts[level]);
+      // A single query is limited by the bytes it reads.
+      const bool is_alone = plans_[range.block].views.size() == 1;
+      if (level == 0 && is_alone && state_of(self, chosen[0][0].query).may_halve()) {
+        scan_head_in_halves(self, range, chosen[0][0]);
+      } else {
+        const scanned_codes codes = is_head ? head_of(range.block, level) : tiles_of(range.block);
+        if (!limits[level].has_value()) limits[level] = limits_of(codes, range);
+        scan_range(self, range, codes, *limits[level], chosen[level], counts[level]);
+      }
       if (!is_head) continue;
       for (uint32_t i = 0; i < counts[level]; i++) {
         state_of(self, chosen[level][i].query)
@@ -183,9 +189,27 @@ scan_query& search::scan_of(query_state& state, const scanned_codes& codes, uint
   switch (codes.kind) {
     case scanned_codes::tiles: return state.current_scan();
     case scanned_codes::coarse: return state.current_coarse_scan();
-    case scanned_codes::head: break;
+    case scanned_codes::head:
+    case scanned_codes::listed_head: break;
   }
   return state.current_head_scan(basis_numbers_[block], codes.level);
+}
+
+void search::scan_head_in_halves(worker& self, const row_range& range, const planned_view& one) {
+  scanned_codes half = head_of(range.block, 1);
+  half.kind = scanned_codes::listed_head;
+  self.left_panels.clear();
+  scan_range(self, range, half, unlimited_rows, &one, 1);
+  const std::vector<uint32_t>& left = self.left_panels;
+  for (size_t first = 0; first < left.size();) {
+    size_t last = first + 1;
+    while (last < left.size() && left[last] == left[last - 1] + 1) last++;
+    const row_range run = {range.block, left[first] * panel_rows,
+                           std::min(range.to, (left[last - 1] + 1) * panel_rows)};
+    scan_range(self, run, head_of(range.block, 0), unlimited_rows, &one, 1);
+    first = last;
+  }
+  state_of(self, one.query).review_halves(static_cast<double>(left.size()) / panel_count(range.to - range.from));
 }
 
 void search::scan_coarse(worker& self, const row_range& range) {
@@ -269,10 +293,12 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
     const scanned_codes* codes;
     const uint8_t* panels;
     uint32_t first_row;
+    std::vector<uint32_t>* left_panels;
   };
   emit_context context{};
   scan_query* queries[group_max];
   context.planned = planned;
+  context.left_panels = &self.left_panels;
   context.codes = &codes;
   for (uint32_t i = 0; i < planned_count; i++) {
     query_state& state = state_of(self, planned[i].query);
@@ -291,14 +317,19 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
                  const int32_t* sums) {
     const auto& known = *static_cast<const emit_context*>(opaque);
     const planned_view& one = known.planned[query];
+    const uint32_t first_row = known.first_row + panel * panel_rows;
+    if (known.codes->kind == scanned_codes::listed_head) {
+      known.left_panels->push_back(first_row / panel_rows);
+      return;
+    }
     const auto& facts =
         *reinterpret_cast<const panel_facts*>(known.panels + panel * known.codes->stride);
     query_state& state = *known.states[query];
-    const uint32_t first_row = known.first_row + panel * panel_rows;
     switch (known.codes->kind) {
       case scanned_codes::tiles: return state.add_survivors(one.view, first_row, survivors, sums, facts);
       case scanned_codes::coarse: return state.add_coarse_survivors(one.view, first_row, survivors, sums, facts);
       case scanned_codes::head: return state.add_head_survivors(one.view, first_row, survivors, sums, facts);
+      case scanned_codes::listed_head: break;
     }
   };
   const auto is_wanted = [&](uint32_t from) {

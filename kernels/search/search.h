@@ -86,6 +86,8 @@ class search : public shared_work {
     std::vector<query_state> states;
     /** For each query, its progress with coarse codes. */
     std::vector<coarse_progress> progress;
+    /** The panels of a range that the first half of its head tiles has left, in order. */
+    std::vector<uint32_t> left_panels;
     /** Copies of codes: panels of rows that pass a bitmap. */
     std::vector<cache_line> packed;
     /** For each query, how many of its selected candidates are before the next row range. */
@@ -129,8 +131,8 @@ class search : public shared_work {
   void scan_coarse(worker& self, const row_range& range);
   /** The codes of a block that a scan reads. */
   struct scanned_codes {
-    /** All dimensions, the first level of coarse codes, or a level of head tiles. */
-    enum { tiles, coarse, head } kind;
+    /** All dimensions, the first level of coarse codes, a level of head tiles, or one whose panels are only listed. */
+    enum { tiles, coarse, head, listed_head } kind;
     /** The level of head tiles. */
     uint32_t level;
     /** The first panel of the block. */
@@ -150,6 +152,8 @@ class search : public shared_work {
   /** Scans codes for a group of views. */
   void scan_range(worker& self, const row_range& range, const scanned_codes& codes, const row_limits& limits,
                   const planned_view* planned, uint32_t planned_count);
+  /** Scans head tiles for a query, of most panels only the first half. */
+  void scan_head_in_halves(worker& self, const row_range& range, const planned_view& one);
   /** Raises the query's threshold from time to time, and decides once whether to continue with coarse codes. */
   void review_coarse(worker& self, const row_range& range, const planned_view& one);
   /** Changes to tiles if coarse codes leave too many rows, and scans the earlier ranges again. */

@@ -25,9 +25,11 @@ namespace {
  */
 constexpr size_t prefetch_bytes = 6144;
 
-/** Small panels are prefetched as wholes, so that of each only the facts and codes that are read are fetched. */
-inline size_t prefetch_distance(size_t stride) {
-  return stride > prefetch_bytes ? prefetch_bytes : prefetch_bytes / stride * stride;
+/** Of small panels, whole ones are prefetched, so that only the facts and codes that are read are fetched. */
+inline size_t prefetch_distance(const scan_task& task) {
+  const size_t read_bytes = panel_bytes(task.dimension);
+  if (read_bytes > prefetch_bytes) return prefetch_bytes;
+  return (prefetch_bytes / read_bytes + 1) * task.stride;
 }
 
 /**
@@ -53,7 +55,7 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
       if constexpr (chains == 2) sums[1][q][i] = Lanes::zero();
     }
   }
-  const size_t distance = prefetch_distance(stride);
+  const size_t distance = prefetch_distance(task);
   const uint8_t* codes[Panels];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < Panels; p++) codes[p] = first_codes + p * stride;
@@ -133,7 +135,7 @@ void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
   for (uint32_t p = 0; p < Panels; p++) {
-    const uint8_t* const ahead = first + p * stride + prefetch_distance(stride);
+    const uint8_t* const ahead = first + p * stride + prefetch_distance(task);
     for (uint32_t at = 0; at < fact_bytes; at += step_bytes) __builtin_prefetch(ahead + at);
   }
   sum_tile<Lanes, Queries, Panels>(task, first + task.codes_offset, stride, sums);
