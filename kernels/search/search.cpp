@@ -24,7 +24,6 @@ constexpr uint64_t shared_candidates_per_row = 2;
 
 /** Rows whose bitmaps are tested together: their codes are skipped if no query searches any of them. */
 constexpr uint32_t skipped_rows = 4 * panel_rows;
-static_assert(skipped_rows == 64);
 
 void prefetch_coarse_row(const uint8_t* panel, uint32_t lane, uint32_t row_bytes) {
   constexpr uint32_t line_bytes = 64;
@@ -37,12 +36,16 @@ bool has_same_rows(const sagitta_block_view& left, const sagitta_block_view& rig
   return left.rows == right.rows && left.row_count == right.row_count;
 }
 
+/** Whether the view searches any of the rows that are tested together, from the first row of a panel on. */
 bool has_bits(const sagitta_block_view& view, uint32_t from) {
   if (from >= view.row_count) return false;
   if (view.rows == nullptr) return true;
-  const uint32_t word = from / 32;
-  const bool has_second = from + 32 < view.row_count;
-  return (view.rows[word] | (has_second ? view.rows[word + 1] : 0)) != 0;
+  const uint32_t end = std::min(view.row_count, from + skipped_rows);
+  // A panel may begin in the middle of a word.
+  for (uint32_t word = from / 32; word * 32 < end; word++) {
+    if (view.rows[word] != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace

@@ -225,6 +225,16 @@ void test_learned_bases(random_source& random) {
     batch.method = method;
     require_exact(batch.view(1 + random.below(3)), 2, "blocks with learned bases");
   }
+  // A query alone reads the second half of head tiles only for runs of panels, of which a filter skips parts.
+  for (uint32_t q = 0; q < 1000; q++) {
+    test_batch alone;
+    alone.add_block(data);
+    alone.add_query(query_like(random, data), metrics[random.below(4)], 1 + random.below(3));
+    alone.bitmaps.push_back(random_bitmap(random, row_count, 0.01));
+    alone.add_view(0, row_count, &alone.bitmaps.back());
+    alone.method = SAGITTA_METHOD_HEAD_TILES;
+    require_exact(alone.view(1), 1, "a filtered query of a block with a learned basis");
+  }
   for (const kind kind : {kind::equal, kind::zeros, kind::huge, kind::denormal}) {
     rows odd(random, kind, 2100, 256);
     odd.basis = learn(odd);
