@@ -9,7 +9,10 @@ const TEST_CPU_SECONDS_MAX = 1;
 const TOLERANCE = 3;
 /** How many times its recorded seconds a file may take, and the seconds that any file may take. */
 const GROWTH_MAX = 2;
-const FILE_CPU_SECONDS_MIN = 3;
+const FILE_CPU_SECONDS_MIN = 4;
+/** Files with so many recorded seconds tell how slow the machine is now, if there are so many of them. */
+const MEASURED_SECONDS_MIN = 0.5;
+const MEASURED_FILES_MIN = 20;
 const EXPENSIVE_SHOWN = 20;
 
 export class Report {
@@ -87,14 +90,25 @@ export class Report {
     return [...new Set([...this.#failures.keys(), ...expensive])];
   }
 
+  /** The median ratio of the CPU seconds of files to their recorded ones, at least 1: other programs slow a machine. */
+  #slowdown() {
+    const ratios = Object.entries(this.cpuSeconds)
+      .filter(([file]) => this.#times[file] >= MEASURED_SECONDS_MIN)
+      .map(([file, seconds]) => seconds / this.#times[file])
+      .sort((left, right) => left - right);
+    return ratios.length < MEASURED_FILES_MIN ? 1 : Math.max(1, ratios[ratios.length >> 1]);
+  }
+
   /** The tests that exceed their CPU time, and the file itself if it does. */
   #beyondBudget(file, tests, seconds) {
     if (tierOf(file) !== 'quick') return [];
-    const limit = TEST_CPU_SECONDS_MAX * TOLERANCE;
+    const slowdown = this.#slowdown();
+    const limit = TEST_CPU_SECONDS_MAX * TOLERANCE * slowdown;
     const found = tests
       .filter(({ cpuSeconds }) => cpuSeconds > limit)
       .map(({ path, cpuSeconds }) => ({ path: path.join(' › '), cpuSeconds, limit }));
-    const fileLimit = Math.max(FILE_CPU_SECONDS_MIN, GROWTH_MAX * (this.#times[file] ?? 0));
+    const recorded = this.#times[file] ?? 0;
+    const fileLimit = Math.max(FILE_CPU_SECONDS_MIN, GROWTH_MAX * recorded) * slowdown;
     if (seconds > fileLimit) found.push({ path: file, cpuSeconds: seconds, limit: fileLimit });
     return found;
   }
