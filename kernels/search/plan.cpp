@@ -28,13 +28,13 @@ constexpr uint32_t early_rows = 2 * range_alignment;
 
 /** Nanoseconds per row that survives the test of a tile, including those that did while the threshold was lower. */
 constexpr double tile_survivor_ns = 170;
-/** Nanoseconds per value of a row whose codes are copied, and per row. Values four apart or more are in different cache lines. */
+/** Nanoseconds per value of a row whose codes are copied, and per row. Values four apart are in different cache lines. */
 constexpr double packed_value_ns = 1.6;
 constexpr double packed_row_ns = 20;
 /** Head tiles are scanned if they are expected to take at most this share of the time of tiles, which never fail. */
-constexpr double head_gain_min = 0.8;
+constexpr double head_share_max = 0.8;
 /** Rows that are scored to raise the threshold while head tiles are scanned and at the end, for each of the k best. */
-constexpr double head_scored_per_k = 2.5;
+constexpr double scored_per_k = 2.5;
 /** The share of rows that head tiles are expected to leave where a query has a score limit. */
 constexpr double expected_of_floor = 0.002;
 /** The number of rows that a scan of copied codes leaves to be scored, for each of the k best. */
@@ -251,7 +251,7 @@ void search::choose_methods(block_plan& plan, uint32_t index) const {
       offer(method::tiles, rows * tiles_ns);
       if (has_head) {
         const double head_ns = search::head_ns(plan, index, one.query);
-        one.has_head = head_ns < head_gain_min * tiles_ns || method_ == SAGITTA_METHOD_HEAD_TILES;
+        one.has_head = head_ns < head_share_max * tiles_ns || method_ == SAGITTA_METHOD_HEAD_TILES;
         if (one.has_head) offer(method::tiles, rows * head_ns);
         if (method_ == SAGITTA_METHOD_HEAD_TILES) {
           one.how = method::tiles;
@@ -291,7 +291,7 @@ double search::head_ns(const block_plan& plan, uint32_t block, uint32_t query) c
   const bool has_floor = queries_[query].floor != -unbounded;
   if (has_floor) return head_search_ns(plan.costs, expected_of_floor);
   const double fraction = fraction_of(query);
-  return head_search_ns(plan.costs, expected_left(shares, fraction)) + head_scored_per_k * fraction * plan.costs.canonical;
+  return head_search_ns(plan.costs, expected_left(shares, fraction)) + scored_per_k * fraction * plan.costs.canonical;
 }
 
 bool search::has_method(const block_plan& plan, method how) {
