@@ -200,7 +200,9 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
       metadata: '{}',
     }));
     const query = { vector: Float32Array.from(rows[7]!.values), topK: 3 };
-    const open = async (mapping: 'mapped' | 'memory' = 'mapped') => {
+    // The addon that maps files is built for one version of Node only.
+    const mappable = typeof loadNativeFiles() !== 'string';
+    const open = async (mapping: 'auto' | 'mapped' | 'memory' = 'auto') => {
       const watched = createWatchedEngine();
       const store = await openStore({ directory, mapping });
       const limits = { segmentRowsMax: SEGMENT_ROWS };
@@ -225,7 +227,7 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
     const arrays = [codes!.basis!, codes!.head!].map((bytes) => Buffer.from(bytes));
     await first.close();
 
-    for (const mapping of ['mapped', 'memory'] as const) {
+    for (const mapping of mappable ? (['mapped', 'memory'] as const) : (['memory'] as const)) {
       const intact = await open(mapping);
       assert.deepEqual((await intact.search()).matches, expected);
       const found = intact.watched.lastBlock!.codes!;
@@ -249,8 +251,8 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
         writeFileSync(path, file);
       }
     }
-    if (typeof loadNativeFiles() === 'string') return;
-    const cut = await open();
+    if (!mappable) return;
+    const cut = await open('mapped');
     await cut.search();
     truncateSync(path, file.indexOf(arrays[1]!) + 1);
     await assert.rejects(cut.search(), { code: 'data_corrupt', message: /was cut/ });
