@@ -153,11 +153,26 @@ void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to)
       rows.coarse = lacks_coarse ? encoder.encode_coarse(values, next - first_row)
                                  : from.coarse + first_panel * coarse_panel_bytes(dimension);
     }
+    if (block.has_head) {
+      rows.head = from.head + first_panel * head_panel_bytes(dimension);
+      rows.basis = from.basis;
+    }
     extend_block(block, rows, next);
   }
 }
 
-void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values) {
+/** Frees what only serves to score rows on the device. */
+void release_values(sagitta_device_block& block) {
+  // Their upload may still be running.
+  block.device->uploading.synchronize("freeing values");
+  block.values.release();
+  block.coarse.release();
+  block.head.release();
+  block.basis.reset();
+  block.has_values = block.has_head = false;
+}
+
+void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values, bool has_head) {
   sagitta_device& device = *block.device;
   const size_t stride = panel_bytes(block.dimension);
   const size_t row_bytes = size_t{block.dimension} * sizeof(float);
@@ -166,9 +181,12 @@ void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values
   device_memory panels;
   device_memory values;
   device_memory coarse;
+  device_memory head;
   panels.require(panel_count(row_capacity) * stride + panel_slack_bytes);
   if (has_values) values.require(std::max<size_t>(1, row_capacity * row_bytes));
   if (is_coarse) coarse.require(std::max<size_t>(1, panel_count(row_capacity) * coarse_stride));
+  const size_t head_stride = head_panel_bytes(block.dimension);
+  if (has_head) head.require(panel_count(row_capacity) * head_stride + panel_slack_bytes);
   const auto move = [&](const device_memory& to, const device_memory& from, size_t byte_count) {
     check(cudaMemcpyAsync(to.data(), from.data(), byte_count, cudaMemcpyDeviceToDevice, device.uploading),
           "moving a block");
@@ -177,14 +195,18 @@ void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values
     move(panels, block.panels, panel_count(block.row_count) * stride);
     if (has_values) move(values, block.values, block.row_count * row_bytes);
     if (is_coarse) move(coarse, block.coarse, panel_count(block.row_count) * coarse_stride);
+    if (has_head) move(head, block.head, panel_count(block.row_count) * head_stride);
   }
   // The old memory is freed when the swapped buffers go out of scope.
   device.uploading.synchronize("moving a block");
   block.panels.swap(panels);
   block.values.swap(values);
   block.coarse.swap(coarse);
+  block.head.swap(head);
   block.row_capacity = row_capacity;
   block.has_values = has_values;
+  block.has_head = has_head;
+  if (!has_head) block.basis.reset();
 }
 
 /** A CUDA version: 13000 is 13.0. */
@@ -231,8 +253,35 @@ sagitta_device* open_device(uint32_t index, const char* kernels, std::function<v
   return device.release();
 }
 
+namespace {
+
+/** Returns the basis on the device, where equal bases are one. */
+std::shared_ptr<const device_basis> upload_basis(sagitta_device& device, uint32_t dimension, const uint8_t* bytes) {
+  basis opened;
+  if (!open_basis(bytes, basis_bytes(dimension), dimension, opened)) {
+    throw failure{SAGITTA_INVALID_ARGUMENT, "the bytes of a basis are not those of one for this dimension"};
+  }
+  std::weak_ptr<const device_basis>& known = device.bases[opened.header->digest];
+  if (std::shared_ptr<const device_basis> present = known.lock()) return present;
+  auto made = std::make_shared<device_basis>();
+  made->header = *opened.header;
+  made->directions = opened.directions;
+  made->error = opened.error;
+  const size_t row_bytes = size_t{dimension} * sizeof(float);
+  made->matrix.require(opened.directions * row_bytes);
+  upload_copy(device, made->matrix.data(), opened.matrix, opened.directions * row_bytes, row_bytes);
+  std::erase_if(device.bases, [&](const auto& entry) {
+    return entry.second.expired() && entry.first != made->header.digest;
+  });
+  known = made;
+  return made;
+}
+
+}  // namespace
+
 void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to) {
   sagitta_device& device = *block.device;
+  if (block.has_head && block.row_count == 0) block.basis = upload_basis(device, block.dimension, rows.basis);
   // The last panel may have been partly filled, so it is uploaded again.
   const uint32_t first_panel = block.row_count / panel_rows;
   const auto upload_panels = [&](const device_memory& memory, const uint8_t* from, size_t stride) {
@@ -248,6 +297,7 @@ void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to
   if (has_coarse(block.dimension, block.has_values)) {
     upload_panels(block.coarse, rows.coarse, coarse_panel_bytes(block.dimension));
   }
+  if (block.has_head) upload_panels(block.head, rows.head, head_panel_bytes(block.dimension));
   block.last_upload = device.upload_count;
   block.row_count = to;
 }
@@ -312,11 +362,14 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
   });
 }
 
-uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values) {
+uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values, int has_head) {
   uint64_t bytes = panel_count(row_capacity) * panel_bytes(dimension) + panel_slack_bytes;
   if (has_values != 0) bytes += uint64_t{row_capacity} * dimension * sizeof(float);
   if (has_coarse(dimension, has_values != 0)) {
     bytes += panel_count(row_capacity) * coarse_panel_bytes(dimension);
+  }
+  if (has_values != 0 && has_head != 0) {
+    bytes += panel_count(row_capacity) * head_panel_bytes(dimension) + panel_slack_bytes;
   }
   return bytes;
 }
@@ -345,19 +398,18 @@ void sagitta_device_block_destroy(sagitta_device_block* block) {
 }
 
 sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_t row_capacity,
-                                            int has_values) {
+                                            int has_values, int has_head) {
   return guarded_on(*block->device, [&] {
     const bool wants_values = has_values != 0;
+    const bool wants_head = wants_values && has_head != 0;
     if (row_capacity < block->row_count) return SAGITTA_INVALID_ARGUMENT;
-    if (wants_values && !block->has_values && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
+    if (wants_head && !has_basis(block->dimension)) return SAGITTA_INVALID_ARGUMENT;
+    const bool has_more = (wants_values && !block->has_values) || (wants_head && !block->has_head);
+    if (has_more && block->row_count > 0) return SAGITTA_INVALID_ARGUMENT;
     if (row_capacity == block->row_capacity && !wants_values) {
-      // An upload of the values may still be running.
-      block->device->uploading.synchronize("freeing values");
-      block->values.release();
-      block->coarse.release();
-      block->has_values = false;
-    } else if (row_capacity != block->row_capacity || !block->has_values) {
-      reserve(*block, row_capacity, wants_values);
+      release_values(*block);
+    } else if (row_capacity != block->row_capacity || has_more || wants_head != block->has_head) {
+      reserve(*block, row_capacity, wants_values, wants_head);
     }
     return SAGITTA_OK;
   });
@@ -371,6 +423,7 @@ sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sa
     if (rows->values == nullptr && (block->has_values || rows->codes == nullptr)) {
       return SAGITTA_INVALID_ARGUMENT;
     }
+    if (block->has_head && !has_head_of(*rows, block->dimension, to)) return SAGITTA_INVALID_ARGUMENT;
     extend(*block, *rows, to);
     return SAGITTA_OK;
   });

@@ -56,9 +56,10 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
 
 /**
  * Returns the bytes of device memory of a block with room for `row_capacity` rows. From
- * SAGITTA_COARSE_DIMENSION_MIN dimensions on, a block with values also has coarse codes.
+ * SAGITTA_COARSE_DIMENSION_MIN dimensions on, a block with values also has coarse codes, and with `has_head` also head
+ * tiles, without the basis, which blocks share.
  */
-uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values);
+uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values, int has_head);
 
 /** Creates a block without rows. */
 sagitta_status sagitta_device_block_create(sagitta_device* device, uint32_t dimension,
@@ -69,15 +70,17 @@ void sagitta_device_block_destroy(sagitta_device_block* block);
 /**
  * Sets the capacity to exactly `row_capacity` rows, which is at least the number of rows present; these
  * stay. Without values, present values are freed and the host rescores the block's rows; a block with rows
- * cannot get values again. SAGITTA_OUT_OF_MEMORY leaves the block unchanged.
+ * cannot get values again. The same holds for head tiles, which a block without values never has.
+ * SAGITTA_OUT_OF_MEMORY leaves the block unchanged.
  */
 sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_t row_capacity,
-                                            int has_values);
+                                            int has_values, int has_head);
 
 /**
  * Appends rows until there are `to`; present rows stay. The values, codes and coarse codes of `rows` are those of the
- * first `to` rows; this call computes codes that are NULL; nothing else of `rows` is read. They are in host memory,
- * which the caller may free after the call. The call waits for free staging memory, not for the end of the upload.
+ * first `to` rows; this call computes codes that are NULL. A block with head tiles needs those of the first `to` rows
+ * and always the same basis. Nothing else of `rows` is read. All are in host memory, which the caller may free after
+ * the call. The call waits for free staging memory, not for the end of the upload.
  */
 sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sagitta_block* rows,
                                            uint32_t to);
@@ -119,9 +122,13 @@ typedef struct sagitta_device_times {
   uint64_t repeated_queries;
   /** Bytes of the host's buffers that could not be pinned, so that copying them takes longer. */
   uint64_t unpinned_bytes;
-  /** Queries that coarse codes answered, and queries that changed to int8 codes after a part of the rows. */
+  /**
+   * Queries that coarse codes and that head tiles answered, and queries that changed from either to int8 codes after a
+   * part of the rows.
+   */
   uint64_t coarse_queries;
-  uint64_t coarse_abandoned_queries;
+  uint64_t head_queries;
+  uint64_t abandoned_queries;
 } sagitta_device_times;
 
 sagitta_status sagitta_device_answer_times(const sagitta_device_answer* answer,

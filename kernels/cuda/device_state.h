@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "../search/basis.h"
 #include "../search/rotation.h"
 #include "device.h"
 #include "resources.h"
@@ -37,13 +38,21 @@ struct tuning {
   uint32_t repeat_growth = 8;
   /**
    * Coarse codes are used for slices of at most this many queries, if at least this many bytes of int8
-   * codes would be read and this many rows pass for each of the k best; their lists hold this many rows.
+   * codes would be read and this many rows pass for each of the k best.
    * With fewer bytes, a rejected sample would cost more than a tenth of the search.
    */
   uint32_t coarse_queries_max = 64;
   size_t coarse_bytes_min = size_t{640} << 20;
   uint32_t coarse_rows_per_k = 4000;
-  uint32_t coarse_list_rows = 65536;
+  /**
+   * Head tiles are used if at least this many bytes of int8 codes would be read, or products of as many queries as
+   * take as long: with fewer, the additional launches would take longer than what they save.
+   */
+  size_t head_bytes_min = size_t{128} << 20;
+  /** The level that is scanned; by default, the one that is expected to cost less. */
+  uint32_t head_level = UINT32_MAX;
+  /** The maximum number of rows that the list of one of few queries holds for a sieve. */
+  uint32_t sieve_list_rows = 65536;
   /** The largest group of queries of a wgmma; the check of the kernels sets a smaller one. */
   uint32_t wgmma_group_max = 256;
   /**
@@ -73,12 +82,31 @@ struct new_rows {
   const float* values;
   /** Panels starting with the first one that is not yet full. */
   const uint8_t* panels;
-  /** Coarse codes of the same rows; not read for a block without them. */
+  /** Coarse codes and head tiles of the same rows; not read for a block without them. */
   const uint8_t* coarse;
+  const uint8_t* head;
+  /** The basis of the head tiles, which `open_basis` accepts; not read if the block has rows. */
+  const uint8_t* basis;
+};
+
+/** A basis on the device, which its blocks share. */
+struct device_basis {
+  basis_header header;
+  /** As in `basis`. */
+  uint32_t directions;
+  double error;
+  /** [directions, dimension] float32 */
+  device_memory matrix;
 };
 
 /** Appends rows until there are `to`. */
 void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to);
+
+/** Whether the rows come with a basis and with the head tiles of the first `to` of them. */
+inline bool has_head_of(const sagitta_block& rows, uint32_t dimension, uint32_t to) {
+  return rows.head != nullptr && rows.basis != nullptr && rows.basis_bytes == basis_bytes(dimension) &&
+         rows.head_bytes >= panel_count(to) * head_panel_bytes(dimension);
+}
 
 /** Whether a block has coarse codes: blocks of few dimensions and blocks without values have none. */
 inline bool has_coarse(uint32_t dimension, bool has_values) {
@@ -93,10 +121,14 @@ struct sagitta_device_block {
   uint32_t row_capacity = 0;
   uint32_t row_count = 0;
   bool has_values = false;
+  bool has_head = false;
   sagitta::cuda::device_memory panels;
   sagitta::cuda::device_memory values;
-  /** Allocated and freed with the values, which are needed for the rows that coarse codes leave. */
+  /** Allocated and freed with the values, which are needed for the rows that these codes leave. */
   sagitta::cuda::device_memory coarse;
+  sagitta::cuda::device_memory head;
+  /** Null for a block without head tiles, or without rows. */
+  std::shared_ptr<const sagitta::cuda::device_basis> basis;
   /** The `upload_count` of its device after its last upload. */
   uint64_t last_upload = 0;
 };
@@ -106,8 +138,9 @@ struct sagitta_device {
   cudaDeviceProp properties{};
   sagitta::cuda::scan_kind kind = sagitta::cuda::scan_kind::best;
   bool has_wgmma = false;
-  /** Whether its kernels for coarse codes passed their check. */
+  /** Whether its kernels for coarse codes and for head tiles passed their check. */
   bool has_coarse = false;
+  bool has_head = false;
   sagitta::cuda::tuning tuning;
   /** Bytes of device memory that one slice of a batch may use. */
   size_t workspace_bytes_max = 0;
@@ -145,5 +178,7 @@ struct sagitta_device {
   /** The rotation of the last dimension that was searched with coarse codes. */
   sagitta::rotation rotation{};
 
+  /** By digest; a basis is freed with the last of its blocks. */
+  std::unordered_map<uint64_t, std::weak_ptr<const sagitta::cuda::device_basis>> bases;
   std::unordered_map<sagitta_device_block*, std::unique_ptr<sagitta_device_block>> blocks;
 };

@@ -23,6 +23,7 @@ __global__ void encode(const __grid_constant__ encode_parameters p) {
   const vector_codes codes = encode_vector(values, dimension, shape.padded_dimension() / 4, store);
   if (threadIdx.x % 32 != 0) return;
   p.counts[number] = 0;
+  if (number == 0 && p.estimate != nullptr) *p.estimate = 0;
   if (number < p.real_count) {
     p.outcomes[number] = {};
     p.shared[number] = {};

@@ -49,10 +49,11 @@ struct encode_parameters {
   int32_t* offsets;
   scan_weights* weights;
   double* thresholds;
-  /** [query_count], and twice [real_count]; all are set to 0. */
+  /** [query_count], twice [real_count], and that of raise_parameters or null; all are set to 0. */
   uint32_t* counts;
   query_outcome* outcomes;
   shared_list* shared;
+  uint32_t* estimate;
 };
 
 cudaError_t encode_queries(const encode_parameters& parameters, launch_order order);

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "call.h"
-#include "coarse.h"
 #include "code_ring.h"
 #include "device.h"
 #include "encode.h"
 #include "found.h"
 #include "scan_kernels.h"
 #include "select.h"
+#include "sieve.h"
 #if defined(SAGITTA_EMULATE_CUDA)
 #include "../testing/cuda_emulation/settings.h"
 #endif
@@ -38,6 +38,7 @@ class check_data {
       : dimension(of_dimension),
         values_(size_t{row_count} * dimension),
         codes_(sagitta_codes_bytes(row_count, dimension)),
+        head_(sagitta_head_bytes(row_count, dimension)),
         id_offsets_(row_count + 1),
         bitmap_((row_count + 31) / 32) {
     uint32_t state = 1;
@@ -55,6 +56,8 @@ class check_data {
     block_.id_offsets = id_offsets_.data();
     block_.id_bytes = id_bytes_.data();
     block_.row_count = row_count;
+    rows_ = block_;
+    if (!head_.empty()) encode_head();
     views_ = {{nullptr, 0, row_count}, {bitmap_.data(), 0, row_count - 5}};
     for (uint32_t q = 0; q < query_count; q++) {
       sagitta_query query{};
@@ -70,19 +73,41 @@ class check_data {
   check_data(const check_data&) = delete;
   const uint32_t dimension;
 
-  const sagitta_block& block() const { return block_; }
+  /** What is uploaded: with head tiles, which the CPU does without. */
+  const sagitta_block& rows() const { return rows_; }
   /** A batch of the first `count` queries. */
   sagitta_batch batch(uint32_t count, sagitta_method method) const {
     return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1, method};
   }
 
  private:
+  /** The directions are axes. */
+  void encode_head() {
+    basis_.resize(basis_bytes(dimension));
+    auto* const matrix = reinterpret_cast<float*>(basis_.data() + sizeof(basis_header));
+    for (uint32_t i = 0; i < head_directions(dimension); i++) matrix[size_t{i} * (dimension + 1)] = 1;
+    basis_header header{};
+    header.dimension = dimension;
+    for (float& weight : header.weights) weight = 0.5f;
+    seal_basis(header, basis_.data());
+    rows_.basis = basis_.data();
+    rows_.basis_bytes = basis_.size();
+    rows_.head = head_.data();
+    rows_.head_bytes = head_.size();
+    require(sagitta_encode_head(values_.data(), dimension, 0, row_count, basis_.data(), basis_.size(), head_.data(),
+                                head_.size()));
+  }
+
   std::vector<float> values_;
   std::vector<uint8_t> codes_;
+  /** Empty for dimensions without a basis. */
+  std::vector<uint8_t> head_;
+  std::vector<uint8_t> basis_;
   std::vector<int32_t> id_offsets_;
   std::vector<uint8_t> id_bytes_;
   std::vector<uint32_t> bitmap_;
   sagitta_block block_{};
+  sagitta_block rows_{};
   std::vector<sagitta_block_view> views_;
   std::vector<sagitta_query> queries_;
 };
@@ -102,15 +127,16 @@ bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
 }
 
 /**
- * Whether the device answers all queries of the batch as the CPU does, and from coarse codes if the batch
- * asks for them.
+ * Whether the device answers all queries of the batch as the CPU does, and from coarse codes or head tiles if the
+ * batch asks for them.
  */
 bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* resident,
             const sagitta_search* truth) {
   sagitta_device_answer* answer = nullptr;
   require(sagitta_device_search(&device, &batch, &resident, &answer));
-  const bool is_coarse = batch.method == SAGITTA_METHOD_COARSE;
-  bool is_correct = answer->times.coarse_queries == (is_coarse ? batch.query_count : 0);
+  const auto expected_of = [&](sagitta_method method) { return batch.method == method ? batch.query_count : 0; };
+  bool is_correct = answer->times.coarse_queries == expected_of(SAGITTA_METHOD_COARSE) &&
+                    answer->times.head_queries == expected_of(SAGITTA_METHOD_HEAD_TILES);
   for (uint32_t q = 0; q < batch.query_count && is_correct; q++) {
     sagitta_hits expected{};
     sagitta_hits actual{};
@@ -135,8 +161,8 @@ class kernel_checker {
   kernel_checker(sagitta_device& device, const check_data& data, scan_blocks blocks)
       : device_(device), data_(data), kind_(device.kind), usual_(device.tuning) {
     require(sagitta_device_block_create(&device, data.dimension, &resident_));
-    require(sagitta_device_block_reserve(resident_, check_data::row_count, 1));
-    require(sagitta_device_block_extend(resident_, &data.block(), check_data::row_count));
+    require(sagitta_device_block_reserve(resident_, check_data::row_count, 1, data.rows().head != nullptr));
+    require(sagitta_device_block_extend(resident_, &data.rows(), check_data::row_count));
     const sagitta_batch all_queries = data.batch(check_data::query_count, SAGITTA_METHOD_AUTO);
     require(sagitta_search_create(&all_queries, &truth_));
     int is_done = 0;
@@ -158,7 +184,7 @@ class kernel_checker {
     sagitta_device_block_destroy(resident_);
   }
 
-  /** Checks all kernels except those of coarse codes. */
+  /** Checks all kernels except those of sieves. */
   bool is_correct(scan_kind kind) {
     device_.kind = kind;
     // Groups of 8, 16, 32, 64, 128 and 256.
@@ -176,7 +202,17 @@ class kernel_checker {
   /** Checks the kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
   bool is_coarse_correct() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
 
+  /** Checks the encoding for head tiles, both levels of them, and lists of few and of many queries. */
+  bool is_head_correct() {
+    return std::all_of(std::begin(levels), std::end(levels), [&](uint32_t level) {
+      device_.tuning.head_level = level;
+      return agree({5, check_data::query_count}, SAGITTA_METHOD_HEAD_TILES);
+    });
+  }
+
  private:
+  static constexpr uint32_t levels[] = {0, 1};
+
   bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
     const uint32_t* const end = is_full_check() ? query_counts.end() : query_counts.begin() + 1;
     return std::all_of(query_counts.begin(), end, [&](uint32_t count) {
@@ -213,6 +249,14 @@ bool is_coarse_correct(sagitta_device& device) {
          kernel_checker(device, wide, scan_blocks::one).is_coarse_correct();
 }
 
+/** Checks dimensions whose directions are whole pairs and chunks, and others. */
+bool is_head_correct(sagitta_device& device) {
+  const check_data narrow(136);
+  const check_data wide(600);
+  return kernel_checker(device, narrow, scan_blocks::many).is_head_correct() &&
+         kernel_checker(device, wide, scan_blocks::one).is_head_correct();
+}
+
 }  // namespace
 
 void prepare_kernels(sagitta_device& device, bool may_wgmma) {
@@ -220,7 +264,8 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(prepare_rescoring(), "rescoring kernels");
   check(preload_encoding(), "encoding kernel");
   check(prepare_coarse_encoding(device.properties.sharedMemPerBlockOptin), "encoding for coarse codes");
-  check(preload_raising(), "kernel of coarse codes");
+  check(prepare_head_encoding(device.properties.sharedMemPerBlockOptin), "encoding for head tiles");
+  check(preload_raising(), "kernel of sieves");
   check(preload_pruning(), "pruning kernel");
   check(preload_selection(), "selection kernels");
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
@@ -234,9 +279,11 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
     refuse("wgmma-ring kernels");
   }
   if (!is_correct(device, scan_kind::mma)) refuse("kernels");
-  // Searches can do without coarse codes.
+  // Searches can do without sieves.
   device.has_coarse = true;
   device.has_coarse = is_coarse_correct(device);
+  device.has_head = true;
+  device.has_head = is_head_correct(device);
 }
 
 }  // namespace sagitta::cuda

@@ -4,13 +4,16 @@
 
 #include <vector>
 
-#include "coarse.h"
 #include "device_state.h"
 #include "scan.h"
 #include "scopes.h"
 #include "select.h"
+#include "sieve.h"
 
 namespace sagitta::cuda {
+
+/** The number of no basis. */
+inline constexpr uint32_t no_basis = UINT32_MAX;
 
 /** A query of the batch. */
 struct planned_query {
@@ -23,6 +26,8 @@ struct planned_query {
   bool is_scannable;
   /** Whether all its blocks have their values on the device. */
   bool has_values;
+  /** The basis of most of its rows, if head tiles may pay for them: an index into `bases`. */
+  uint32_t basis;
   /** Whether it is left to the CPU: two views search one block, or the rows of the batch need more than 32 bits. */
   bool is_unsupported;
   /** The list capacity it needs; queries of one slice need the same. */
@@ -33,17 +38,20 @@ struct planned_query {
   bool is_repeated;
 };
 
-/** How a slice uses coarse codes instead of int8 codes in its last pass. */
-struct coarse_plan {
-  /** Its group is 0 if the slice does without coarse codes. */
-  coarse_shape shape;
-  /** The first tiles of the last pass, after which the method for the rest is decided. */
-  scan_pass sample;
-  scan_pass rest;
-  uint32_t list_capacity;
-  /** The numbers of rows of all queries, and of one, that the sample may leave: with more, int8 costs less. */
-  uint32_t estimate_limit;
-  uint32_t rows_max;
+/** How a slice uses a sieve instead of int8 codes (sieve.h). */
+struct sieve_plan {
+  /** Its group is 0 if the slice does without a sieve. Coarse codes have quads. */
+  scan_shape shape;
+  /** For head tiles: an index into `bases`, and the level. */
+  uint32_t basis = no_basis;
+  uint32_t level = 0;
+  /** The first pass that it replaces, and its scans, which together take the tiles of that and all later passes. */
+  size_t first_pass = 0;
+  std::vector<scan_pass> scans;
+  uint32_t list_capacity = 0;
+  /** The numbers of rows of all queries, and of one, that the first scan may leave: with more, int8 costs less. */
+  uint32_t estimate_limit = 0;
+  uint32_t rows_max = 0;
 
   bool is_used() const { return shape.group != 0; }
 };
@@ -55,6 +63,8 @@ struct slice {
   std::vector<uint32_t> scopes;
   /** Whether the rows of each query are gathered. */
   std::vector<uint8_t> is_gathered;
+  /** The basis of its queries. */
+  uint32_t basis;
   scan_shape shape;
   std::vector<scan_pass> passes;
   uint32_t k_max;
@@ -66,7 +76,7 @@ struct slice {
   bool is_scanned;
   /** Whether there are few queries, so that the cost is in launches rather than in candidates. */
   bool is_few;
-  coarse_plan coarse;
+  sieve_plan sieve;
 };
 
 class batch_plan {
@@ -74,8 +84,12 @@ class batch_plan {
   batch_plan(const sagitta_device& device, const sagitta_batch& batch,
              sagitta_device_block* const* residents);
   const std::vector<resident_block>& blocks() const { return blocks_; }
-  /** The same blocks with coarse codes as panels; null where a block has none. */
-  const std::vector<resident_block>& coarse_blocks() const { return coarse_blocks_; }
+  /** The same blocks with the codes of the sieve as panels; null where a block has none. */
+  std::vector<resident_block> blocks_of(const sieve_plan& sieve) const;
+  /** The same blocks with int8 codes, but only those that the sieve lacks. Empty if it has all of them. */
+  std::vector<resident_block> blocks_beside(const sieve_plan& sieve) const;
+  /** The bases of the blocks' head tiles. */
+  const std::vector<const device_basis*>& bases() const { return bases_; }
   const std::vector<slice>& slices() const { return slices_; }
   /**
    * Returns slices that scan again the queries that earlier slices left undecided, with the thresholds
@@ -89,14 +103,23 @@ class batch_plan {
 
  private:
   void lay_out_blocks();
+  void find_bases();
   void describe_queries();
+  uint32_t basis_of(const scope& of) const;
   std::vector<slice> cut(std::vector<planned_query> queries) const;
   size_t take(const std::vector<planned_query>& from, size_t at, size_t end,
               std::vector<slice>& slices) const;
   void complete(slice& made) const;
   wgmma_use use_of_wgmma() const;
-  coarse_plan plan_coarse(const slice& made) const;
-  bool may_use_coarse(const slice& made, bool is_forced) const;
+  sieve_plan plan_sieve(const slice& made) const;
+  sieve_plan plan_coarse(const slice& made) const;
+  sieve_plan plan_head(const slice& made) const;
+  bool may_use_coarse(const slice& made) const;
+  scan_shape shape_of_head(const slice& made, uint32_t level) const;
+  double head_rows_of(const slice& made) const;
+  double rows_left(const slice& made, const sieve_plan& plan, bool& is_too_many) const;
+  void plan_scans(const slice& made, double affordable_rows, bool is_forced, sieve_plan& plan) const;
+  uint32_t queries_to_shape(const slice& made) const;
   bool fits(const slice& made) const;
   size_t scope_bytes(const slice& made) const;
   bool is_gathered(const slice& made, const planned_query& query) const;
@@ -106,7 +129,9 @@ class batch_plan {
   sagitta_device_block* const* residents_;
   batch_scopes scopes_;
   std::vector<resident_block> blocks_;
-  std::vector<resident_block> coarse_blocks_;
+  std::vector<const device_basis*> bases_;
+  /** The basis of each block. */
+  std::vector<uint32_t> basis_of_block_;
   std::vector<planned_query> queries_;
   std::vector<slice> slices_;
   uint32_t tile_count_ = 0;
@@ -121,8 +146,8 @@ std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, ui
 /** Bytes of device memory per query of a slice. */
 size_t bytes_per_query(uint32_t dimension, uint32_t list_capacity, uint32_t found_max);
 
-/** The bytes that coarse codes add, per query, and per query including those that fill the groups. */
-size_t coarse_bytes_per_query(const coarse_plan& plan);
-size_t coarse_bytes_per_padded_query(const coarse_plan& plan);
+/** The bytes that a sieve adds, per query, and per query including those that fill the groups. */
+size_t sieve_bytes_per_query(const sieve_plan& plan);
+size_t sieve_bytes_per_padded_query(const sieve_plan& plan);
 
 }  // namespace sagitta::cuda

@@ -105,6 +105,7 @@ struct remote_block {
   uint32_t row_count = 0;
   uint32_t row_capacity = 0;
   bool has_values = false;
+  bool has_head = false;
 };
 
 /**
@@ -122,7 +123,7 @@ class remote_device {
   sagitta_device_facts describe(std::string& kernels);
   remote_block create_block(uint32_t dimension);
   /** Throws OUT_OF_MEMORY with the block unchanged. */
-  void reserve(remote_block& block, uint32_t row_capacity, bool has_values);
+  void reserve(remote_block& block, uint32_t row_capacity, bool has_values, bool has_head);
   /** Like sagitta_device_block_extend. */
   void extend(remote_block& block, const sagitta_block& rows, uint32_t to);
   void destroy(const remote_block& block);
@@ -145,11 +146,14 @@ void serve_device(int socket, int memory, sagitta_device* opened = nullptr);
 
 /**
  * The layout of rows to append in shared memory: panels from the first one that is not full, then, if the
- * block has them, coarse codes of the same rows and values of the new ones. Offsets are in bytes.
+ * block has them, coarse codes of the same rows, values of the new ones and head tiles of the same rows, with the basis
+ * before the first row. Offsets are in bytes.
  */
 struct packed_rows {
   size_t coarse;
   size_t values;
+  size_t head;
+  size_t basis;
   size_t byte_count;
 };
 packed_rows lay_out_rows(const remote_block& block, uint32_t to);

@@ -88,6 +88,8 @@ packed_rows lay_out_rows(const remote_block& block, uint32_t to) {
   take(panels * panel_bytes(block.dimension));
   rows.coarse = take(is_coarse ? panels * coarse_panel_bytes(block.dimension) : 0);
   rows.values = take(block.has_values ? (to - block.row_count) * value_bytes : 0);
+  rows.head = take(block.has_head ? panels * head_panel_bytes(block.dimension) : 0);
+  rows.basis = take(block.has_head && block.row_count == 0 ? basis_bytes(block.dimension) : 0);
   rows.byte_count = used;
   return rows;
 }

@@ -143,16 +143,18 @@ sagitta_device_facts remote_device::describe(std::string& kernels) {
 remote_block remote_device::create_block(uint32_t dimension) {
   const reply answer =
       call({request_kind::create_block, {dimension, 0, 0}, 0, {}}, deadlines_.call_ms, "creating a block");
-  return {answer.number, dimension, 0, 0, false};
+  return {answer.number, dimension};
 }
 
-void remote_device::reserve(remote_block& block, uint32_t row_capacity, bool has_values) {
+void remote_device::reserve(remote_block& block, uint32_t row_capacity, bool has_values, bool has_head) {
   // Rows that are present may be moved.
   const double moved = static_cast<double>(block.row_count) * block.dimension * (1 + sizeof(float));
-  call({request_kind::reserve, {block.number, row_capacity, has_values ? 1u : 0u}, 0, {}},
+  const uint32_t parts = (has_values ? 1u : 0u) | (has_head ? 2u : 0u);
+  call({request_kind::reserve, {block.number, row_capacity, parts}, 0, {}},
        deadlines_.call_ms + moved / deadlines_.bytes_per_ms, "allocating memory");
   block.row_capacity = row_capacity;
   block.has_values = has_values;
+  block.has_head = has_values && has_head;
 }
 
 void remote_device::extend(remote_block& block, const sagitta_block& rows, uint32_t to) {
@@ -160,6 +162,7 @@ void remote_device::extend(remote_block& block, const sagitta_block& rows, uint3
   if (to < block.row_count || to > block.row_capacity) reject();
   if (to == block.row_count) return;
   if (rows.values == nullptr && (block.has_values || rows.codes == nullptr)) reject();
+  if (block.has_head && !has_head_of(rows, dimension, to)) reject();
   const uint32_t first_panel = block.row_count / panel_rows;
   const uint32_t first_row = first_panel * panel_rows;
   const size_t panels = panel_count(to) - first_panel;
@@ -189,6 +192,11 @@ void remote_device::extend(remote_block& block, const sagitta_block& rows, uint3
   if (block.has_values) {
     copy(layout.values, values_from(block.row_count),
          size_t{to - block.row_count} * dimension * sizeof(float));
+  }
+  if (block.has_head) {
+    const size_t stride = head_panel_bytes(dimension);
+    copy(layout.head, rows.head + first_panel * stride, panels * stride);
+    if (block.row_count == 0) copy(layout.basis, rows.basis, rows.basis_bytes);
   }
   call({request_kind::extend, {block.number, to, 0}, 0, {}},
        deadlines_.call_ms + static_cast<double>(layout.byte_count) / deadlines_.bytes_per_ms,

@@ -61,7 +61,8 @@ class device_server {
       case request_kind::describe: return describe(answer);
       case request_kind::create_block: return create_block(numbers[0], answer);
       case request_kind::reserve:
-        return sagitta_device_block_reserve(block(numbers[0]), numbers[1], static_cast<int>(numbers[2]));
+        return sagitta_device_block_reserve(block(numbers[0]), numbers[1], (numbers[2] & 1) != 0,
+                                            (numbers[2] & 2) != 0);
       case request_kind::extend: return extend(numbers[0], numbers[1]);
       case request_kind::destroy_block:
         sagitta_device_block_destroy(block(numbers[0]));
@@ -108,10 +109,14 @@ class device_server {
     sagitta_device_block& extended = *block(number);
     return guarded_on(*device_, [&] {
       const packed_rows layout = lay_out_rows(
-          {number, extended.dimension, extended.row_count, extended.row_capacity, extended.has_values}, to);
+          {number, extended.dimension, extended.row_count, extended.row_capacity, extended.has_values,
+           extended.has_head},
+          to);
       const uint8_t* const from = channel_.data();
       extend_block(extended,
-                   {reinterpret_cast<const float*>(from + layout.values), from, from + layout.coarse}, to);
+                   {reinterpret_cast<const float*>(from + layout.values), from, from + layout.coarse,
+                    from + layout.head, from + layout.basis},
+                   to);
       return SAGITTA_OK;
     });
   }

@@ -88,8 +88,8 @@ __global__ __launch_bounds__(select_threads_max) void score_best_estimates(
   const device_query& query = state.queries[number];
   query_outcome& outcome = state.outcomes[number];
   const uint32_t count = min(state.lists.counts[number], state.lists.capacity);
-  // Scanned lists have bounds; those that coarse codes have chosen are already short.
-  const bool has_bounds = query.is_scanned && outcome.is_coarse == 0 && outcome.is_undecided == 0;
+  // Scanned lists have bounds; those that a sieve has chosen are already short.
+  const bool has_bounds = query.is_scanned && outcome.is_sieved == 0 && outcome.is_undecided == 0;
   if (!has_bounds || query.k > estimated_k_max || count <= scored_estimates(query.k)) return;
   candidate* const rows = state.lists.rows + size_t{number} * state.lists.capacity;
   candidate_score* const scores = state.lists.scores + size_t{number} * state.lists.capacity;

@@ -49,7 +49,7 @@ SAGITTA_HOST_DEVICE inline bool is_skipped(const run_condition& condition) {
 
 /**
  * How queries are distributed over thread blocks and warps. Codes of a query are padded to whole pairs
- * of steps (mma) or chunks of dimensions (wgmma).
+ * of steps (mma), chunks of dimensions (wgmma) or quads (coarse codes).
  */
 struct scan_shape {
   bool is_wgmma;
@@ -57,17 +57,19 @@ struct scan_shape {
   uint32_t group;
   /** Warps of a thread block that share their rows and take different queries. */
   uint32_t warps_across;
-  /** Pairs of steps of pair_dimensions each (mma); 0 for wgmma. */
+  /** Pairs of steps of pair_dimensions each (mma); otherwise 0. */
   uint32_t pair_count;
-  /** Chunks of chunk_dimensions each (wgmma); 0 for mma. */
+  /** Chunks of chunk_dimensions each (wgmma); otherwise 0. */
   uint32_t chunk_count;
   /** Dynamic shared memory of a thread block. */
   size_t shared_bytes;
   /** Stages of a warpgroup's ring of codes (wgmma); 0 if codes go from memory to registers. */
   uint32_t ring_stages = 0;
+  /** Quads of chunks of coarse codes; 0 for a scan of int8 codes. */
+  uint32_t quad_count = 0;
 
   SAGITTA_HOST_DEVICE uint32_t padded_dimension() const {
-    return pair_count * pair_dimensions + chunk_count * chunk_dimensions;
+    return pair_count * pair_dimensions + chunk_count * chunk_dimensions + quad_count * quad_dimensions;
   }
 };
 
@@ -88,10 +90,13 @@ scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_
 struct scan_parameters {
   const resident_block* blocks;
   uint32_t block_count;
-  /** Bytes from panel to panel. */
+  /** Bytes from panel to panel, and from the facts of a panel to its codes. */
   uint32_t panel_stride;
+  uint32_t codes_offset;
   /** Codes of all queries in the layout of the kernel; see encode.h. */
   const uint8_t* packed;
+  /** Steps of step_bytes_of_mma dimensions that rows have. */
+  uint32_t step_count;
   /** As in scan_shape. */
   uint32_t pair_count;
   uint32_t chunk_count;
@@ -113,7 +118,7 @@ struct scan_parameters {
   /** Whether this is the first pass: every row has a fixed index in the lists, with `no_row` if it is not searched. */
   bool is_dense;
   candidate_lists lists;
-  /** Bytes of the coarse codes of a row, for scan_coarse. */
+  /** Bytes of the coarse codes of a row, for scans of them. */
   uint32_t coarse_row_bytes;
   run_condition condition;
 };

@@ -8,7 +8,6 @@
 // memory to the matrix unit through registers only, as in scan_mma. Unpacking takes 8 operations for 16
 // dimensions of a row, whatever the number of queries.
 
-#include "coarse.h"
 #include "scan_kernels.h"
 #include "tile.h"
 
@@ -96,7 +95,7 @@ __device__ void scan_tile_coarse(const tile_context& context, const uint4* queri
 #pragma unroll
   for (uint32_t m = 0; m < tile_panels; m++) {
     tile.wanted |= (context.wants(m) ? 1u : 0u) << m;
-    tile.rows[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + fact_bytes +
+    tile.rows[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + p.codes_offset +
                    lane / 4 * 2 * tile.row_bytes;
   }
   int32_t sums[tile_panels][blocks][4];

@@ -1,7 +1,6 @@
 // The scan kernels and their launcher.
 #pragma once
 
-#include "coarse.h"
 #include "device_state.h"
 #include "scan.h"
 
@@ -24,10 +23,6 @@ scan_kernel scan_coarse_kernel(uint32_t group);
 /** Launches a pass with as many thread blocks as the device runs at once. */
 cudaError_t scan(sagitta_device& device, const scan_shape& shape,
                  const scan_parameters& parameters);
-
-/** Launches a pass over coarse codes in the same way. */
-cudaError_t scan_coarse(sagitta_device& device, const coarse_shape& shape,
-                        const scan_parameters& parameters);
 
 /** Loads the scan kernels and allows them this much shared memory; called once per device, before a scan. */
 cudaError_t prepare_scans(size_t byte_count, bool may_wgmma);

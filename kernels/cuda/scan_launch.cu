@@ -21,6 +21,9 @@ struct scan_launch {
 
 scan_launch launch_of(const scan_shape& shape) {
   const uint32_t group = shape.group;
+  if (shape.quad_count > 0) {
+    return {scan_coarse_kernel(group), scan_threads, group, scan_warps, shape.shared_bytes};
+  }
   if (shape.ring_stages > 0) {
     return {scan_wgmma_ring_kernel(group), ring_threads, group, warpgroups, shape.shared_bytes};
   }
@@ -69,14 +72,6 @@ cudaError_t launch_scan(sagitta_device& device, const scan_launch& what,
 cudaError_t scan(sagitta_device& device, const scan_shape& shape,
                  const scan_parameters& parameters) {
   return launch_scan(device, launch_of(shape), parameters);
-}
-
-cudaError_t scan_coarse(sagitta_device& device, const coarse_shape& shape,
-                        const scan_parameters& parameters) {
-  return launch_scan(
-      device,
-      {scan_coarse_kernel(shape.group), scan_threads, shape.group, scan_warps, shape.shared_bytes},
-      parameters);
 }
 
 cudaError_t prepare_scans(size_t byte_count, bool may_wgmma) {

@@ -19,9 +19,13 @@ struct row_words {
   uint2 at[tile_panels][4];
 };
 
-/** Loads the words of the panels that are set in `wanted`. */
+/**
+ * Loads the words of the panels that are set in `wanted`. The second step of the last pair may not exist: then its words
+ * are arbitrary, and those of the queries are zeros.
+ */
 __device__ inline void load_words(row_words& words, const uint8_t* const (&panels)[tile_panels],
-                                  uint32_t wanted, uint32_t pair, bool is_shared) {
+                                  uint32_t wanted, uint32_t pair, uint32_t step_count, bool is_shared) {
+  const bool has_second = 2 * pair + 1 < step_count;
 #pragma unroll
   for (uint32_t m = 0; m < tile_panels; m++) {
     if ((wanted >> m & 1) == 0) continue;
@@ -29,6 +33,7 @@ __device__ inline void load_words(row_words& words, const uint8_t* const (&panel
         reinterpret_cast<const uint2*>(panels[m] + size_t{pair} * pair_dimensions * panel_rows);
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++) {
+      if (i >= 2 && !has_second) break;
       constexpr uint32_t words_apart = 4 * step_bytes / sizeof(uint2);
       words.at[m][i] = is_shared ? load_cached(from + i * words_apart)
                                  : load_streaming(from + i * words_apart);
@@ -62,19 +67,19 @@ __device__ void scan_tile_mma(const tile_context& context, const uint4* queries,
 #pragma unroll
   for (uint32_t m = 0; m < tile_panels; m++) {
     wanted |= (context.wants(m) ? 1u : 0u) << m;
-    panels[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + fact_bytes +
+    panels[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + p.codes_offset +
                 lane % 4 * step_bytes + lane / 4 * sizeof(uint2);
   }
   int32_t sums[tile_panels][blocks][4];
   row_words next{};
   // With 64 queries the sums take half of the registers, so nothing else may wait in them meanwhile.
   if (blocks == 8) start_sums(context, sums);
-  load_words(next, panels, wanted, 0, is_shared);
+  load_words(next, panels, wanted, 0, p.step_count, is_shared);
   if (blocks < 8) start_sums(context, sums);
 #pragma unroll 2
   for (uint32_t pair = 0; pair < p.pair_count; pair++) {
     const row_words words = next;
-    if (pair + 1 < p.pair_count) load_words(next, panels, wanted, pair + 1, is_shared);
+    if (pair + 1 < p.pair_count) load_words(next, panels, wanted, pair + 1, p.step_count, is_shared);
     multiply(sums, words, queries + size_t{pair} * 32, p.pair_count);
   }
   if (p.is_dense) add_all(context, sums);

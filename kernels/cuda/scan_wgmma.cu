@@ -18,7 +18,7 @@ struct codes_in_memory {
   __device__ void begin(const tile_context& context, chunk_words& words,
                         int32_t (&sums)[1][blocks][4]) {
     from = context.panels + size_t{context.first_panel} * context.parameters->panel_stride +
-           fact_bytes + first_word();
+           context.parameters->codes_offset + first_word();
     is_wanted = context.wants(context.first_panel);
     load(words, 0);
     start_sums(context, sums);

@@ -113,8 +113,9 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
         double& threshold = thresholds[planned.number];
         threshold = std::max(threshold, outcome.threshold);
       }
-      if (one.coarse.is_used() && one.is_gathered[i] == 0 && planned.is_scannable) {
-        (outcome.is_coarse != 0 ? times.coarse_queries : times.coarse_abandoned_queries)++;
+      if (one.sieve.is_used() && one.is_gathered[i] == 0 && planned.is_scannable) {
+        if (outcome.is_sieved == 0) times.abandoned_queries++;
+        else (one.sieve.basis == no_basis ? times.coarse_queries : times.head_queries)++;
       }
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_rows& hits = pending[planned.number];

@@ -12,6 +12,8 @@ constexpr size_t alignment = 256;
 constexpr uint32_t usual_ties = 16;
 constexpr uint32_t usual_candidates = 512;
 
+uint32_t steps_of(uint32_t dimension) { return (dimension + step_bytes_of_mma - 1) / step_bytes_of_mma; }
+
 uint32_t words_of(uint32_t row_count) { return (row_count + 31) / 32; }
 
 /** Assigns aligned offsets in a workspace, one after another. */
@@ -40,6 +42,7 @@ slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
       block_count_(batch.block_count),
       group_count_(what.padded_count / what.shape.group) {
   for (const uint8_t gathered : what.is_gathered) has_gathered_ |= gathered != 0;
+  if (what.sieve.is_used()) other_blocks_ = plan.blocks_beside(what.sieve);
   collect_bitmaps();
   lay_out();
 }
@@ -71,15 +74,17 @@ void slice_search::lay_out() {
   layout_.scope_of = all.take(queries * sizeof(uint32_t));
   // The last entry has no rows.
   layout_.scopes = all.take((slice_.scopes.size() + 1) * block_count_ * sizeof(row_view));
-  const coarse_plan& coarse = slice_.coarse;
-  const size_t scans = slice_.passes.size() + (coarse.is_used() ? 2 : 0);
+  const sieve_plan& sieve = slice_.sieve;
+  // Passes may be launched twice: for the blocks that the sieve lacks, and for all.
+  const size_t scans = slice_.passes.size() * (other_blocks_.empty() ? 1 : 2) + sieve.scans.size();
   layout_.tile_counters = all.take(scans * queries / query_block * sizeof(uint32_t));
   layout_.bitmaps = all.take(bitmap_bytes_);
-  if (coarse.is_used()) {
-    const size_t coarse_groups = queries / coarse.shape.group;
-    layout_.coarse_blocks = all.take(block_count_ * sizeof(resident_block));
-    layout_.coarse_groups = all.take(coarse_groups * block_count_ * sizeof(group_view));
-    layout_.signs = all.take(batch_.dimension);
+  if (sieve.is_used()) {
+    const size_t groups = queries / sieve.shape.group;
+    layout_.sieve_blocks = all.take(block_count_ * sizeof(resident_block));
+    layout_.sieve_groups = all.take(groups * block_count_ * sizeof(group_view));
+    layout_.other_blocks = all.take(other_blocks_.size() * sizeof(resident_block));
+    layout_.signs = all.take(sieve.basis == no_basis ? batch_.dimension : 0);
   }
   layout_.input_end = all.used();
   layout_.packed = all.take(queries * slice_.shape.padded_dimension());
@@ -88,19 +93,19 @@ void slice_search::lay_out() {
   layout_.thresholds = all.take(queries * sizeof(double));
   layout_.rows = all.take(lists * sizeof(candidate));
   layout_.scores = all.take(lists * sizeof(candidate_score));
-  if (coarse.is_used()) {
+  if (sieve.is_used()) {
     // Queries that only fill a group match no row.
-    const size_t coarse_lists = size_t{count_} * coarse.list_capacity;
-    layout_.coarse_packed = all.take(queries * coarse.shape.padded_dimension());
-    layout_.coarse_offsets = all.take(queries * sizeof(int32_t));
-    layout_.coarse_weights = all.take(queries * sizeof(scan_weights));
-    layout_.rotated = all.take(size_t{count_} * sizeof(bounded_query));
-    layout_.coarse_rows = all.take(coarse_lists * sizeof(candidate));
-    layout_.coarse_scores = all.take(coarse_lists * sizeof(candidate_score));
+    const size_t sieve_lists = size_t{count_} * sieve.list_capacity;
+    layout_.sieve_packed = all.take(queries * sieve.shape.padded_dimension());
+    layout_.sieve_offsets = all.take(queries * sizeof(int32_t));
+    layout_.sieve_weights = all.take(queries * sizeof(scan_weights));
+    layout_.sieve_bounds = all.take(size_t{count_} * sizeof(bounded_query));
+    layout_.sieve_rows = all.take(sieve_lists * sizeof(candidate));
+    layout_.sieve_scores = all.take(sieve_lists * sizeof(candidate_score));
   }
   layout_.counts = all.take(queries * sizeof(uint32_t));
-  if (coarse.is_used()) {
-    layout_.coarse_counts = all.take(queries * sizeof(uint32_t));
+  if (sieve.is_used()) {
+    layout_.sieve_counts = all.take(queries * sizeof(uint32_t));
     layout_.estimate = all.take(sizeof(uint32_t));
   }
   layout_.shared = all.take(size_t{count_} * sizeof(shared_list));
@@ -141,14 +146,17 @@ void slice_search::write_input() {
     std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
   }
   write_scopes(input);
-  if (slice_.coarse.is_used()) write_coarse(input);
+  if (slice_.sieve.is_used()) write_sieve(input);
 }
 
-void slice_search::write_coarse(uint8_t* input) {
-  std::copy_n(plan_.coarse_blocks().data(), block_count_,
-              reinterpret_cast<resident_block*>(input + layout_.coarse_blocks));
-  write_groups(input, slice_.coarse.shape.group,
-               reinterpret_cast<group_view*>(input + layout_.coarse_groups));
+void slice_search::write_sieve(uint8_t* input) {
+  const sieve_plan& sieve = slice_.sieve;
+  const std::vector<resident_block> blocks = plan_.blocks_of(sieve);
+  std::copy(blocks.begin(), blocks.end(), reinterpret_cast<resident_block*>(input + layout_.sieve_blocks));
+  std::copy(other_blocks_.begin(), other_blocks_.end(),
+            reinterpret_cast<resident_block*>(input + layout_.other_blocks));
+  write_groups(input, sieve.shape.group, reinterpret_cast<group_view*>(input + layout_.sieve_groups));
+  if (sieve.basis != no_basis) return;
   if (device_.rotation.dimension != batch_.dimension) {
     device_.rotation = create_rotation(batch_.dimension);
   }
@@ -228,9 +236,14 @@ batch_state slice_search::state() const {
   return state;
 }
 
-candidate_lists slice_search::coarse_lists() const {
-  return {at<candidate>(layout_.coarse_rows), at<candidate_score>(layout_.coarse_scores),
-          at<uint32_t>(layout_.coarse_counts), slice_.coarse.list_capacity};
+candidate_lists slice_search::sieve_lists() const {
+  return {at<candidate>(layout_.sieve_rows), at<candidate_score>(layout_.sieve_scores),
+          at<uint32_t>(layout_.sieve_counts), slice_.sieve.list_capacity};
+}
+
+uint32_t slice_search::sieve_panel_stride() const {
+  const bool is_coarse = slice_.sieve.basis == no_basis;
+  return static_cast<uint32_t>(is_coarse ? coarse_panel_bytes(batch_.dimension) : head_panel_bytes(batch_.dimension));
 }
 
 /** Returns the parameters of the next scan of int8 codes. */
@@ -240,7 +253,9 @@ scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) {
   parameters.blocks = at<resident_block>(layout_.blocks);
   parameters.block_count = block_count_;
   parameters.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
+  parameters.codes_offset = fact_bytes;
   parameters.packed = at<uint8_t>(layout_.packed);
+  parameters.step_count = steps_of(batch_.dimension);
   parameters.pair_count = shape.pair_count;
   parameters.chunk_count = shape.chunk_count;
   parameters.warps_across = shape.warps_across;
@@ -259,9 +274,10 @@ scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) {
   return parameters;
 }
 
-/** Scans int8 codes and prunes the lists. */
-void slice_search::launch_pass(const scan_pass& pass, bool is_dense, const run_condition& condition) {
+void slice_search::launch_pass(size_t blocks, const scan_pass& pass, bool is_dense,
+                               const run_condition& condition) {
   scan_parameters parameters = scan_of(pass, is_dense);
+  parameters.blocks = at<resident_block>(blocks);
   parameters.condition = condition;
   check(scan(device_, slice_.shape, parameters), "scan");
   prune_parameters pruning{};
@@ -272,71 +288,111 @@ void slice_search::launch_pass(const scan_pass& pass, bool is_dense, const run_c
 }
 
 /**
- * Runs the last pass over coarse codes. After a sample of them, the device decides whether to continue with
- * them or to scan int8 codes.
+ * Runs the passes that a sieve replaces. After its first scan, the device decides whether to continue with it or to
+ * scan int8 codes.
  */
-void slice_search::launch_coarse() {
-  const coarse_plan& coarse = slice_.coarse;
+void slice_search::launch_sieve() {
+  const sieve_plan& sieve = slice_.sieve;
   const uint32_t* const estimate = at<uint32_t>(layout_.estimate);
-  const run_condition if_many{estimate, coarse.estimate_limit, true};
-  const run_condition if_few{estimate, coarse.estimate_limit, false};
-  encode_coarsely();
-  scan_coarsely(coarse.sample, {});
-  raise(false, {});
-  if (coarse.rest.tile_count > 0) scan_coarsely(coarse.rest, if_few);
-  raise(true, if_few);
-  launch_pass(slice_.passes.back(), false, if_many);
+  const run_condition if_many{estimate, sieve.estimate_limit, true};
+  const run_condition if_few{estimate, sieve.estimate_limit, false};
+  const auto launch_passes = [&](size_t blocks, const run_condition& condition) {
+    for (size_t i = sieve.first_pass; i < slice_.passes.size(); i++) {
+      launch_pass(blocks, slice_.passes[i], false, condition);
+    }
+  };
+  encode_for_sieve();
+  scan_sieve(sieve.scans.front(), {});
+  raise(true, false, {});
+  // Before the sieve's rows join the lists, whose entries are tested by their int8 codes.
+  if (!other_blocks_.empty()) launch_passes(layout_.other_blocks, if_few);
+  for (size_t i = 1; i < sieve.scans.size(); i++) {
+    scan_sieve(sieve.scans[i], if_few);
+    if (i + 1 < sieve.scans.size()) raise(false, false, if_few);
+  }
+  raise(false, true, if_few);
+  launch_passes(layout_.blocks, if_many);
 }
 
-void slice_search::encode_coarsely() {
-  const rotation& rotation = device_.rotation;
-  coarse_encode_parameters encoding{};
+void slice_search::fill(sieve_queries& encoding) const {
   encoding.vectors = at<float>(layout_.vectors);
   encoding.dimension = batch_.dimension;
   encoding.real_count = count_;
   encoding.query_count = slice_.padded_count;
-  encoding.quad_count = slice_.coarse.shape.quad_count;
-  encoding.signs = at<uint8_t>(layout_.signs);
-  encoding.block = rotation.block;
-  encoding.stride = rotation.stride;
-  encoding.unit = rotation.unit;
+  encoding.shape = slice_.sieve.shape;
   encoding.queries = at<device_query>(layout_.queries);
   encoding.thresholds = at<double>(layout_.thresholds);
-  encoding.rotated = at<bounded_query>(layout_.rotated);
-  encoding.packed = at<uint32_t>(layout_.coarse_packed);
-  encoding.offsets = at<int32_t>(layout_.coarse_offsets);
-  encoding.weights = at<scan_weights>(layout_.coarse_weights);
-  encoding.counts = at<uint32_t>(layout_.coarse_counts);
-  encoding.estimate = at<uint32_t>(layout_.estimate);
-  check(encode_coarse(encoding, device_.launches()), "encoding for coarse codes");
+  encoding.bounds = at<bounded_query>(layout_.sieve_bounds);
+  encoding.packed = at<uint32_t>(layout_.sieve_packed);
+  encoding.offsets = at<int32_t>(layout_.sieve_offsets);
+  encoding.weights = at<scan_weights>(layout_.sieve_weights);
+  encoding.counts = at<uint32_t>(layout_.sieve_counts);
 }
 
-void slice_search::scan_coarsely(const scan_pass& pass, const run_condition& condition) {
+void slice_search::encode_for_sieve() {
+  const sieve_plan& sieve = slice_.sieve;
+  if (sieve.basis == no_basis) {
+    const rotation& rotation = device_.rotation;
+    coarse_encode_parameters encoding{};
+    fill(encoding);
+    encoding.signs = at<uint8_t>(layout_.signs);
+    encoding.block = rotation.block;
+    encoding.stride = rotation.stride;
+    encoding.unit = rotation.unit;
+    check(encode_coarse(encoding, device_.launches()), "encoding for coarse codes");
+    return;
+  }
+  const device_basis& basis = *plan_.bases()[sieve.basis];
+  head_encode_parameters encoding{};
+  fill(encoding);
+  encoding.matrix = reinterpret_cast<const float*>(basis.matrix.data());
+  encoding.directions = directions_of_level(batch_.dimension, sieve.level);
+  encoding.weight = static_cast<double>(basis.header.weights[sieve.level]);
+  encoding.error = basis.error;
+  encoding.estimate = at<uint32_t>(layout_.estimate);
+  encoding.estimate_limit = sieve.estimate_limit;
+  encoding.together = head_queries_together(batch_.dimension, encoding.directions,
+                                            device_.properties.sharedMemPerBlockOptin);
+  check(encode_head(encoding, device_.launches()), "encoding for head tiles");
+}
+
+void slice_search::scan_sieve(const scan_pass& pass, const run_condition& condition) {
+  const sieve_plan& sieve = slice_.sieve;
   scan_parameters parameters = scan_of(pass, false);
-  parameters.blocks = at<resident_block>(layout_.coarse_blocks);
-  parameters.panel_stride = static_cast<uint32_t>(coarse_panel_bytes(batch_.dimension));
-  parameters.packed = at<uint8_t>(layout_.coarse_packed);
-  parameters.offsets = at<int32_t>(layout_.coarse_offsets);
-  parameters.weights = at<scan_weights>(layout_.coarse_weights);
-  parameters.groups = at<group_view>(layout_.coarse_groups);
-  parameters.lists = coarse_lists();
+  parameters.blocks = at<resident_block>(layout_.sieve_blocks);
+  parameters.panel_stride = sieve_panel_stride();
+  if (sieve.basis != no_basis) {
+    // The facts of a level are before those of the levels after it.
+    parameters.codes_offset = (head_levels - sieve.level) * fact_bytes;
+    parameters.step_count = steps_of(directions_of_level(batch_.dimension, sieve.level));
+  }
+  parameters.packed = at<uint8_t>(layout_.sieve_packed);
+  parameters.pair_count = sieve.shape.pair_count;
+  parameters.chunk_count = sieve.shape.chunk_count;
+  parameters.warps_across = sieve.shape.warps_across;
+  parameters.ring_stages = sieve.shape.ring_stages;
+  parameters.offsets = at<int32_t>(layout_.sieve_offsets);
+  parameters.weights = at<scan_weights>(layout_.sieve_weights);
+  parameters.groups = at<group_view>(layout_.sieve_groups);
+  parameters.lists = sieve_lists();
   parameters.coarse_row_bytes = coarse_row_bytes(batch_.dimension);
   parameters.condition = condition;
-  check(scan_coarse(device_, slice_.coarse.shape, parameters), "scan of coarse codes");
+  check(scan(device_, sieve.shape, parameters), "scan of a sieve");
 }
 
-void slice_search::raise(bool is_last, const run_condition& condition) {
+void slice_search::raise(bool is_first, bool is_last, const run_condition& condition) {
   raise_parameters raising{};
   raising.state = state();
-  raising.blocks = at<resident_block>(layout_.coarse_blocks);
-  raising.panel_stride = static_cast<uint32_t>(coarse_panel_bytes(batch_.dimension));
+  raising.blocks = at<resident_block>(layout_.sieve_blocks);
+  raising.panel_stride = sieve_panel_stride();
   raising.vectors = at<float>(layout_.vectors);
-  raising.rotated = at<bounded_query>(layout_.rotated);
-  raising.weights = at<scan_weights>(layout_.coarse_weights);
-  raising.lists = coarse_lists();
-  raising.estimate = is_last ? nullptr : at<uint32_t>(layout_.estimate);
-  raising.estimate_limit = slice_.coarse.estimate_limit;
-  raising.rows_max = slice_.coarse.rows_max;
+  raising.bounds = at<bounded_query>(layout_.sieve_bounds);
+  raising.weights = at<scan_weights>(layout_.sieve_weights);
+  raising.lists = sieve_lists();
+  raising.estimate = is_first ? at<uint32_t>(layout_.estimate) : nullptr;
+  raising.estimate_limit = slice_.sieve.estimate_limit;
+  raising.rows_max = slice_.sieve.rows_max;
+  raising.is_last = is_last;
   raising.condition = condition;
   check(raise_thresholds(raising, device_.launches()), "raising thresholds");
 }
@@ -356,6 +412,7 @@ void slice_search::start() {
   encoding.counts = at<uint32_t>(layout_.counts);
   encoding.outcomes = at<query_outcome>(layout_.outcomes);
   encoding.shared = at<shared_list>(layout_.shared);
+  encoding.estimate = slice_.sieve.is_used() ? at<uint32_t>(layout_.estimate) : nullptr;
   check(encode_queries(encoding, device_.launches()), "encoding");
 }
 
@@ -394,10 +451,11 @@ void slice_search::launch_all() {
   mark(phase::uploaded);
   start();
   for (size_t i = 0; i < slice_.passes.size(); i++) {
-    const scan_pass& pass = slice_.passes[i];
-    const bool is_last = i + 1 == slice_.passes.size();
-    if (is_last && slice_.coarse.is_used()) launch_coarse();
-    else launch_pass(pass, i == 0, {});
+    if (slice_.sieve.is_used() && i == slice_.sieve.first_pass) {
+      launch_sieve();
+      break;
+    }
+    launch_pass(layout_.blocks, slice_.passes[i], i == 0, {});
   }
   mark(phase::scanned);
   const rescore_parameters rescoring{state(), at<float>(layout_.vectors)};
@@ -406,8 +464,8 @@ void slice_search::launch_all() {
     check(score_estimates(rescoring, device_.launches()), "scoring estimates");
   }
   if (has_gathered_) gather();
-  // Pruning leaves some hundred scanned rows, or some thousand with coarse codes.
-  const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
+  // Pruning leaves some hundred scanned rows, or some thousand with a sieve.
+  const uint32_t scanned = slice_.sieve.is_used() ? 2048 : 512;
   const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
   check(rescore(rescoring, expected, device_.launches()), "rescoring");
   mark(phase::rescored);

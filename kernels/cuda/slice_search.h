@@ -27,11 +27,11 @@ class slice_search {
   struct layout {
     size_t vectors, queries, blocks, groups, scope_of, scopes, tile_counters, bitmaps, input_end;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
-    /** With coarse codes: the input, and the rest. */
-    size_t coarse_blocks, coarse_groups, signs;
-    size_t coarse_packed, coarse_offsets, coarse_weights, rotated, coarse_rows, coarse_scores;
+    /** With a sieve: the input, and the rest. */
+    size_t sieve_blocks, sieve_groups, other_blocks, signs;
+    size_t sieve_packed, sieve_offsets, sieve_weights, sieve_bounds, sieve_rows, sieve_scores;
     /** The counts of all queries, and the estimate of the rows that are left. */
-    size_t coarse_counts, estimate;
+    size_t sieve_counts, estimate;
     size_t shared, outcomes, found, end;
   };
 
@@ -40,7 +40,7 @@ class slice_search {
   void write_input();
   void write_scopes(uint8_t* input);
   void write_groups(const uint8_t* input, uint32_t group_size, group_view* groups) const;
-  void write_coarse(uint8_t* input);
+  void write_sieve(uint8_t* input);
   uint32_t ranks_at_once() const;
   /** Returns the bytes of the outcomes and of `ranks` rows per query. */
   size_t output_bytes(uint32_t ranks) const;
@@ -57,14 +57,17 @@ class slice_search {
   void add_times(sagitta_device_times& times) const;
   void gather();
   scan_parameters scan_of(const scan_pass& pass, bool is_dense);
-  void launch_pass(const scan_pass& pass, bool is_dense, const run_condition& condition);
-  void launch_coarse();
-  void encode_coarsely();
-  void scan_coarsely(const scan_pass& pass, const run_condition& condition);
-  void raise(bool is_last, const run_condition& condition);
+  /** Scans the int8 codes of these blocks, an offset in the workspace, and prunes the lists. */
+  void launch_pass(size_t blocks, const scan_pass& pass, bool is_dense, const run_condition& condition);
+  void launch_sieve();
+  void encode_for_sieve();
+  void fill(sieve_queries& encoding) const;
+  void scan_sieve(const scan_pass& pass, const run_condition& condition);
+  void raise(bool is_first, bool is_last, const run_condition& condition);
+  uint32_t sieve_panel_stride() const;
   batch_state state() const;
   candidate_lists lists() const;
-  candidate_lists coarse_lists() const;
+  candidate_lists sieve_lists() const;
 
   template <class T>
   T* at(size_t offset) const {
@@ -88,6 +91,8 @@ class slice_search {
   std::unordered_map<const uint32_t*, bitmap> bitmaps_;
   size_t bitmap_bytes_ = 0;
   bool has_gathered_ = false;
+  /** The blocks that the sieve lacks; empty if there are none. */
+  std::vector<resident_block> other_blocks_;
   /** The number of scans launched so far: each has tile counters of its own. */
   size_t scan_count_ = 0;
   const query_outcome* outcomes_ = nullptr;

@@ -24,6 +24,10 @@ inline constexpr uint32_t pair_dimensions = 2 * step_bytes_of_mma;
 /** Dimensions of a K-major chunk of queries in shared memory: a line of the 128-byte swizzle. */
 inline constexpr uint32_t chunk_dimensions = 128;
 
+/** Four chunks of coarse codes: the dimensions that the lanes of a row load at a time. */
+inline constexpr uint32_t quad_chunks = 4;
+inline constexpr uint32_t quad_dimensions = quad_chunks * coarse_chunk_dimensions;
+
 /** Queries of one matrix instruction, which are its columns. */
 inline constexpr uint32_t query_block = 8;
 
@@ -35,6 +39,7 @@ inline constexpr size_t panel_slack_bytes = 16 * 1024;
 
 /** A resident block of a batch. */
 struct resident_block {
+  /** Null in the tables of scans that leave the block to others. */
   const uint8_t* panels;
   /** [row_count, dimension]; null when only the host has them. */
   const float* values;
@@ -77,8 +82,8 @@ struct candidate {
 inline constexpr uint32_t no_row = 0xffffffffu;
 
 /**
- * Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. In lists of coarse
- * codes: the middle of the bounds, which is a good estimate, and the upper bound.
+ * Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. In lists of a sieve
+ * (sieve.h): the middle of the bounds, which is a good estimate, and the upper bound.
  */
 union candidate_score {
   struct {
@@ -107,8 +112,8 @@ struct query_outcome {
   uint32_t rescored_count;
   /** Not 0 if more rows are too close together than a list has room for. The rows found must then be ignored. */
   uint32_t is_undecided;
-  /** Not 0 if coarse codes have chosen its candidates. */
-  uint32_t is_coarse;
+  /** Not 0 if a sieve has chosen its candidates. */
+  uint32_t is_sieved;
   /** Not 0 if rows of its list that have the best estimates already have their scores. */
   uint32_t is_estimated;
   /** For a scanned query, a score that k rows reach, even if a list was too short. */

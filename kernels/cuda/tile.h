@@ -215,7 +215,7 @@ __device__ inline tile_context open_block(const scan_parameters& p, uint8_t* sha
   return context;
 }
 
-/** Moves on to a tile. Returns false when no query of the warp searches rows of it. */
+/** Moves on to a tile. Returns false when no query of the warp searches rows of it in this scan. */
 __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t group_number,
                                  uint32_t warp_queries) {
   const scan_parameters& p = *context.parameters;
@@ -223,6 +223,7 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
   const uint32_t tile = tile_at(p.pass, index);
   const uint32_t number = block_of(p.blocks, p.block_count, tile);
   const resident_block& block = p.blocks[number];
+  if (block.panels == nullptr) return false;
   const uint32_t first_panel = (tile - block.first_tile) * tile_panels;
   const uint32_t first_row = first_panel * panel_rows;
   context.panels = block.panels + size_t{first_panel} * p.panel_stride;

@@ -186,11 +186,22 @@ void close(const Napi::CallbackInfo& info) {
 
 // ── blocks ────────────────────────────────────────────────────────────────────────────────
 
-/** blockBytes(dimension, rowCapacity, hasValues) */
+struct block_parts {
+  bool has_values;
+  bool has_head;
+};
+
+/** Returns the third argument, {hasValues, hasHead}. */
+block_parts parts_argument(const Napi::CallbackInfo& info) {
+  const auto parts = info[2].As<Napi::Object>();
+  return {parts.Get("hasValues").ToBoolean(), parts.Get("hasHead").ToBoolean()};
+}
+
+/** blockBytes(dimension, rowCapacity, {hasValues, hasHead}) */
 Napi::Value block_bytes(const Napi::CallbackInfo& info) {
-  const bool has_values = info[2].ToBoolean();
+  const block_parts parts = parts_argument(info);
   const uint64_t bytes =
-      sagitta_device_block_bytes(argument(info, 0), argument(info, 1), has_values);
+      sagitta_device_block_bytes(argument(info, 0), argument(info, 1), parts.has_values, parts.has_head);
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 
@@ -205,13 +216,14 @@ Napi::Value create_block(const Napi::CallbackInfo& info) {
   });
 }
 
-/** reserve(block, rowCapacity, hasValues): returns false when the device has no memory for it. */
+/** reserve(block, rowCapacity, {hasValues, hasHead}): returns false when the device has no memory for it. */
 Napi::Value reserve(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   resident_block& resident = block_argument(info);
+  const block_parts parts = parts_argument(info);
   try {
     device_with(env, resident.device)
-        .reserve(resident.block, argument(info, 1), info[2].ToBoolean());
+        .reserve(resident.block, argument(info, 1), parts.has_values, parts.has_head);
     return Napi::Boolean::New(env, true);
   } catch (const failure& failed) {
     if (failed.status != SAGITTA_OUT_OF_MEMORY) throw_status(env, failed.status, failed.what);
@@ -219,7 +231,7 @@ Napi::Value reserve(const Napi::CallbackInfo& info) {
   }
 }
 
-/** extend(block, {values, codes or null, coarse or null}, to) */
+/** extend(block, {values, codes or null, coarse or null, basis or null, head or null}, to) */
 void extend(const Napi::CallbackInfo& info) {
   resident_block& resident = block_argument(info);
   const uint32_t dimension = resident.block.dimension;
@@ -239,6 +251,10 @@ void extend(const Napi::CallbackInfo& info) {
   rows.values = values.Data();
   rows.codes = codes_from("codes", sagitta_codes_bytes(to, dimension));
   rows.coarse = codes_from("coarse", sagitta_coarse_bytes(to, dimension));
+  rows.basis_bytes = sagitta_basis_bytes_max(dimension);
+  rows.basis = codes_from("basis", rows.basis_bytes);
+  rows.head_bytes = sagitta_head_bytes(to, dimension);
+  rows.head = codes_from("head", rows.head_bytes);
   with_js_errors(info.Env(), [&] {
     device_with(info.Env(), resident.device).extend(resident.block, rows, to);
   });
@@ -287,7 +303,8 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   columns.Set("finishMs", times.finish_ms);
   columns.Set("repeatedQueryCount", static_cast<double>(times.repeated_queries));
   columns.Set("coarseQueryCount", static_cast<double>(times.coarse_queries));
-  columns.Set("coarseAbandonedQueryCount", static_cast<double>(times.coarse_abandoned_queries));
+  columns.Set("headQueryCount", static_cast<double>(times.head_queries));
+  columns.Set("abandonedQueryCount", static_cast<double>(times.abandoned_queries));
   columns.Set("readbackBytes", static_cast<double>(times.readback_bytes));
   columns.Set("unpinnedBytes", static_cast<double>(times.unpinned_bytes));
   return columns;

@@ -7,7 +7,7 @@
 namespace sagitta {
 namespace {
 
-constexpr char basis_magic[8] = {'s', 'g', 'b', 'a', 's', 'i', 's', '2'};
+constexpr char basis_magic[8] = {'s', 'g', 'b', 'a', 's', 'i', 's', '3'};
 /** Smaller weights would take the bounds beyond the range of float32. */
 constexpr float least_weight = 0x1p-20f;
 constexpr double deviation_max = 1e-3;
@@ -50,7 +50,9 @@ bool open_basis(const uint8_t* bytes, size_t byte_count, uint32_t dimension, bas
   if (std::memcmp(header.magic, basis_magic, sizeof basis_magic) != 0) return false;
   if (header.dimension != dimension) return false;
   if (!(header.deviation >= 0 && header.deviation <= deviation_max)) return false;
-  if (!are_within(header.shares.left, 2, 0, 1) || !are_within(header.shares.fractions, 2, 0, 1)) return false;
+  for (const basis_shares& shares : header.shares) {
+    if (!are_within(shares.left, 2, 0, 1) || !are_within(shares.fractions, 2, 0, 1)) return false;
+  }
   if (!are_within(header.weights, head_levels, least_weight, 1)) return false;
   opened.header = reinterpret_cast<const basis_header*>(bytes);
   opened.matrix = reinterpret_cast<const float*>(bytes + sizeof(basis_header));

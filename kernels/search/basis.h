@@ -34,11 +34,11 @@ struct basis_header {
   uint32_t dimension;
   /** λ of what all directions and what the first half of them leave out; see bounds.h. */
   float weights[head_levels];
-  /** Of all directions. */
-  basis_shares shares;
+  /** Of all directions, and of the first half of them alone. */
+  basis_shares shares[head_levels];
   uint32_t reserved;
 };
-static_assert(sizeof(basis_header) == 56);
+static_assert(sizeof(basis_header) == 72);
 
 /** A basis as read from its bytes. */
 struct basis {

@@ -54,8 +54,8 @@
 //   |q·x − (H·q)·(H·x) − (P·q)·(P·x)| <= η |q| |x|
 //
 // y is computed in float32, in sums of at most 66 + D / 64 roundings (target::project), so that
-// |y − H·x| <= (66 + D / 64)·u·√R·(1 + 2^-8)·|x|. H·q is computed in float64 and rounded once, which is less. Let ε be
-// that plus 2η plus 2^-20. With y = s·c + e and H·q ≈ t·b + δ, and with |P·x|² = |x|² − |y|² up to 2ε x·x, and the
+// |y − H·x| <= (66 + D / 64)·u·√R·(1 + 2^-8)·|x|. H·q is computed in float64 and rounded once, or on a device as y is,
+// which is not more. Let ε be that plus 2η plus 2^-20. (2ε below covers the errors of both sides.) With y = s·c + e and H·q ≈ t·b + δ, and with |P·x|² = |x|² − |y|² up to 2ε x·x, and the
 // same for q, the Cauchy-Schwarz inequality gives, for any λ at most 1,
 //
 //   |q·x − t·s·b·c| <= 2ε |q| |x| + |δ| |x| + t |b| |e| + |P·q| |P·x|

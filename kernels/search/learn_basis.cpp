@@ -51,6 +51,7 @@ class panels {
  public:
   explicit panels(size_t byte_count) : lines_(byte_count / sizeof(line) + 2) {}
   uint8_t* data() { return lines_.front().bytes; }
+  const uint8_t* data() const { return lines_.front().bytes; }
 
  private:
   std::vector<line> lines_;
@@ -214,12 +215,16 @@ class sample_trial {
   uint32_t dimension() const { return dimension_; }
   const float* fractions() const { return fractions_; }
 
-  /** The share of rows that head tiles leave at each fraction, averaged over queries. */
-  void left_of_head(const basis& basis, float (&left)[2]) const {
+  panels encode_head(const basis& basis) const {
     panels head(panel_count(count_) * head_panel_bytes(dimension_));
     functions_.encode_head(basis, sample_.data(), 0, count_, head.data());
+    return head;
+  }
+
+  /** The share of rows that a level of these head tiles leaves at each fraction, averaged over queries. */
+  void left_of_head(const basis& basis, const panels& head, uint32_t level, float (&left)[2]) const {
     average(left, [&](const sample_query& query, double (&sums)[2]) {
-      add_left_of_head(basis, head.data(), query, sums);
+      add_left_of_head(basis, head.data(), level, query, sums);
     });
   }
 
@@ -278,7 +283,8 @@ class sample_trial {
     }
   }
 
-  void add_left_of_head(const basis& basis, const uint8_t* head, const sample_query& query, double (&sums)[2]) const {
+  void add_left_of_head(const basis& basis, const uint8_t* head, uint32_t level, const sample_query& query,
+                        double (&sums)[2]) const {
     panels packed(head_query_bytes(functions_, dimension_));
     const head_query projected = project_query(functions_, basis, {query.bounds, query.values.data()}, packed.data());
     for (uint32_t i = 0; i < 2; i++) {
@@ -286,16 +292,17 @@ class sample_trial {
         sums[i] += count_;
         continue;
       }
-      scan_query scan{create_weights(projected.bounds[0]), projected.packed, projected.offsets[0], false};
-      tighten(projected.bounds[0], query.thresholds[i], scan);
+      const bounded_query& bounds = projected.bounds[level];
+      scan_query scan{create_weights(bounds), projected.packed, projected.offsets[level], false};
+      tighten(bounds, query.thresholds[i], scan);
       scan_query* const scans = &scan;
       scan_task task{};
-      task.panels = head;
+      task.panels = head + level * fact_bytes;
       task.panel_count = panel_count(count_);
-      task.dimension = basis.directions;
+      task.dimension = directions_of_level(dimension_, level);
       task.stride = head_panel_bytes(dimension_);
-      task.codes_offset = head_levels * fact_bytes;
-      task.limits = functions_.limit_rows(head, task.stride, count_);
+      task.codes_offset = (head_levels - level) * fact_bytes;
+      task.limits = functions_.limit_rows(task.panels, task.stride, count_);
       task.queries = &scans;
       task.query_count = 1;
       task.context = &sums[i];
@@ -416,9 +423,9 @@ matrix arrange(const target& functions, const matrix& sample, uint32_t dimension
 /** Whether the codes of a known basis leave about as much of other rows as of those that it was learned from. */
 bool is_like(const sample_trial& trial, const basis& known) {
   float left[2];
-  trial.left_of_head(known, left);
+  trial.left_of_head(known, trial.encode_head(known), 0, left);
   for (uint32_t i = 0; i < 2; i++) {
-    const double expected = expected_left(known.header->shares, static_cast<double>(trial.fractions()[i]));
+    const double expected = expected_left(known.header->shares[0], static_cast<double>(trial.fractions()[i]));
     if (static_cast<double>(left[i]) > more_left * expected + left_spare) return false;
   }
   return true;
@@ -456,13 +463,17 @@ size_t learn_from(const target& functions, const sample_trial& trial, const basi
   const size_t byte_count = seal_basis(header, written);
   basis made;
   if (!open_basis(written, byte_count, dimension, made)) return 0;
-  basis_shares& shares = header.shares;
-  std::copy(trial.fractions(), trial.fractions() + 2, shares.fractions);
-  trial.left_of_coarse(shares.left);
-  const double fraction = usual_fraction * static_cast<double>(shares.fractions[0]);
-  const double left_by_coarse = expected_left(shares, fraction);
-  trial.left_of_head(made, shares.left);
-  if (!is_worthwhile(functions, dimension, expected_left(shares, fraction), left_by_coarse)) return 0;
+  basis_shares coarse{};
+  std::copy(trial.fractions(), trial.fractions() + 2, coarse.fractions);
+  trial.left_of_coarse(coarse.left);
+  const panels head = trial.encode_head(made);
+  for (uint32_t level = 0; level < head_levels; level++) {
+    header.shares[level] = coarse;
+    trial.left_of_head(made, head, level, header.shares[level].left);
+  }
+  const double fraction = usual_fraction * static_cast<double>(coarse.fractions[0]);
+  const double left = expected_left(header.shares[0], fraction);
+  if (!is_worthwhile(functions, dimension, left, expected_left(coarse, fraction))) return 0;
   return seal_basis(header, written);
 }
 

@@ -287,7 +287,7 @@ double search::fraction_of(uint32_t query) const {
 
 double search::head_ns(const block_plan& plan, uint32_t block, uint32_t query) const {
   // What a score limit leaves is not known before the first scan.
-  const basis_shares& shares = bases_[basis_numbers_[block]].header->shares;
+  const basis_shares& shares = bases_[basis_numbers_[block]].header->shares[0];
   const bool has_floor = queries_[query].floor != -unbounded;
   if (has_floor) return head_search_ns(plan.costs, expected_of_floor);
   const double fraction = fraction_of(query);

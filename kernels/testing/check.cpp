@@ -219,11 +219,26 @@ std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, con
     }
   }
   const float shares[] = {static_cast<float>(random.uniform()), static_cast<float>(random.uniform())};
-  header.shares = {{0.001f, 0.01f}, {std::min(shares[0], shares[1]), std::max(shares[0], shares[1])}};
+  for (sagitta::basis_shares& left : header.shares) {
+    left = {{0.001f, 0.01f}, {std::min(shares[0], shares[1]), std::max(shares[0], shares[1])}};
+  }
   for (float& weight : header.weights) weight = static_cast<float>(std::ldexp(1.0, -static_cast<int>(random.below(10))));
   require(sagitta::seal_basis(header, bytes.data()) == bytes.size(), "the length of a basis");
   require(sagitta_is_basis(bytes.data(), bytes.size(), dimension) == 1, "a random basis is one");
   return bytes;
+}
+
+void remove_directions(const std::vector<uint8_t>& basis, uint32_t dimension, std::vector<float>& vector) {
+  sagitta::basis opened;
+  require(sagitta::open_basis(basis.data(), basis.size(), dimension, opened), "open a basis");
+  std::vector<double> left(vector.begin(), vector.end());
+  for (uint32_t i = 0; i < opened.directions; i++) {
+    const float* const direction = opened.matrix + size_t{i} * dimension;
+    double product = 0;
+    for (uint32_t d = 0; d < dimension; d++) product += left[d] * static_cast<double>(direction[d]);
+    for (uint32_t d = 0; d < dimension; d++) left[d] -= product * static_cast<double>(direction[d]);
+  }
+  std::transform(left.begin(), left.end(), vector.begin(), [](double value) { return static_cast<float>(value); });
 }
 
 std::vector<float> query_like(random_source& random, const rows& rows) {

@@ -83,6 +83,9 @@ struct rows {
  */
 std::vector<uint8_t> random_basis(random_source& random, uint32_t dimension, const float* row);
 
+/** Removes the vector's part along the directions of a basis, but for rounding. */
+void remove_directions(const std::vector<uint8_t>& basis, uint32_t dimension, std::vector<float>& vector);
+
 /** Returns a query vector similar to the rows. */
 std::vector<float> query_like(random_source& random, const rows& rows);
 

@@ -83,10 +83,16 @@ class served {
   pid_t process_ = -1;
 };
 
-/** Rows and queries; uploads in two steps and searches. */
+/** Rows, with head tiles if their dimension has any, and queries; uploads in two steps and searches. */
 class workload {
  public:
-  explicit workload(uint64_t seed) : random_(seed), data_(random_, kind::clustered, 150, 40) {
+  explicit workload(uint64_t seed, uint32_t row_count = 150, uint32_t dimension = 40)
+      : random_(seed), data_(random_, kind::clustered, row_count, dimension) {
+    if (sagitta::has_basis(dimension)) {
+      data_.basis = random_basis(random_, dimension, data_.row(3));
+      data_.encode();
+      batch_.method = SAGITTA_METHOD_HEAD_TILES;
+    }
     batch_.add_block(data_);
     batch_.bitmaps.push_back(random_bitmap(random_, data_.row_count, 0.6));
     for (uint32_t q = 0; q < 9; q++) {
@@ -103,14 +109,18 @@ class workload {
   void run(remote_device& device, bool has_values, bool has_codes) const {
     sagitta_block rows = data_.block();
     if (!has_codes) rows.codes = rows.coarse = nullptr;
+    const bool has_head = has_values && data_.head != nullptr;
     remote_block block = device.create_block(data_.dimension);
-    device.reserve(block, data_.row_count / 2, has_values);
+    device.reserve(block, data_.row_count / 2, has_values, has_head);
     device.extend(block, rows, data_.row_count / 2 - 3);
-    device.reserve(block, data_.row_count, has_values);
+    device.reserve(block, data_.row_count, has_values, has_head);
     device.extend(block, rows, data_.row_count);
     const remote_block* const residents[] = {&block};
     const sagitta_batch view = batch_.view(1);
     const auto answer = device.search(view, residents);
+    sagitta_device_times times{};
+    require(sagitta_device_answer_times(answer.get(), &times) == SAGITTA_OK, "times");
+    require((times.head_queries > 0) == has_head, "a device in a process: head tiles");
     for (uint32_t q = 0; q < view.query_count; q++) {
       sagitta_hits hits{};
       require(sagitta_device_answer_hits(answer.get(), q, &hits) == SAGITTA_OK, "undecided");
@@ -134,6 +144,8 @@ void test_answers(uint64_t seed) {
   require(facts.name[0] != 0 && (kernels == "mma" || kernels == "wgmma"), "facts of a device");
   for (const bool has_values : {true, false}) {
     for (const bool has_codes : {true, false}) workload(seed).run(*process.device, has_values, has_codes);
+    // Enough rows for a second pass, which head tiles can replace.
+    workload(seed, 2600, 136).run(*process.device, has_values, true);
   }
   require(WEXITSTATUS(process.close_channel()) == 0, "the process did not end with the service");
 }
@@ -166,7 +178,7 @@ void test_host_memory(uint64_t seed) {
   const rows data(random, kind::clustered, 360, 16'384);
   const sagitta_block uploaded = data.block();
   remote_block block = process.device->create_block(data.dimension);
-  process.device->reserve(block, data.row_count, true);
+  process.device->reserve(block, data.row_count, true, false);
   try {
     const without_growth limit;
     process.device->extend(block, uploaded, data.row_count);

@@ -51,7 +51,8 @@ class resident {
  public:
   resident(sagitta_device* device, const rows& from, bool has_values, bool has_codes) {
     require_ok(sagitta_device_block_create(device, from.dimension, &block_), "create");
-    require_ok(sagitta_device_block_reserve(block_, from.row_count, has_values ? 1 : 0), "reserve");
+    const bool has_head = has_values && has_codes && from.head != nullptr;
+    require_ok(sagitta_device_block_reserve(block_, from.row_count, has_values ? 1 : 0, has_head ? 1 : 0), "reserve");
     sagitta_block data = from.block();
     if (!has_codes) data.codes = data.coarse = nullptr;
     require_ok(sagitta_device_block_extend(block_, &data, from.row_count / 3), "extend");
@@ -203,16 +204,81 @@ void test_coarse(sagitta_device* device, random_source& random) {
                                (is_random ? ", random queries" : "");
       device->tuning.growth_of_few = one.growth;
       for (const uint32_t list_rows : {4096u, 200u}) {
-        device->tuning.coarse_list_rows = list_rows;
+        device->tuning.sieve_list_rows = list_rows;
         const outcome seen =
             require_search(device, batch, {on_device[0].get(), on_device[1].get()}, what);
-        const uint64_t planned = seen.times.coarse_queries + seen.times.coarse_abandoned_queries;
+        const uint64_t planned = seen.times.coarse_queries + seen.times.abandoned_queries;
         require(is_random || planned == count_scannable(batch), what + ": they were not used");
-        require(is_random || list_rows < 4096 || seen.times.coarse_abandoned_queries == 0,
+        require(is_random || list_rows < 4096 || seen.times.abandoned_queries == 0,
                 what + ": the search went on without them");
       }
     }
   }
+  device->tuning = usual;
+}
+
+/**
+ * Head tiles: both levels, few and many queries, one pass and several; blocks of the same basis, of another one and
+ * without any; filters, rank keys and score limits. Random bases exclude few rows, and lists may be too short.
+ */
+void test_head(sagitta_device* device, random_source& random) {
+  const sagitta::cuda::tuning usual = device->tuning;
+  struct shape {
+    kind rows;
+    uint32_t dimension;
+    uint32_t row_count;
+    uint32_t query_count;
+    uint32_t k_max;
+  };
+  // Parts of a pair and of a chunk, and whole ones; groups of 8 to 64.
+  constexpr shape shapes[] = {
+      {kind::clustered, 128, 1500, 1, 10}, {kind::random, 136, 900, 5, 100}, {kind::duplicates, 260, 800, 9, 10},
+      {kind::equal, 129, 500, 3, 5},       {kind::outlier, 384, 700, 40, 1}, {kind::denormal, 200, 400, 4, 10},
+      {kind::zeros, 128, 400, 4, 10},      {kind::sorted, 256, 900, 70, 10}, {kind::huge, 150, 500, 6, 10},
+      {kind::clustered, 768, 600, 20, 20}, {kind::clustered, 2048, 300, 2, 3},
+  };
+  uint64_t taken = 0;
+  uint64_t abandoned = 0;
+  for (const shape& one : shapes) {
+    rows first(random, one.rows, one.row_count, one.dimension);
+    rows second(random, one.rows, one.row_count / 2, one.dimension);
+    rows third(random, one.rows, one.row_count / 3, one.dimension);
+    first.basis = check::random_basis(random, one.dimension, random.below(2) == 0 ? nullptr : first.row(5));
+    second.basis = random.below(3) == 0 ? check::random_basis(random, one.dimension, nullptr) : first.basis;
+    third.basis = {};
+    for (rows* const each : {&first, &second, &third}) each->encode();
+    const resident on_device[] = {{device, first, true, true}, {device, second, true, true}, {device, third, true, true}};
+    test_batch batch;
+    batch.method = SAGITTA_METHOD_HEAD_TILES;
+    for (const rows* const each : {&first, &second, &third}) batch.add_block(*each);
+    for (uint32_t q = 0; q < one.query_count; q++) {
+      batch.add_random_query(random);
+      batch.queries.back().k = 1 + random.below(one.k_max);
+    }
+    // A query without a part along the directions of the basis.
+    if (random.below(4) == 0 && one.query_count > 2) {
+      check::remove_directions(first.basis, one.dimension, batch.vectors[1]);
+    }
+    for (const uint32_t level : {0u, 1u}) {
+      for (const uint32_t list_rows : {4096u, 200u}) {
+        device->tuning.head_level = level;
+        device->tuning.dense_rows = 128;
+        device->tuning.growth_of_few = 4;
+        device->tuning.growth_of_many = 3;
+        device->tuning.few = random.below(2) == 0 ? 128 : 0;
+        device->tuning.sieve_list_rows = list_rows;
+        device->tuning.part_rows_min = 40;
+        const std::string what = std::string("head tiles, ") + check::name_of(one.rows) + ", dimension " +
+                                 std::to_string(one.dimension) + ", level " + std::to_string(level);
+        const outcome seen = require_search(
+            device, batch, {on_device[0].get(), on_device[1].get(), on_device[2].get()}, what);
+        taken += seen.times.head_queries;
+        abandoned += seen.times.abandoned_queries;
+      }
+    }
+  }
+  require(taken > 0 && abandoned > 0, "head tiles: " + std::to_string(taken) + " queries were answered by them, " +
+                                          std::to_string(abandoned) + " not after a sample");
   device->tuning = usual;
 }
 
@@ -255,7 +321,7 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
     return seen;
   };
   const auto is_taken = [](const outcome& seen, uint64_t coarse, uint64_t uncoarse) {
-    return seen.times.coarse_queries == coarse && seen.times.coarse_abandoned_queries == uncoarse;
+    return seen.times.coarse_queries == coarse && seen.times.abandoned_queries == uncoarse;
   };
   rows clustered(random, kind::random, 6000, 128);
   form_clusters(random, clustered);
@@ -274,6 +340,47 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
   require(is_taken(search(clustered, 5, 4, SAGITTA_METHOD_AUTO), 0, 0),
           "coarse codes were tried for few rows");
   device->kind = kind_in_use;
+  device->tuning = usual;
+}
+
+/** Whether head tiles are used depends on the rows that they are expected to leave and on how much there is to save. */
+void test_head_choice(sagitta_device* device, random_source& random) {
+  const sagitta::cuda::tuning usual = device->tuning;
+  rows data(random, kind::random, 6000, 256);
+  form_clusters(random, data);
+  // Along a few axes only, as embeddings that have most of their length in few directions.
+  for (uint32_t row = 0; row < data.row_count; row++) {
+    for (uint32_t i = 32; i < data.dimension; i++) data.values[size_t{row} * data.dimension + i] *= 0.05f;
+  }
+  data.basis.resize(sagitta_basis_bytes_max(data.dimension));
+  size_t byte_count = 0;
+  require(sagitta_learn_basis(data.values.data(), data.row_count, data.dimension, nullptr, 0, data.basis.data(),
+                              &byte_count) == SAGITTA_OK,
+          "learn a basis");
+  require(byte_count > 0, "no basis pays for rows along a few axes");
+  data.encode();
+  const resident on_device(device, data, true, true);
+  const auto head_queries = [&](uint32_t k, uint32_t query_count, sagitta_method method) {
+    test_batch batch;
+    batch.method = method;
+    batch.add_block(data);
+    for (uint32_t q = 0; q < query_count; q++) {
+      batch.add_query(check::query_like(random, data), metrics[q % 4], k);
+      batch.add_view(0, data.row_count);
+    }
+    const outcome seen = require_search(device, batch, {on_device.get()}, "choice of head tiles");
+    require(seen.undecided == 0, "choice of head tiles: queries undecided");
+    return seen.times.head_queries;
+  };
+  device->tuning = {};
+  device->tuning.dense_rows = 128;
+  device->tuning.growth_of_few = 8;
+  device->tuning.head_bytes_min = 100000;
+  require(head_queries(1, 3, SAGITTA_METHOD_AUTO) == 3, "head tiles were not used where they leave few rows");
+  require(head_queries(200, 3, SAGITTA_METHOD_AUTO) == 0, "head tiles were used for a large k");
+  require(head_queries(1, 3, SAGITTA_METHOD_TILES) == 0, "head tiles were used though they were excluded");
+  device->tuning.head_bytes_min = 10000000;
+  require(head_queries(1, 3, SAGITTA_METHOD_AUTO) == 0, "head tiles were used for few rows");
   device->tuning = usual;
 }
 
@@ -521,13 +628,13 @@ void test_growth(sagitta_device* device, random_source& random) {
   for (const uint32_t to : {1u, 15u, 16u, 17u, 100u, 101u, 640u, 1000u}) {
     if (to > capacity) {
       capacity = to + to / 2;
-      require_ok(sagitta_device_block_reserve(block, capacity, 1), "reserve");
+      require_ok(sagitta_device_block_reserve(block, capacity, 1, 0), "reserve");
     }
     require_ok(sagitta_device_block_extend(block, &all, to), "extend");
     require(sagitta_device_block_rows(block) == to, "growth: rows");
-    if (to == 640) require_ok(sagitta_device_block_reserve(block, capacity, 0), "without values");
+    if (to == 640) require_ok(sagitta_device_block_reserve(block, capacity, 0, 0), "without values");
     if (to == 640) capacity = 1000;
-    if (to == 640) require_ok(sagitta_device_block_reserve(block, capacity, 0), "more room");
+    if (to == 640) require_ok(sagitta_device_block_reserve(block, capacity, 0, 0), "more room");
     test_batch batch;
     batch.add_block(data);
     for (uint32_t q = 0; q < 4; q++) {
@@ -538,7 +645,7 @@ void test_growth(sagitta_device* device, random_source& random) {
   }
   require(sagitta_device_block_extend(block, &all, 2000) == SAGITTA_INVALID_ARGUMENT,
           "growth: rows beyond the capacity were taken");
-  require(sagitta_device_block_reserve(block, 10, 0) == SAGITTA_INVALID_ARGUMENT,
+  require(sagitta_device_block_reserve(block, 10, 0, 0) == SAGITTA_INVALID_ARGUMENT,
           "growth: a capacity below the rows was taken");
   sagitta_device_block_destroy(block);
 }
@@ -549,12 +656,12 @@ void test_memory(sagitta_device* device, random_source& random) {
   const resident on_device(device, data, true, true);
   sagitta_device_facts facts{};
   require_ok(sagitta_device_describe(device, &facts), "describe");
-  const uint64_t row_bytes = sagitta_device_block_bytes(64, 65536, 1) / 65536;
+  const uint64_t row_bytes = sagitta_device_block_bytes(64, 65536, 1, 0) / 65536;
   const auto too_many = static_cast<uint32_t>(
       std::min<uint64_t>(2 * facts.memory_bytes / row_bytes + 1, 0xfffffff0u));
   sagitta_device_block* block = nullptr;
   require_ok(sagitta_device_block_create(device, 64, &block), "create");
-  const sagitta_status status = sagitta_device_block_reserve(block, too_many, 1);
+  const sagitta_status status = sagitta_device_block_reserve(block, too_many, 1, 0);
   require(status == SAGITTA_OUT_OF_MEMORY, "memory: status " + std::to_string(status));
   require(std::strlen(sagitta_device_error()) > 0, "memory: no reason");
   sagitta_device_block_destroy(block);
@@ -837,6 +944,8 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
   if (with_coarse) {
     test_coarse(device, random);
     test_coarse_choice(device, random);
+    test_head(device, random);
+    test_head_choice(device, random);
     test_tiles(device, random);
     test_shared_lists(device, random);
   }
@@ -932,6 +1041,7 @@ int main(int argument_count, char** arguments) {
         device->tuning.few = 16;
         device->tuning.part_rows_min = 40;
         device->tuning.list_blocks_per_multiprocessor = 6;
+        device->tuning.head_bytes_min = 0;
         // Blocks take several tiles and go through short rings several times.
         device->tuning.scan_blocks_max = 4;
         device->tuning.ring_stages_max = 3;
@@ -950,6 +1060,7 @@ int main(int argument_count, char** arguments) {
         test_gathering(device, random);
         test_scopes(device, random);
         if (with_coarse) test_coarse(device, random);
+        if (with_coarse) test_head(device, random);
         if (with_coarse) test_tiles(device, random);
         if (with_coarse) test_shared_lists(device, random);
         test_repeats(device, random);

@@ -166,11 +166,11 @@ service() {
   fi
 }
 
-# real NAME DIMENSION: the bench on the vectors of a file, of which the last are the queries.
+# real NAME DIMENSION SECONDS OPTIONS…: the bench on the vectors of a file, of which the last are the queries.
 real() {
   if [ -s "$scratch/$1.f32" ]; then
-    scan "scan-$1" 30 --data "$scratch/$1.f32" --dimension "$2" --check "$check" --rows "$million" \
-      --batches "$large" --ks "$ks"
+    scan "scan-$1" "$3" --data "$scratch/$1.f32" --dimension "$2" --check "$check" --rows "$million" \
+      --batches "$large" --ks "$ks" "${@:4}"
   else
     skip "scan-$1" 'there are no vectors'
   fi
@@ -186,14 +186,21 @@ wordnet() {
   if [ -n "${GPU_SMALL:-}" ]; then width=16; fi
   gzip -dc "$terms" > "$scratch/terms"
   step wordnet-vectors 40 "$programs/term-vectors" "$scratch/terms" "$width" "$scratch/wordnet.f32"
-  real wordnet "$width"
+  real wordnet "$width" 30
 }
 sentences() {
-  if [ -f "$here/sentences.npy" ]; then
-    step sentence-vectors 20 "$python" "$here/vectors_of_npy.py" "$here/sentences.npy" "$scratch/sentences.f32"
-    real sentences "$(cat "$out/sentence-vectors.out")"
+  local from="$here/sentences.npy" packed=bench/data/sentences.npy.gz
+  # A host with a checkout has some, too.
+  if [ ! -f "$from" ] && [ -f "$packed" ]; then
+    from="$scratch/sentences.npy"
+    gzip -dc "$packed" > "$from"
+  fi
+  if [ -f "$from" ]; then
+    step sentence-vectors 30 "$python" "$here/vectors_of_npy.py" "$from" "$scratch/sentences.f32" \
+      "$million"
+    real sentences "$(cat "$out/sentence-vectors.out")" 60 --method auto,tiles,head
   else
-    skip scan-sentences 'the archive has no vectors of sentences'
+    skip scan-sentences 'there are no vectors of sentences here'
   fi
 }
 facts() {

@@ -232,7 +232,7 @@ def list_steps(report: dict) -> list:
 
 CASE_COLUMNS = (
     "step,program,data,rows × dimension,blocks,queries,k,% pass,ms on the device,ms,of copy,of int8,"
-    "rescored,by coarse codes,abandoned,scanned again,undecided"
+    "rescored,by coarse codes,by head tiles,abandoned,scanned again,undecided"
 ).split(",")
 
 
@@ -248,7 +248,7 @@ def list_case(case: dict) -> list:
     asked = [case["queries"], case["k"], f"{case['filter_percent']:g}"]
     times = [f"{case['device_ms_p50']:.3f}", f"{case['wall_ms_p50']:.3f}"]
     shares = [percent("share_of_copy"), percent("share_of_int8")]
-    names = ("rescored_per_query", "coarse", "abandoned", "repeated", "undecided")
+    names = ("rescored_per_query", "coarse", "head", "abandoned", "repeated", "undecided")
     counts = [case.get(name, "") for name in names]
     blocks = case.get("blocks", "")
     return [case["step"], program, case["data"], shape, blocks, *asked, *times, *shares, *counts]

@@ -132,9 +132,9 @@ export interface RowCodes {
  * arrays are in shared memory.
  */
 export interface RowHead {
-  /** The directions, and how many bits each has. Segments with equal bases may share the array. */
+  /** The directions. Segments with equal bases may share the array. */
   readonly basis: Uint8Array;
-  /** The codes of every row in these directions: for single queries, and for batches. */
+  /** The codes of every row in these directions. */
   readonly head: Uint8Array;
 }
 

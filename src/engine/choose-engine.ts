@@ -137,7 +137,8 @@ const DEVICE_METRICS = {
   sagitta_device_undecided_queries_total: 'undecidedQueryCount',
   sagitta_device_repeated_queries_total: 'repeatedQueryCount',
   sagitta_device_coarse_queries_total: 'coarseQueryCount',
-  sagitta_device_coarse_abandoned_queries_total: 'coarseAbandonedQueryCount',
+  sagitta_device_head_queries_total: 'headQueryCount',
+  sagitta_device_abandoned_queries_total: 'abandonedQueryCount',
   sagitta_device_uploaded_bytes_total: 'uploadedBytes',
   sagitta_device_losses_total: 'lossCount',
 } as const satisfies Partial<Record<CounterName, keyof CudaStats>>;

@@ -197,11 +197,17 @@ const QUERIES = {
     meaning:
       'Queries that a device answered by coarse codes, which take a quarter of the bytes. Only with the engine cuda.',
   },
-  sagitta_device_coarse_abandoned_queries_total: {
+  sagitta_device_head_queries_total: {
     type: 'counter',
     isRead: true,
     meaning:
-      'Queries for which a device tried coarse codes but continued with int8 codes because too few rows were excluded. Only with the engine cuda.',
+      'Queries that a device answered by head tiles, which take a quarter or an eighth of the bytes and products. Only with the engine cuda.',
+  },
+  sagitta_device_abandoned_queries_total: {
+    type: 'counter',
+    isRead: true,
+    meaning:
+      'Queries for which a device tried coarse codes or head tiles but continued with int8 codes because too few rows were excluded. Only with the engine cuda.',
   },
   sagitta_device_uploaded_bytes_total: {
     type: 'counter',

@@ -37,6 +37,8 @@ constexpr int no_device = 77;
 constexpr uint32_t block_value_bytes = 64u << 20;
 constexpr uint32_t block_rows_max = 65'536;
 /** Rows that a thread encodes at a time; whole panels. */
+/** The rows that a basis is learned from; it takes a sample of them. */
+constexpr uint32_t learned_rows = 65536;
 constexpr uint32_t encoded_rows = 64 * sagitta::panel_rows;
 
 struct options {
@@ -61,7 +63,7 @@ struct options {
   bool is_profiled = false;
 };
 
-const char* const method_names[] = {"auto", "tiles", "coarse"};
+const char* const method_names[] = {"auto", "tiles", "coarse", "head"};
 
 void require_ok(sagitta_status status, const char* what) {
   if (status == SAGITTA_OK) return;
@@ -95,6 +97,8 @@ struct data_block {
   array<uint8_t> codes;
   /** Null if the dimension has no coarse codes. */
   array<uint8_t> coarse;
+  /** Null if the data has no basis. */
+  array<uint8_t> head;
 };
 
 /** Rows with codes, created on all cores because there may be tens of gigabytes, and queries. */
@@ -119,13 +123,14 @@ struct data {
       rows = std::clamp(of_service, 1u, block_rows_max);
     }
     for (uint32_t first = 0; first < row_count; first += rows) {
-      blocks.push_back({first, std::min(rows, row_count - first), nullptr, nullptr});
+      blocks.push_back({first, std::min(rows, row_count - first), nullptr, nullptr, nullptr});
     }
+    learn();
     encode();
     set_ids(std::min(rows, row_count));
   }
   const float* values_of(const data_block& of) const { return values.get() + size_t{of.first_row} * dimension; }
-  /** Returns the block as the CPU searches it, without coarse codes. */
+  /** Returns the block as the CPU searches it, without coarse codes and head tiles. */
   sagitta_block block(const data_block& of) const {
     sagitta_block made{};
     made.values = values_of(of);
@@ -141,6 +146,8 @@ struct data {
   uint32_t dimension;
   uint32_t row_count = 0;
   std::vector<data_block> blocks;
+  /** The basis of all blocks; empty if head tiles would not make searches of these rows by a CPU faster. */
+  std::vector<uint8_t> basis;
   /** [rows, dimension] */
   array<float> values;
   /** [the largest batch, dimension] */
@@ -150,6 +157,14 @@ struct data {
   std::vector<uint8_t> id_bytes;
 
  private:
+  void learn() {
+    basis.resize(sagitta_basis_bytes_max(dimension));
+    size_t byte_count = 0;
+    require_ok(sagitta_learn_basis(values.get(), std::min(row_count, learned_rows), dimension, nullptr, 0,
+                                   basis.data(), &byte_count),
+               "basis");
+    basis.resize(byte_count);
+  }
   void encode() {
     struct piece {
       const data_block* block;
@@ -160,6 +175,7 @@ struct data {
       each.codes = array_of<uint8_t>(sagitta_codes_bytes(each.row_count, dimension));
       const size_t bytes = sagitta_coarse_bytes(each.row_count, dimension);
       if (bytes > 0) each.coarse = array_of<uint8_t>(bytes);
+      if (!basis.empty()) each.head = array_of<uint8_t>(sagitta_head_bytes(each.row_count, dimension));
       for (uint32_t from = 0; from < each.row_count; from += encoded_rows) {
         pieces.push_back({&each, from});
       }
@@ -172,6 +188,10 @@ struct data {
         const uint32_t to = std::min(block->row_count, from + encoded_rows);
         const float* const rows = values_of(*block);
         sagitta_encode(rows, dimension, from, to, block->codes.get());
+        if (block->head != nullptr) {
+          sagitta_encode_head(rows, dimension, from, to, basis.data(), basis.size(), block->head.get(),
+                              sagitta_head_bytes(block->row_count, dimension));
+        }
         if (block->coarse == nullptr) continue;
         sagitta_encode_coarse(rows + size_t{from} * dimension, dimension, 0, to - from,
                               block->coarse.get() + from / sagitta::panel_rows * coarse_bytes, refinement.data());
@@ -223,10 +243,17 @@ class searcher {
     for (const data_block& each : from.blocks) {
       sagitta_device_block*& resident = residents_.emplace_back();
       require_ok(sagitta_device_block_create(device, from.dimension, &resident), "block");
-      require_ok(sagitta_device_block_reserve(resident, each.row_count, wanted.has_values ? 1 : 0), "rows");
+      const bool has_head = wanted.has_values && each.head != nullptr;
+      require_ok(sagitta_device_block_reserve(resident, each.row_count, wanted.has_values, has_head), "rows");
       blocks_.push_back(from.block(each));
       sagitta_block rows = blocks_.back();
       rows.coarse = each.coarse.get();
+      if (has_head) {
+        rows.basis = from.basis.data();
+        rows.basis_bytes = from.basis.size();
+        rows.head = each.head.get();
+        rows.head_bytes = sagitta_head_bytes(each.row_count, from.dimension);
+      }
       require_ok(sagitta_device_block_extend(resident, &rows, each.row_count), "rows");
     }
     staged_seconds = seconds_since(start);
@@ -358,7 +385,8 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   const double of_matrix = 2 * code_bytes * what.queries * per_second / best;
   const unsigned long long repeated = times.repeated_queries;
   const unsigned long long coarse = times.coarse_queries;
-  const unsigned long long abandoned = times.coarse_abandoned_queries;
+  const unsigned long long head = times.head_queries;
+  const unsigned long long abandoned = times.abandoned_queries;
   if (options_.as_json) {
     std::printf(
         "{\"scan\":\"%s\",\"method\":\"%s\",\"data\":\"%s\",\"seed\":%llu,\"rows\":%u,\"blocks\":%zu,"
@@ -366,22 +394,22 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
         "\"device_ms_p50\":%.4f,\"wall_ms_p50\":%.4f,\"scan_ms\":%.4f,\"rescore_ms\":%.4f,"
         "\"select_ms\":%.4f,\"upload_ms\":%.4f,\"prepare_ms\":%.4f,\"finish_ms\":%.4f,"
         "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
-        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"coarse\":%llu,\"abandoned\":%llu,"
+        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"coarse\":%llu,\"head\":%llu,\"abandoned\":%llu,"
         "\"undecided\":%u,\"checked\":%u,\"exact\":true}\n",
         options_.kernels == nullptr ? "best" : options_.kernels, method_names[what.method],
         data_.name.c_str(), static_cast<unsigned long long>(data_.seed), data_.row_count,
         blocks_.size(), data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
         times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored, repeated,
-        coarse, abandoned, undecided, std::min(options_.checked, what.queries));
+        coarse, head, abandoned, undecided, std::min(options_.checked, what.queries));
   } else {
     std::printf(
         "%s, %u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
         "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %llu scanned again, "
-        "%llu answered by coarse codes, %llu not after a sample, %u undecided, exact\n",
+        "%llu answered by coarse codes, %llu by head tiles, %llu by neither after a sample, %u undecided, exact\n",
         data_.name.c_str(), data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms,
         median(wall_ms), times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy,
-        100 * of_matrix, rescored, repeated, coarse, abandoned, undecided);
+        100 * of_matrix, rescored, repeated, coarse, head, abandoned, undecided);
   }
   std::fflush(stdout);
 }
@@ -441,7 +469,7 @@ int main(int argc, char** argv) {
     else return usage(("unknown option " + name).c_str());
   }
   if (command != "peaks" && command != "scan") return usage("expected peaks or scan");
-  if (wanted.methods.empty()) return usage("--method takes auto, tiles or coarse, or several of them");
+  if (wanted.methods.empty()) return usage("--method takes auto, tiles, coarse or head, or several of them");
   if (wanted.batches.empty()) return usage("--batches takes at least one number of queries");
   uint32_t device_count = 0;
   if (sagitta_device_count(&device_count) != SAGITTA_OK || device_count == 0) {

@@ -4,7 +4,7 @@
 
 import type { VectorBlock } from '../../common/types.js';
 import { type PackedBatch, toKernelBlock } from '../core/kernel-batch.js';
-import type { DeviceFacts, DeviceHits } from './cuda-kernels.js';
+import type { CudaKernels, DeviceFacts, DeviceHits } from './cuda-kernels.js';
 import type { ConnectDevice, DeviceLink } from './cuda-link.js';
 import { DevicePlacement, type PlacementCommand, type ResidentBlock } from './cuda-placement.js';
 import type { DeviceReply, DeviceRequest } from './cuda-program.js';
@@ -46,7 +46,7 @@ interface DeviceOptions {
   readonly connect: ConnectDevice;
   /** Bytes that may be used; null for the memory that is free at the start, minus a reserve. */
   readonly deviceMemory: number | null;
-  readonly blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
+  readonly blockBytes: CudaKernels['blockBytes'];
   readonly onEvent: (event: CudaEvent) => void;
   readonly now: () => number;
   readonly idleMs: number;
@@ -164,12 +164,12 @@ export class CudaDevice {
   /** Resolves when the upload has ended; `resident.rowCount` tells whether it succeeded. */
   upload(resident: ResidentBlock, block: VectorBlock, isUrgent: boolean): Promise<void> {
     const uploadId = this.#requestCount++;
-    const { number, dimension, rowCapacity, hasValues } = resident;
+    const { number, dimension, rowCapacity, hasValues, hasHead } = resident;
     resident.sentRowCount = block.rowCount;
     return new Promise((settle) => {
       this.#uploads.set(uploadId, { resident, settle });
       const view = toKernelBlock(block);
-      const upload = { block: number, dimension, rowCapacity, hasValues, view, isUrgent };
+      const upload = { block: number, dimension, rowCapacity, hasValues, hasHead, view, isUrgent };
       this.#post({ kind: 'upload', uploadId, ...upload });
     });
   }

@@ -80,8 +80,10 @@ export interface CudaStats {
   readonly repeatedQueryCount: number;
   /** Queries that a device answered from coarse codes. */
   readonly coarseQueryCount: number;
-  /** Queries for which a device tried coarse codes and gave up because they would have excluded too few rows. */
-  readonly coarseAbandonedQueryCount: number;
+  /** Queries that a device answered from head tiles. */
+  readonly headQueryCount: number;
+  /** Queries for which a device tried either and gave up because too few rows would have been excluded. */
+  readonly abandonedQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
   /** The number of times a device was lost. */
@@ -169,7 +171,8 @@ class DevicesEngine implements CudaEngine {
   #undecidedQueryCount = 0;
   #repeatedQueryCount = 0;
   #coarseQueryCount = 0;
-  #coarseAbandonedQueryCount = 0;
+  #headQueryCount = 0;
+  #abandonedQueryCount = 0;
   #isClosed = false;
 
   constructor(
@@ -224,11 +227,12 @@ class DevicesEngine implements CudaEngine {
     const undecidedQueryCount = this.#undecidedQueryCount;
     const repeatedQueryCount = this.#repeatedQueryCount;
     const hard = { undecidedQueryCount, repeatedQueryCount };
-    const coarse = {
+    const sieved = {
       coarseQueryCount: this.#coarseQueryCount,
-      coarseAbandonedQueryCount: this.#coarseAbandonedQueryCount,
+      headQueryCount: this.#headQueryCount,
+      abandonedQueryCount: this.#abandonedQueryCount,
     };
-    return { fallbackQueryCount, ...hard, ...coarse, uploadedBytes, deviceBytes, lossCount };
+    return { fallbackQueryCount, ...hard, ...sieved, uploadedBytes, deviceBytes, lossCount };
   }
 
   describe(): string {
@@ -305,7 +309,8 @@ class DevicesEngine implements CudaEngine {
         : null;
       this.#repeatedQueryCount += answer?.times.repeatedQueryCount ?? 0;
       this.#coarseQueryCount += answer?.times.coarseQueryCount ?? 0;
-      this.#coarseAbandonedQueryCount += answer?.times.coarseAbandonedQueryCount ?? 0;
+      this.#headQueryCount += answer?.times.headQueryCount ?? 0;
+      this.#abandonedQueryCount += answer?.times.abandonedQueryCount ?? 0;
       for (const [i, index] of slice.entries()) {
         if (answer?.isDecided[i] === 1) {
           onAnswered(origins[index]!, sliceHits(answer, i));

@@ -34,9 +34,19 @@ interface DeviceTimes {
   readonly repeatedQueryCount: number;
   /** Bytes of the host's buffers that could not be pinned, so that copying them takes longer. */
   readonly unpinnedBytes: number;
-  /** Queries that coarse codes answered, and queries that changed to int8 codes after a part of the rows. */
+  /** Queries that coarse codes and that head tiles answered. */
   readonly coarseQueryCount: number;
-  readonly coarseAbandonedQueryCount: number;
+  readonly headQueryCount: number;
+  /** Queries that changed from either to int8 codes after a part of the rows. */
+  readonly abandonedQueryCount: number;
+}
+
+/** What a block on a device has beside its int8 codes. */
+export interface BlockParts {
+  /** Values and coarse codes. */
+  readonly hasValues: boolean;
+  /** Whether it has head tiles, which it keeps for as long as its values. */
+  readonly hasHead: boolean;
 }
 
 export interface DeviceHits extends KernelHits {
@@ -44,6 +54,8 @@ export interface DeviceHits extends KernelHits {
   readonly isDecided: Uint8Array;
   readonly times: DeviceTimes;
 }
+
+type UploadedRows = Pick<KernelBlock, 'values' | 'codes' | 'coarse' | 'basis' | 'head'>;
 
 /**
  * All functions throw Errors with the message of the device or its driver. Their `code` is 'DEVICE_LOST' when
@@ -62,12 +74,15 @@ export interface CudaKernels {
    * Returns the bytes of device memory that a block takes, which are the same on every device. Coarse codes are
    * stored exactly if values are.
    */
-  blockBytes(dimension: number, rowCapacity: number, hasValues: boolean): number;
+  blockBytes(dimension: number, rowCapacity: number, parts: BlockParts): number;
   createBlock(device: number, dimension: number): number;
   /** Sets the capacity of a block. Returns false, with the block unchanged, when there is no memory. */
-  reserve(block: number, rowCapacity: number, hasValues: boolean): boolean;
-  /** Appends rows until there are `to`; all arrays start with row 0. Codes that are null are computed. */
-  extend(block: number, rows: Pick<KernelBlock, 'values' | 'codes' | 'coarse'>, to: number): void;
+  reserve(block: number, rowCapacity: number, parts: BlockParts): boolean;
+  /**
+   * Appends rows until there are `to`; all arrays start with row 0. Codes that are null are computed, except for the
+   * head tiles of a block that has them.
+   */
+  extend(block: number, rows: UploadedRows, to: number): void;
   destroyBlock(block: number): void;
   /** `residents` holds a ticket per block of the batch, with at least the rows that its views search. */
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;

@@ -2,6 +2,7 @@
 // the device is returned as commands, to be executed in order.
 
 import type { VectorBlock } from '../../common/types.js';
+import type { CudaKernels } from './cuda-kernels.js';
 
 /** A block on a device, or being uploaded. */
 export interface ResidentBlock {
@@ -13,6 +14,8 @@ export interface ResidentBlock {
   rowCapacity: number;
   /** Whether the values and coarse codes are on the device; if not, the host rescores its rows. */
   hasValues: boolean;
+  /** Whether it has head tiles, as long as it has its values. */
+  readonly hasHead: boolean;
   bytes: number;
   /** Rows on the device, and rows whose upload has been started. */
   rowCount: number;
@@ -32,7 +35,7 @@ export type PlacementCommand =
 
 interface PlacementOptions {
   readonly budgetBytes: number;
-  readonly blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
+  readonly blockBytes: CudaKernels['blockBytes'];
   /** Milliseconds, from any origin. */
   readonly now: () => number;
   /** Blocks used more recently are not evicted, so that two alternating collections do not thrash. */
@@ -102,11 +105,13 @@ export class DevicePlacement {
 
   /** Places a block with room for exactly its rows; null when the evictions make no room. */
   place(
-    { key, dimension, rowCount }: VectorBlock,
+    block: VectorBlock,
     hasValues: boolean,
     eviction: EvictionLevel,
   ): { resident: ResidentBlock; commands: PlacementCommand[] } | null {
-    const bytes = this.#options.blockBytes(dimension, rowCount, hasValues);
+    const { key, dimension, rowCount } = block;
+    const hasHead = hasHeadTiles(block);
+    const bytes = this.#options.blockBytes(dimension, rowCount, { hasValues, hasHead });
     const commands = this.#makeRoom(bytes, eviction, null);
     if (commands === null) return null;
     const resident: ResidentBlock = {
@@ -115,6 +120,7 @@ export class DevicePlacement {
       dimension,
       rowCapacity: rowCount,
       hasValues,
+      hasHead,
       bytes,
       rowCount: 0,
       sentRowCount: 0,
@@ -128,11 +134,15 @@ export class DevicePlacement {
     return { resident, commands };
   }
 
-  /** Makes room for more rows, at the cost of the block's own values if necessary; null if impossible. */
+  /**
+   * Makes room for more rows, at the cost of the block's own values if necessary; null if impossible. Blocks with head
+   * tiles are sealed and do not grow.
+   */
   grow(resident: ResidentBlock, rowCount: number): PlacementCommand[] | null {
     if (rowCount <= resident.rowCapacity) return [];
     const { blockBytes } = this.#options;
-    const { dimension } = resident;
+    const { dimension, hasHead } = resident;
+    if (hasHead) return null;
     const ample = Math.max(rowCount, Math.ceil(resident.rowCapacity * GROWTH));
     const shapes = [
       [ample, resident.hasValues, 'idle blocks'],
@@ -140,7 +150,7 @@ export class DevicePlacement {
       [rowCount, false, 'all values'],
     ] as const;
     for (const [rowCapacity, hasValues, eviction] of shapes) {
-      const bytes = blockBytes(dimension, rowCapacity, hasValues);
+      const bytes = blockBytes(dimension, rowCapacity, { hasValues, hasHead });
       const commands = this.#makeRoom(bytes - resident.bytes, eviction, resident);
       if (commands === null) continue;
       if (resident.hasValues && !hasValues) {
@@ -152,10 +162,11 @@ export class DevicePlacement {
     return null;
   }
 
-  /** Whether a block whose values were evicted may get them back, and would keep them. */
-  hasRoomForValues(resident: ResidentBlock): boolean {
+  /** Whether a resident block that lacks values or head tiles of this block may get them, and would keep them. */
+  hasRoomForAll(resident: ResidentBlock, block: VectorBlock): boolean {
     const { dimension, rowCapacity, bytes } = resident;
-    const added = this.#options.blockBytes(dimension, rowCapacity, true) - bytes;
+    const parts = { hasValues: true, hasHead: hasHeadTiles(block) };
+    const added = this.#options.blockBytes(dimension, rowCapacity, parts) - bytes;
     return this.freeBytes - added >= this.#budgetBytes * FREE_SHARE;
   }
 
@@ -220,12 +231,13 @@ export class DevicePlacement {
     return commands;
   }
 
-  #codeBytes({ dimension, rowCapacity }: ResidentBlock): number {
-    return this.#options.blockBytes(dimension, rowCapacity, false);
+  #codeBytes({ dimension, rowCapacity, hasHead }: ResidentBlock): number {
+    return this.#options.blockBytes(dimension, rowCapacity, { hasValues: false, hasHead });
   }
 
   #resize(resident: ResidentBlock, rowCapacity: number, hasValues: boolean): void {
-    const bytes = this.#options.blockBytes(resident.dimension, rowCapacity, hasValues);
+    const { dimension, hasHead } = resident;
+    const bytes = this.#options.blockBytes(dimension, rowCapacity, { hasValues, hasHead });
     this.#usedBytes += bytes - resident.bytes;
     Object.assign(resident, { rowCapacity, hasValues, bytes });
   }
@@ -237,6 +249,10 @@ export class DevicePlacement {
     this.#usedBytes -= resident.bytes;
     return [{ kind: 'unload', block: resident.number }];
   }
+}
+
+export function hasHeadTiles({ codes }: VectorBlock): boolean {
+  return codes !== null && codes.head !== null;
 }
 
 function byLastUse(left: ResidentBlock, right: ResidentBlock): number {

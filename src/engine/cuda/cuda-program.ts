@@ -19,12 +19,13 @@ export type DeviceRequest =
       readonly dimension: number;
       readonly rowCapacity: number;
       readonly hasValues: boolean;
+      readonly hasHead: boolean;
       /** The rows to upload, from row 0 on. */
       readonly view: KernelBlock;
       /** Urgent uploads go before others. */
       readonly isUrgent: boolean;
     }
-  /** Frees the values of the block and its coarse codes, but keeps its int8 codes. */
+  /** Frees the values of the block, its coarse codes and its head tiles, but keeps its int8 codes. */
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number }
   /** Fails, and thereby ends the thread, when the device or its process is lost. */
@@ -86,6 +87,7 @@ interface Block {
   rowCount: number;
   rowCapacity: number;
   hasValues: boolean;
+  readonly hasHead: boolean;
   /** False after 'drop values', so that uploads requested before it do not bring values back. */
   mayHaveValues: boolean;
 }
@@ -220,8 +222,7 @@ export class DeviceProgram {
     const to = Math.min(view.rowCount, block.rowCount + sliceRows);
     if (to > block.rowCount) {
       kernels.extend(block.ticket, view, to);
-      const { dimension, hasValues } = block;
-      this.#uploadedBytes += kernels.blockBytes(dimension, to - block.rowCount, hasValues);
+      this.#uploadedBytes += kernels.blockBytes(block.dimension, to - block.rowCount, block);
       block.rowCount = to;
     }
     if (block.rowCount < view.rowCount) return false;
@@ -229,10 +230,10 @@ export class DeviceProgram {
     return true;
   }
 
-  #create({ block: number, dimension, view }: Upload): Block {
+  #create({ block: number, dimension, hasHead, view }: Upload): Block {
     const ticket = this.#options.kernels.createBlock(this.#device, dimension);
     const empty = { rowCount: 0, rowCapacity: 0, hasValues: false, mayHaveValues: true };
-    const block: Block = { ticket, dimension, view, ...empty };
+    const block: Block = { ticket, dimension, hasHead, view, ...empty };
     this.#blocks.set(number, block);
     return block;
   }
@@ -240,7 +241,8 @@ export class DeviceProgram {
   /** Returns false, with the block unchanged, when there is no memory. */
   #reserve(block: Block, rowCapacity: number, hasValues: boolean): boolean {
     if (rowCapacity === block.rowCapacity && hasValues === block.hasValues) return true;
-    if (!this.#options.kernels.reserve(block.ticket, rowCapacity, hasValues)) return false;
+    const parts = { hasValues, hasHead: block.hasHead };
+    if (!this.#options.kernels.reserve(block.ticket, rowCapacity, parts)) return false;
     block.rowCapacity = rowCapacity;
     block.hasValues = hasValues;
     return true;

@@ -5,7 +5,13 @@ import type { VectorBlock } from '../../common/types.js';
 import type { SearchQuery } from '../core/engine.js';
 import { memoizeByViews } from '../core/kernel-batch.js';
 import type { CudaDevice } from './cuda-device.js';
-import type { DevicePlacement, EvictionLevel, ResidentBlock } from './cuda-placement.js';
+import type { CudaKernels } from './cuda-kernels.js';
+import {
+  type DevicePlacement,
+  type EvictionLevel,
+  hasHeadTiles,
+  type ResidentBlock,
+} from './cuda-placement.js';
 
 /** The number of bytes whose upload a batch waits for. Larger uploads continue while the fallback answers. */
 const AWAITED_BYTES_MAX = 256 * 1024 * 1024;
@@ -54,14 +60,11 @@ interface MissingRows {
 
 export class CudaResidency {
   readonly #devices: readonly CudaDevice[];
-  readonly #blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number;
+  readonly #blockBytes: CudaKernels['blockBytes'];
   /** Uploads that a batch waits for. */
   readonly #awaited = new Map<ResidentBlock, Promise<void>>();
 
-  constructor(
-    devices: readonly CudaDevice[],
-    blockBytes: (dimension: number, rowCapacity: number, hasValues: boolean) => number,
-  ) {
+  constructor(devices: readonly CudaDevice[], blockBytes: CudaKernels['blockBytes']) {
     this.#devices = devices;
     this.#blockBytes = blockBytes;
   }
@@ -116,15 +119,15 @@ export class CudaResidency {
   /** Pins resident blocks before others are placed, so that placing these does not evict blocks of the batch. */
   #pinResident(needs: ReadonlyMap<string, NeededBlock>): Map<string, PinnedBlock> {
     const pinned = new Map<string, PinnedBlock>();
-    let isRestored = false;
+    let isCompleted = false;
     for (const [key, need] of needs) {
       for (const device of this.#devices) {
         const { placement } = device;
         const resident = placement?.find(key);
         if (placement === null || resident === undefined) continue;
-        // Restores the values of one block per batch by uploading the whole block again.
-        if (!isRestored && mayBeRestored(placement, resident)) {
-          isRestored = true;
+        // Completes one block per batch by uploading all of it again.
+        if (!isCompleted && mayBeCompleted(placement, resident, need.block)) {
+          isCompleted = true;
           device.execute(placement.forget(key));
           continue;
         }
@@ -166,7 +169,7 @@ export class CudaResidency {
   #missing(pinned: PinnedBlock): MissingRows {
     const { resident, need } = pinned;
     const rowCount = need.block.rowCount - resident.sentRowCount;
-    return { pinned, bytes: this.#blockBytes(resident.dimension, rowCount, resident.hasValues) };
+    return { pinned, bytes: this.#blockBytes(resident.dimension, rowCount, resident) };
   }
 
   /** Uploads rows. The batch waits for new rows of resident blocks and for new blocks, if there are few enough. */
@@ -191,9 +194,16 @@ export class CudaResidency {
   }
 }
 
-function mayBeRestored(placement: DevicePlacement, resident: ResidentBlock): boolean {
+/** Whether values that were evicted, or head tiles that were made after the upload, may follow. */
+function mayBeCompleted(
+  placement: DevicePlacement,
+  resident: ResidentBlock,
+  block: VectorBlock,
+): boolean {
   const isAtRest = resident.pinCount === 0 && resident.sentRowCount === resident.rowCount;
-  return !resident.hasValues && isAtRest && placement.hasRoomForValues(resident);
+  const lacksHead = hasHeadTiles(block) && !resident.hasHead;
+  const lacksAny = !resident.hasValues || lacksHead;
+  return lacksAny && isAtRest && placement.hasRoomForAll(resident, block);
 }
 
 /** Returns the blocks of which any row is searched. */

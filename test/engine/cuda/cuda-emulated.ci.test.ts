@@ -6,7 +6,7 @@ import { createEngine } from '../../../src/engine/choose-engine.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda-engine.js';
-import type { CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
+import type { BlockParts, CudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { createRandom } from '../../../src/tools/selftest/blocks.js';
@@ -15,6 +15,9 @@ import { createContext } from '../../../src/tools/selftest/contract-case.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { SEED } from '../blocks.js';
 import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
+
+const WITH_VALUES: BlockParts = { hasValues: true, hasHead: false };
+const WITHOUT_CODES = { codes: null, coarse: null, basis: null, head: null };
 
 if (MISSING_ADDON === false) {
   // The emulator reads the variable once, at its first call.
@@ -84,7 +87,8 @@ function testChoice(): void {
       sagitta_device_undecided_queries_total: 0,
       sagitta_device_repeated_queries_total: 0,
       sagitta_device_coarse_queries_total: 0,
-      sagitta_device_coarse_abandoned_queries_total: 0,
+      sagitta_device_head_queries_total: 0,
+      sagitta_device_abandoned_queries_total: 0,
       sagitta_device_losses_total: 0,
     });
   });
@@ -107,12 +111,12 @@ function testKernels(): void {
       assert.throws(() => kernels.open(9, null), /\S/);
       assert.throws(() => kernels.open(0, 'no such kernels'), /no such kernels/);
       assert.throws(() => kernels.describe(4_000_000), /device: unknown ticket/);
-      assert.throws(() => kernels.reserve(4_000_000, 1, true), /block: unknown ticket/);
+      assert.throws(() => kernels.reserve(4_000_000, 1, WITH_VALUES), /block: unknown ticket/);
       const device = kernels.open(0, null);
       const other = others.open(1, null);
       const block = kernels.createBlock(device, 4);
-      assert.equal(kernels.reserve(block, 10, true), true);
-      const rows = { values: new Float32Array(40), codes: null, coarse: null };
+      assert.equal(kernels.reserve(block, 10, WITH_VALUES), true);
+      const rows = { ...WITHOUT_CODES, values: new Float32Array(40) };
       const fewValues = { ...rows, values: new Float32Array(39) };
       assert.throws(() => kernels.extend(block, fewValues, 10), /fewer values/);
       const fewCodes = { ...rows, codes: new Uint8Array(10) };
@@ -120,10 +124,17 @@ function testKernels(): void {
       const bytes = { ...rows, values: new Uint8Array(400) as unknown as Float32Array };
       assert.throws(() => kernels.extend(block, bytes, 10), TypeError);
       const wide = kernels.createBlock(device, 64);
-      kernels.reserve(wide, 10, true);
+      kernels.reserve(wide, 10, WITH_VALUES);
       const fewCoarse = { ...rows, values: new Float32Array(640), coarse: new Uint8Array(10) };
       assert.throws(() => kernels.extend(wide, fewCoarse, 10), /fewer codes/);
       kernels.destroyBlock(wide);
+      const sealed = kernels.createBlock(device, 128);
+      kernels.reserve(sealed, 10, { hasValues: true, hasHead: true });
+      const headless = { ...rows, values: new Float32Array(1280) };
+      assert.throws(() => kernels.extend(sealed, headless, 10), /out of range/);
+      const fewHeads = { ...headless, head: new Uint8Array(10) };
+      assert.throws(() => kernels.extend(sealed, fewHeads, 10), /fewer codes/);
+      kernels.destroyBlock(sealed);
       kernels.extend(block, rows, 10);
 
       const batch = createBatch(10);
@@ -156,33 +167,41 @@ function testKernels(): void {
       const { kernels } = process;
       const device = kernels.open(0, null);
       const block = kernels.createBlock(device, 4);
-      assert.equal(kernels.reserve(block, 10, true), true);
-      kernels.extend(block, { values: new Float32Array(40), codes: null, coarse: null }, 10);
+      assert.equal(kernels.reserve(block, 10, WITH_VALUES), true);
+      kernels.extend(block, { ...WITHOUT_CODES, values: new Float32Array(40) }, 10);
       const { freeBytes } = kernels.describe(device);
       const rowCount = Math.ceil(freeBytes / 16);
-      assert.ok(kernels.blockBytes(4, rowCount, true) > freeBytes);
-      assert.equal(kernels.reserve(block, rowCount, true), false);
+      assert.ok(kernels.blockBytes(4, rowCount, WITH_VALUES) > freeBytes);
+      assert.equal(kernels.reserve(block, rowCount, WITH_VALUES), false);
       const hits = kernels.search(device, createBatch(10), Uint32Array.of(block));
       assert.deepEqual([...hits.rows], [0]);
       kernels.close(device);
     });
 
-    it('finds the same rows by coarse codes, which go up with the values', (t) => {
+    it('finds the same rows by coarse codes and head tiles, which go up with the values', async (t) => {
       const { kernels, end } = connectEmulated();
       t.after(end);
       const device = kernels.open(0, null);
-      const dimension = 64;
+      const dimension = 128;
       const rowCount = 3000;
       const random = createRandom(SEED);
-      const values = Float32Array.from({ length: rowCount * dimension }, () => random() - 0.5);
-      const block = kernels.createBlock(device, dimension);
-      assert.equal(kernels.reserve(block, rowCount, true), true);
-      kernels.extend(block, { values, codes: null, coarse: null }, rowCount);
-      const panels = Math.ceil(rowCount / 16);
-      assert.ok(
-        kernels.blockBytes(dimension, rowCount, true) >=
-          kernels.blockBytes(dimension, rowCount, false) + 4 * values.length + 512 * panels,
+      // Along a few axes, so that a head pays for them.
+      const values = Float32Array.from(
+        { length: rowCount * dimension },
+        (_, i) => (random() - 0.5) * (i % dimension < 6 ? 1 : 0.01),
       );
+      const { rowEncoder } = createSimdEngine({ pool: createInlinePool() });
+      const head = await rowEncoder!.makeHead({ values, rowCount, dimension }, null);
+      assert.ok(head !== null, 'a head pays');
+      const block = kernels.createBlock(device, dimension);
+      const all = { hasValues: true, hasHead: true };
+      assert.equal(kernels.reserve(block, rowCount, all), true);
+      kernels.extend(block, { ...WITHOUT_CODES, values, ...head }, rowCount);
+      const panels = Math.ceil(rowCount / 16);
+      const bytesOf = (parts: BlockParts) => kernels.blockBytes(dimension, rowCount, parts);
+      const coarseBytes = bytesOf(WITH_VALUES) - bytesOf({ hasValues: false, hasHead: true });
+      assert.ok(coarseBytes >= 4 * values.length + 768 * panels);
+      assert.ok(bytesOf(all) >= bytesOf(WITH_VALUES) + head.head.length);
       const queries = 3;
       const zeros = createBatch(rowCount);
       const batch = {
@@ -198,13 +217,21 @@ function testKernels(): void {
         afterScores: new Float64Array(queries),
         afterOffsets: new Uint32Array(queries + 1),
       };
-      const [byTiles, byCoarse] = ([1, 2] as const).map((method) =>
+      const answers = ([1, 2, 3] as const).map((method) =>
         kernels.search(device, { ...batch, method }, Uint32Array.of(block)),
-      ) as [DeviceHits, DeviceHits];
-      assert.deepEqual([byTiles.times.coarseQueryCount, byCoarse.times.coarseQueryCount], [0, 3]);
-      assert.equal(byTiles.rows[0], 0);
-      assert.deepEqual([...byCoarse.rows], [...byTiles.rows]);
-      assert.deepEqual([...byCoarse.scores], [...byTiles.scores]);
+      );
+      const counts = answers.map(({ times }) => [times.coarseQueryCount, times.headQueryCount]);
+      assert.deepEqual(counts, [
+        [0, 0],
+        [3, 0],
+        [0, 3],
+      ]);
+      const [byTiles, ...others] = answers;
+      assert.equal(byTiles!.rows[0], 0);
+      for (const { rows, scores } of others) {
+        assert.deepEqual([...rows], [...byTiles!.rows]);
+        assert.deepEqual([...scores], [...byTiles!.scores]);
+      }
       kernels.close(device);
     });
   });

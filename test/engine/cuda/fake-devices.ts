@@ -20,6 +20,7 @@ interface FakeBlock {
   rowCount: number;
   rowCapacity: number;
   hasValues: boolean;
+  hasHead: boolean;
 }
 
 interface FakeDevice {
@@ -49,8 +50,8 @@ export interface FakeDevices {
 
 /** Codes take one byte per dimension and values four, times `scale` to simulate large blocks. */
 function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
-  return (dimension, rowCapacity, hasValues) =>
-    scale * rowCapacity * dimension * (hasValues ? 5 : 1);
+  return (dimension, rowCapacity, { hasValues, hasHead }) =>
+    scale * rowCapacity * dimension * (hasValues ? (hasHead ? 5.25 : 5) : 1);
 }
 
 export function createFakeDevices(memoryBytes: readonly number[], scale = 1): FakeDevices {
@@ -70,8 +71,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   const opened = new Map<number, number>();
   let ticketCount = 1;
 
-  const bytesOf = ({ dimension, rowCapacity, hasValues }: FakeBlock) =>
-    blockBytes(dimension, rowCapacity, hasValues);
+  const bytesOf = (block: FakeBlock) => blockBytes(block.dimension, block.rowCapacity, block);
   const deviceOf = (ticket: number): FakeDevice => {
     const index = opened.get(ticket);
     assert.ok(index !== undefined, 'the device is open');
@@ -110,25 +110,34 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       opened.delete(device);
     },
     createBlock(device, dimension) {
-      const empty = { values: new Float32Array(0), rowCount: 0, rowCapacity: 0, hasValues: false };
+      const empty = {
+        values: new Float32Array(0),
+        rowCount: 0,
+        rowCapacity: 0,
+        hasValues: false,
+        hasHead: false,
+      };
       blocks.set(ticketCount, { device, dimension, ...empty });
       return ticketCount++;
     },
-    reserve(ticket, rowCapacity, hasValues) {
+    reserve(ticket, rowCapacity, parts) {
       const block = blockOf(ticket);
       const device = deviceOf(block.device);
       assert.ok(rowCapacity >= block.rowCount, 'rows stay');
+      const { hasValues, hasHead } = parts;
       assert.ok(!hasValues || block.hasValues || block.rowCount === 0, 'values do not come back');
-      const added = blockBytes(block.dimension, rowCapacity, hasValues) - bytesOf(block);
+      assert.ok(!hasHead || block.hasHead || block.rowCount === 0, 'head tiles do not come late');
+      const added = blockBytes(block.dimension, rowCapacity, parts) - bytesOf(block);
       if (device.usedBytes + added > device.memoryBytes) return false;
       device.usedBytes += added;
-      Object.assign(block, { rowCapacity, hasValues });
+      Object.assign(block, { rowCapacity, hasValues, hasHead });
       return true;
     },
-    extend(ticket, { values, codes }, to) {
+    extend(ticket, { values, codes, head }, to) {
       const block = blockOf(ticket);
       assert.ok(to <= block.rowCapacity && to >= block.rowCount, 'there is room for the rows');
       assert.ok(codes === null || codes.length > 0);
+      assert.ok(!block.hasHead || head !== null, 'the head tiles come with the rows');
       const fault = deviceOf(block.device).uploadFaults.shift();
       if (fault !== undefined) fail(fault);
       deviceOf(block.device).calls.push(`${block.rowCount}..${to}`);
@@ -266,7 +275,8 @@ function searchFake(
       repeatedQueryCount: isUndecided ? 1 : 0,
       unpinnedBytes: 0,
       coarseQueryCount: isUndecided ? 0 : 1,
-      coarseAbandonedQueryCount: isUndecided ? 1 : 0,
+      headQueryCount: 0,
+      abandonedQueryCount: isUndecided ? 1 : 0,
     },
   };
 }

@@ -1,12 +1,12 @@
-// Turns the survivors of a scan of coarse codes into thresholds and candidates. With few queries, several
+// Turns the survivors of a scan of a sieve into thresholds and candidates. With few queries, several
 // thread blocks share a list (list_parts.h) and estimate the scores of its rows.
 //
-// Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates as their
+// Shapes: lists [query_count, capacity] of (batch row, sum of the sieve's codes), with estimates as their
 // scores; each row is in a list once, and none of them is in the lists of candidates before the end.
 
 #include "best_scores.h"
-#include "coarse.h"
 #include "list_parts.h"
+#include "sieve.h"
 
 namespace sagitta::cuda {
 namespace {
@@ -39,7 +39,7 @@ __device__ void append_candidates(const raise_parameters& p, uint32_t number, ui
   if (threadIdx.x != 0) return;
   to.counts[number] = kept + taken;
   query_outcome& outcome = p.state.outcomes[number];
-  outcome.is_coarse = 1;
+  outcome.is_sieved = 1;
   if (taken < count) outcome.is_undecided = 1;
 }
 
@@ -50,7 +50,7 @@ __global__ __launch_bounds__(select_threads_max) void raise(
   if (is_skipped(p.condition)) return;
   const uint32_t number = blockIdx.y;
   const device_query& query = p.state.queries[number];
-  if (!query.is_scanned) return;
+  if (!query.is_scanned || p.bounds[number].scale == 0) return;
   const uint32_t added = p.lists.counts[number];
   const bool is_full = added > p.lists.capacity;
   double threshold = p.state.thresholds[number];
@@ -58,7 +58,7 @@ __global__ __launch_bounds__(select_threads_max) void raise(
       cut_list(p.lists, p.state.sharing, number, min(added, p.lists.capacity));
   const list_entries part = own_part(list);
   shared_list& shared = p.state.sharing.lists[number];
-  score_part({p.blocks, p.state.block_count, p.panel_stride}, p.rotated[number], threshold, part,
+  score_part({p.blocks, p.state.block_count, p.panel_stride}, p.bounds[number], threshold, part,
              [](const score_bounds& bounds) { return estimate_of(bounds); });
   const auto is_left = [](const candidate_score& score) { return may_match(score); };
   uint32_t kept = shorten(part.rows, part.scores, part.count, is_left);
@@ -79,18 +79,19 @@ __global__ __launch_bounds__(select_threads_max) void raise(
       return static_cast<double>(score.estimate.upper) >= threshold;
     });
   }
-  const bool is_last = p.estimate == nullptr;
-  if (is_last) append_candidates(p, number, kept, threshold);
+  if (p.is_last) append_candidates(p, number, kept, threshold);
   if (threadIdx.x != 0) return;
-  if (is_last && is_full) p.state.outcomes[number].is_undecided = 1;
-  // A list that was too short has lost rows, so the slice continues with int8 codes.
-  if (!is_last) {
-    atomicAdd(p.estimate, is_full || kept > p.rows_max ? p.estimate_limit + 1 : kept);
+  if (p.estimate != nullptr) {
+    // A list that was too short has lost rows, so the slice continues with int8 codes.
+    if (is_full || kept > p.rows_max) atomicMax(p.estimate, p.estimate_limit + 1);
+    else atomicAdd(p.estimate, kept);
+  } else if (is_full) {
+    p.state.outcomes[number].is_undecided = 1;
   }
   p.lists.counts[number] = kept;
   p.state.thresholds[number] = threshold;
   tighten(query, threshold, p.state.weights[number]);
-  tighten(p.rotated[number], threshold, p.weights[number]);
+  tighten(p.bounds[number], threshold, p.weights[number]);
 }
 
 }  // namespace

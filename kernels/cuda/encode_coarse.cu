@@ -1,8 +1,8 @@
 // Encodes queries for the scan of coarse codes: multiplies them by the rotation of the rows
 // (../search/rotation.h), then proceeds like encode.cu. One thread block per query.
 
-#include "coarse.h"
 #include "encode_vector.h"
+#include "sieve.h"
 
 namespace sagitta::cuda {
 namespace {
@@ -66,13 +66,12 @@ __global__ __launch_bounds__(threads) void encode(
       is_real ? rotate(p, p.vectors + size_t{number} * p.dimension, shared) : shared;
   if (threadIdx.x >= warp_threads) return;
   const auto store = [&](uint32_t group, uint32_t word) {
-    p.packed[coarse_word(number, group, p.quad_count)] = word;
+    p.packed[coarse_word(number, group, p.shape.quad_count)] = word;
   };
   const vector_codes codes =
-      encode_vector(rotated, dimension, p.quad_count * quad_dimensions / 4, store);
+      encode_vector(rotated, dimension, p.shape.padded_dimension() / 4, store);
   if (threadIdx.x != 0) return;
   p.counts[number] = 0;
-  if (number == 0) *p.estimate = 0;
   // A code c of two bits stands for 2c − 3.
   p.offsets[number] = -3 * codes.code_sum;
   if (!is_real) {
@@ -81,7 +80,7 @@ __global__ __launch_bounds__(threads) void encode(
   }
   bounded_query query = p.queries[number];
   set_codes(query, codes);
-  p.rotated[number] = query;
+  p.bounds[number] = query;
   p.weights[number] = weights_of(query, p.thresholds[number]);
 }
 
