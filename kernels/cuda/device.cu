@@ -20,9 +20,9 @@ namespace {
 /** Bytes of each of the two pinned buffers through which rows are uploaded. */
 constexpr size_t staging_bytes = 8 * 1024 * 1024;
 
-/** A slice may use 1 / workspace_share of the free memory, up to the limit. */
-constexpr size_t workspace_share = 10;
-constexpr size_t workspace_bytes_limit = size_t{2} << 30;
+/** A slice may use 1 / workspace_share of the free memory, up to the limit; there is one in each slot. */
+constexpr size_t workspace_share = 10 * SAGITTA_DEVICE_SEARCHES_MAX;
+constexpr size_t workspace_bytes_limit = (size_t{2} << 30) / SAGITTA_DEVICE_SEARCHES_MAX;
 
 /** The first compute capability with mma.m16n8k32 on bytes and everything else that the kernels use. */
 constexpr uint32_t capability_min = 80;
@@ -63,7 +63,9 @@ void open_at(sagitta_device& device, uint32_t index, const char* kernels) {
   device.workspace_bytes_max = std::min(workspace_bytes_limit, free_bytes / workspace_share);
   device.searching.open();
   device.uploading.open();
-  for (event& phase : device.phases) phase.open();
+  for (search_slot& slot : device.slots) {
+    for (event& phase : slot.phases) phase.open();
+  }
   for (uint32_t i = 0; i < 2; i++) {
     device.staging[i].require(staging_bytes);
     device.staged[i].open();

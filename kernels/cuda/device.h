@@ -88,11 +88,23 @@ uint32_t sagitta_device_block_rows(const sagitta_device_block* block);
 
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
 
+/** The number of searches that may be begun and not ended. */
+#define SAGITTA_DEVICE_SEARCHES_MAX 2
+
 /**
- * Searches a batch and waits for the answer. `residents[i]` holds the rows of `batch->blocks[i]`, at
- * least as many as its views search. The blocks of the batch need ids, and values where the resident
- * block has none; `worker_count` is ignored.
+ * Begins to search a batch, after those begun before it, and returns while the device works. `residents[i]` holds the
+ * rows of `batch->blocks[i]`, at least as many as its views search. The blocks of the batch need ids, and values where
+ * the resident block has none; `worker_count` is ignored. Until the search has ended, the batch must not change, and
+ * rows may only be appended to the blocks. After a failure nothing has begun.
  */
+sagitta_status sagitta_device_search_begin(sagitta_device* device, const sagitta_batch* batch,
+                                           sagitta_device_block* const* residents);
+
+/** Waits for the answer of the search that began first, whose batch this is. It has ended even after a failure. */
+sagitta_status sagitta_device_search_end(sagitta_device* device, const sagitta_batch* batch,
+                                         sagitta_device_answer** answer);
+
+/** Begins and ends a search, while no other has begun. */
 sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch* batch,
                                      sagitta_device_block* const* residents,
                                      sagitta_device_answer** answer);

@@ -2,6 +2,7 @@
 // workspace of a search.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -99,6 +100,17 @@ struct device_basis {
   device_memory matrix;
 };
 
+/** A search whose first slice has been launched; see search.h. */
+class running_search;
+
+/** The memory of one of the searches that run at the same time. */
+struct search_slot {
+  device_memory workspace;
+  pinned_memory input;
+  pinned_memory output;
+  event phases[6];
+};
+
 /** Appends rows until there are `to`. */
 void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to);
 
@@ -142,12 +154,11 @@ struct sagitta_device {
   bool has_coarse = false;
   bool has_head = false;
   sagitta::cuda::tuning tuning;
-  /** Bytes of device memory that one slice of a batch may use. */
+  /** Bytes of device memory that one slice of a batch may use, in each slot. */
   size_t workspace_bytes_max = 0;
 
   sagitta::cuda::stream searching;
   sagitta::cuda::stream uploading;
-  sagitta::cuda::event phases[6];
 
   /** The launches of a search, which are early where the device supports that. */
   sagitta::cuda::launch_order launches() const { return {searching, properties.major >= 9}; }
@@ -167,12 +178,19 @@ struct sagitta_device {
     if (on_progress) on_progress();
   }
 
-  sagitta::cuda::device_memory workspace;
-  sagitta::cuda::pinned_memory input;
-  sagitta::cuda::pinned_memory output;
+  /** Searches take turns in the slots. */
+  sagitta::cuda::search_slot slots[SAGITTA_DEVICE_SEARCHES_MAX];
+  uint64_t search_count = 0;
+  /** In the order in which they have begun. */
+  std::deque<std::shared_ptr<sagitta::cuda::running_search>> searches;
+
   size_t unpinned_bytes() const {
-    return staging[0].unpinned_bytes() + staging[1].unpinned_bytes() + input.unpinned_bytes() +
-           output.unpinned_bytes();
+    size_t bytes = 0;
+    for (const sagitta::cuda::pinned_memory& buffer : staging) bytes += buffer.unpinned_bytes();
+    for (const sagitta::cuda::search_slot& slot : slots) {
+      bytes += slot.input.unpinned_bytes() + slot.output.unpinned_bytes();
+    }
+    return bytes;
   }
 
   /** The rotation of the last dimension that was searched with coarse codes. */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,7 +32,8 @@ enum class request_kind : uint32_t {
   reserve,
   extend,
   destroy_block,
-  search,
+  begin_search,
+  end_search,
   ping,
 };
 
@@ -127,8 +129,13 @@ class remote_device {
   /** Like sagitta_device_block_extend. */
   void extend(remote_block& block, const sagitta_block& rows, uint32_t to);
   void destroy(const remote_block& block);
-  std::unique_ptr<sagitta_device_answer> search(const sagitta_batch& batch,
-                                                const remote_block* const* residents);
+  /**
+   * Begins a search, of which up to SAGITTA_DEVICE_SEARCHES_MAX may be in progress. The batch may change until the end,
+   * but rows may only be appended to the blocks. Throws with nothing begun.
+   */
+  void begin_search(const sagitta_batch& batch, const remote_block* const* residents);
+  /** Returns the answer of the search that began first, whose batch this is. It has ended even if this throws. */
+  std::unique_ptr<sagitta_device_answer> end_search(const sagitta_batch& batch);
   /** Throws if the device is lost. */
   void ping();
 
@@ -136,6 +143,8 @@ class remote_device {
   reply call(request message, double milliseconds, const char* what);
   channel channel_;
   deadlines deadlines_;
+  /** The integer products of the searches in progress. */
+  std::deque<double> products_;
 };
 
 /**

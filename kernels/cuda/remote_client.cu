@@ -208,8 +208,7 @@ void remote_device::destroy(const remote_block& block) {
   call({request_kind::destroy_block, {block.number, 0, 0}, 0, {}}, deadlines_.call_ms, "freeing a block");
 }
 
-std::unique_ptr<sagitta_device_answer> remote_device::search(const sagitta_batch& batch,
-                                                             const remote_block* const* residents) {
+void remote_device::begin_search(const sagitta_batch& batch, const remote_block* const* residents) {
   if (!is_valid(batch)) reject();
   // Counts the rows of the views before each one, so that the rows that a query searches are a difference.
   std::vector<double> rows_before = {0};
@@ -229,7 +228,16 @@ std::unique_ptr<sagitta_device_answer> remote_device::search(const sagitta_batch
   const batch_layout layout(batch);
   channel_.require(layout.head.byte_count);
   write_batch(batch, layout, residents, channel_.data());
-  call({request_kind::search, {}, 0, {}}, deadlines_.call_ms + products / deadlines_.products_per_ms,
+  call({request_kind::begin_search, {}, 0, {}}, deadlines_.call_ms, "beginning a search");
+  products_.push_back(products);
+}
+
+std::unique_ptr<sagitta_device_answer> remote_device::end_search(const sagitta_batch& batch) {
+  if (products_.empty()) reject();
+  // Parts of the other search may be between parts of this one.
+  const double products = products_.front() + products_.back();
+  products_.pop_front();
+  call({request_kind::end_search, {}, 0, {}}, deadlines_.call_ms + products / deadlines_.products_per_ms,
        "searching");
   return finish(batch, read_found(channel_, batch.query_count));
 }

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <thread>
 #include <unordered_map>
 
@@ -21,6 +23,58 @@ namespace sagitta::cuda {
 namespace {
 
 constexpr size_t alignment = 64;
+
+/** A copy of a batch from shared memory, which the next call overwrites. */
+class received_batch {
+ public:
+  explicit received_batch(const uint8_t* from) {
+    packed_batch head{};
+    std::memcpy(&head, from, sizeof head);
+    bytes_ = std::make_unique_for_overwrite<uint64_t[]>(head.byte_count / sizeof(uint64_t) + 1);
+    auto* const copy = reinterpret_cast<uint8_t*>(bytes_.get());
+    std::memcpy(copy, from, head.byte_count);
+    const auto* const blocks = reinterpret_cast<const packed_block*>(copy + head.blocks);
+    const auto* const views = reinterpret_cast<const packed_view*>(copy + head.views);
+    const auto* const queries = reinterpret_cast<const packed_query*>(copy + head.queries);
+    const auto* const vectors = reinterpret_cast<const float*>(copy + head.vectors);
+    blocks_.resize(head.block_count);
+    for (uint32_t b = 0; b < head.block_count; b++) {
+      blocks_[b].row_count = blocks[b].row_count;
+      block_numbers.push_back(blocks[b].number);
+    }
+    for (uint32_t v = 0; v < head.view_count; v++) {
+      const auto* const bitmap = reinterpret_cast<const uint32_t*>(copy + views[v].bitmap);
+      views_.push_back({views[v].bitmap == 0 ? nullptr : bitmap, views[v].block, views[v].row_count});
+    }
+    queries_.resize(head.query_count);
+    for (uint32_t q = 0; q < head.query_count; q++) {
+      const packed_query& packed = queries[q];
+      sagitta_query& query = queries_[q];
+      query.vector = vectors + size_t{q} * head.dimension;
+      query.floor = packed.floor;
+      query.after_score = packed.after_score;
+      // Only the service compares ids; here it matters only whether there is a rank key.
+      query.after_id = packed.has_after != 0 ? copy : nullptr;
+      query.metric = static_cast<sagitta_metric>(packed.metric);
+      query.k = packed.k;
+      query.first_view = packed.first_view;
+      query.view_count = packed.view_count;
+    }
+    batch = {blocks_.data(),   views_.data(),   queries_.data(), head.block_count,
+             head.view_count,  head.query_count, head.dimension, 1,
+             static_cast<sagitta_method>(head.method)};
+  }
+  received_batch(const received_batch&) = delete;
+
+  sagitta_batch batch{};
+  std::vector<uint32_t> block_numbers;
+
+ private:
+  std::unique_ptr<uint64_t[]> bytes_;
+  std::vector<sagitta_block> blocks_;
+  std::vector<sagitta_block_view> views_;
+  std::vector<sagitta_query> queries_;
+};
 
 class device_server {
  public:
@@ -68,7 +122,8 @@ class device_server {
         sagitta_device_block_destroy(block(numbers[0]));
         blocks_.erase(numbers[0]);
         return SAGITTA_OK;
-      case request_kind::search: return search();
+      case request_kind::begin_search: return begin();
+      case request_kind::end_search: return end();
       case request_kind::ping: return ping();
       default: return SAGITTA_INVALID_ARGUMENT;
     }
@@ -121,50 +176,29 @@ class device_server {
     });
   }
 
-  sagitta_status search() {
-    const uint8_t* const from = channel_.data();
-    packed_batch head{};
-    std::memcpy(&head, from, sizeof head);
-    const auto* const blocks = reinterpret_cast<const packed_block*>(from + head.blocks);
-    const auto* const views = reinterpret_cast<const packed_view*>(from + head.views);
-    const auto* const queries = reinterpret_cast<const packed_query*>(from + head.queries);
-    const auto* const vectors = reinterpret_cast<const float*>(from + head.vectors);
-    std::vector<sagitta_block> block_table(head.block_count);
+  sagitta_status begin() {
+    auto received = std::make_unique<received_batch>(channel_.data());
     std::vector<sagitta_device_block*> residents;
-    for (uint32_t b = 0; b < head.block_count; b++) {
-      block_table[b].row_count = blocks[b].row_count;
-      residents.push_back(block(blocks[b].number));
-    }
-    std::vector<sagitta_block_view> view_table;
-    for (uint32_t v = 0; v < head.view_count; v++) {
-      const auto* const bitmap = reinterpret_cast<const uint32_t*>(from + views[v].bitmap);
-      view_table.push_back({views[v].bitmap == 0 ? nullptr : bitmap, views[v].block, views[v].row_count});
-    }
-    std::vector<sagitta_query> query_table(head.query_count);
-    for (uint32_t q = 0; q < head.query_count; q++) {
-      const packed_query& packed = queries[q];
-      sagitta_query& query = query_table[q];
-      query.vector = vectors + size_t{q} * head.dimension;
-      query.floor = packed.floor;
-      query.after_score = packed.after_score;
-      // Only the service compares ids; here it matters only whether there is a rank key.
-      query.after_id = packed.has_after != 0 ? from : nullptr;
-      query.metric = static_cast<sagitta_metric>(packed.metric);
-      query.k = packed.k;
-      query.first_view = packed.first_view;
-      query.view_count = packed.view_count;
-    }
-    const sagitta_batch batch{block_table.data(), view_table.data(), query_table.data(),
-                              head.block_count,   head.view_count,   head.query_count,
-                              head.dimension,     1,                 static_cast<sagitta_method>(head.method)};
+    for (const uint32_t number : received->block_numbers) residents.push_back(block(number));
     return guarded_on(*device_, [&] {
-      if (!has_rows(*device_, batch, residents.data())) return SAGITTA_INVALID_ARGUMENT;
-      write(find_rows(*device_, batch, residents.data()));
+      if (!has_rows(*device_, received->batch, residents.data())) return SAGITTA_INVALID_ARGUMENT;
+      begin_search(*device_, received->batch, residents.data());
+      begun_.push_back(std::move(received));
       return SAGITTA_OK;
     });
   }
 
-  /** Overwrites the batch, which is no longer needed. */
+  sagitta_status end() {
+    if (begun_.empty()) return SAGITTA_INVALID_ARGUMENT;
+    const std::unique_ptr<received_batch> ended = std::move(begun_.front());
+    begun_.pop_front();
+    return guarded_on(*device_, [&] {
+      write(end_search(*device_));
+      return SAGITTA_OK;
+    });
+  }
+
+  /** Writes what a search has found to shared memory. */
   void write(const batch_found& found) {
     const auto aligned = [](size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
     const size_t query_bytes = found.queries.size() * sizeof(query_found);
@@ -191,6 +225,8 @@ class device_server {
   channel channel_;
   sagitta_device* device_;
   std::unordered_map<uint32_t, sagitta_device_block*> blocks_;
+  /** In the order of their beginnings. */
+  std::deque<std::unique_ptr<received_batch>> begun_;
   uint32_t next_number_ = 1;
 };
 

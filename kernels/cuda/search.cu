@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "../search/valid.h"
 #include "call.h"
@@ -61,21 +62,6 @@ void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
   device.awaited_uploads = last;
 }
 
-/**
- * Runs a slice. After a failure midway, copies and kernels that were already launched may still use the
- * buffers that the next batch writes, so it waits for them first.
- */
-void run_or_drain(slice_search& search, const sagitta_device& device, sagitta_device_times& times) {
-  try {
-    search.run(times);
-  } catch (...) {
-    (void)cudaStreamSynchronize(device.searching);
-    (void)cudaGetLastError();
-    throw;
-  }
-  device.report_progress();
-}
-
 /** Whether the host has the values that it needs to score rows whose values are not on the device. */
 bool has_values(const sagitta_batch& batch, sagitta_device_block* const* residents) {
   for (uint32_t p = 0; p < batch.view_count; p++) {
@@ -88,65 +74,142 @@ bool has_values(const sagitta_batch& batch, sagitta_device_block* const* residen
 
 }  // namespace
 
-batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
-                      sagitta_device_block* const* residents) {
-  auto started = std::chrono::steady_clock::now();
-  sagitta_device_times times{};
-  const batch_plan plan(device, batch, residents);
-  wait_for_uploads(device, batch, residents);
-  std::vector<pending_rows> pending(batch.query_count);
-  std::vector<double> thresholds(batch.query_count, -unbounded);
-  for (uint32_t q = 0; q < batch.query_count; q++) {
-    pending[q].is_decided = plan.queries()[q].passing == 0;
-  }
-  const auto run = [&](const slice& one) {
-    slice_search search(device, batch, plan, one);
-    search.prepare();
-    times.prepare_ms += milliseconds_since(started);
-    run_or_drain(search, device, times);
-    started = std::chrono::steady_clock::now();
-    for (uint32_t i = 0; i < one.queries.size(); i++) {
-      const planned_query& planned = one.queries[i];
-      const query_outcome& outcome = search.outcome(i);
-      const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
-      if (is_searched && one.is_gathered[i] == 0) {
-        double& threshold = thresholds[planned.number];
-        threshold = std::max(threshold, outcome.threshold);
-      }
-      if (one.sieve.is_used() && one.is_gathered[i] == 0 && planned.is_scannable) {
-        if (outcome.is_sieved == 0) times.abandoned_queries++;
-        else (one.sieve.basis == no_basis ? times.coarse_queries : times.head_queries)++;
-      }
-      if (outcome.is_undecided != 0 || !is_searched) continue;
-      pending_rows& hits = pending[planned.number];
-      hits.rows = rows_of(plan, search, i);
-      hits.rescored_count = outcome.rescored_count;
-      hits.is_decided = true;
+class running_search {
+ public:
+  running_search(sagitta_device& device, search_slot& slot, const sagitta_batch& batch,
+                 sagitta_device_block* const* residents)
+      : device_(device),
+        slot_(slot),
+        batch_(batch),
+        residents_(residents, residents + batch.block_count),
+        plan_(device, batch_, residents_.data()),
+        pending_(batch.query_count),
+        thresholds_(batch.query_count, -unbounded) {
+    wait_for_uploads(device, batch_, residents_.data());
+    for (uint32_t q = 0; q < batch_.query_count; q++) {
+      pending_[q].is_decided = plan_.queries()[q].passing == 0;
     }
-    times.finish_ms += milliseconds_since(started);
-    started = std::chrono::steady_clock::now();
-  };
-  for (const slice& one : plan.slices()) run(one);
-  const auto undecided = [&] {
+    if (!plan_.slices().empty()) launch(plan_.slices().front());
+  }
+  running_search(const running_search&) = delete;
+
+  batch_found finish() {
+    const std::vector<slice>& slices = plan_.slices();
+    for (size_t i = 0; i < slices.size(); i++) {
+      if (i > 0) launch(slices[i]);
+      collect(slices[i]);
+    }
+    // A list that was too short has still raised its query's threshold, so the next scan leaves fewer rows.
+    for (uint32_t repeat = 0, factor = 1; repeat < device_.tuning.repeats_max; repeat++) {
+      factor *= device_.tuning.repeat_growth;
+      for (const slice& one : plan_.repeated_slices(undecided(), thresholds_, factor)) {
+        times_.repeated_queries += one.queries.size();
+        launch(one);
+        collect(one);
+      }
+    }
+    batch_found found = assemble(plan_, pending_);
+    add_time_since(times_.finish_ms);
+    times_.unpinned_bytes = device_.unpinned_bytes();
+    found.times = times_;
+    return found;
+  }
+
+ private:
+  /** The slice must live until it has been collected. */
+  void launch(const slice& one) {
+    started_ = std::chrono::steady_clock::now();
+    current_ = std::make_unique<slice_search>(device_, slot_, batch_, plan_, one);
+    current_->prepare();
+    add_time_since(times_.prepare_ms);
+    try {
+      current_->launch();
+    } catch (...) {
+      drain();
+      throw;
+    }
+  }
+
+  void collect(const slice& one) {
+    try {
+      current_->wait(times_);
+    } catch (...) {
+      drain();
+      throw;
+    }
+    device_.report_progress();
+    started_ = std::chrono::steady_clock::now();
+    for (uint32_t i = 0; i < one.queries.size(); i++) take_outcome(one, i);
+    current_.reset();
+    add_time_since(times_.finish_ms);
+  }
+
+  void take_outcome(const slice& one, uint32_t index) {
+    const planned_query& planned = one.queries[index];
+    const query_outcome& outcome = current_->outcome(index);
+    const bool is_scanned = one.is_gathered[index] == 0 && planned.is_scannable;
+    if (is_scanned) {
+      double& threshold = thresholds_[planned.number];
+      threshold = std::max(threshold, outcome.threshold);
+    }
+    if (is_scanned && one.sieve.is_used()) {
+      if (outcome.is_sieved == 0) times_.abandoned_queries++;
+      else (one.sieve.basis == no_basis ? times_.coarse_queries : times_.head_queries)++;
+    }
+    const bool is_searched = one.is_gathered[index] != 0 || planned.is_scannable;
+    if (outcome.is_undecided != 0 || !is_searched) return;
+    pending_rows& hits = pending_[planned.number];
+    hits.rows = rows_of(plan_, *current_, index);
+    hits.rescored_count = outcome.rescored_count;
+    hits.is_decided = true;
+  }
+
+  std::vector<uint32_t> undecided() const {
     std::vector<uint32_t> numbers;
-    for (uint32_t q = 0; q < batch.query_count; q++) {
-      if (!pending[q].is_decided) numbers.push_back(q);
+    for (uint32_t q = 0; q < batch_.query_count; q++) {
+      if (!pending_[q].is_decided) numbers.push_back(q);
     }
     return numbers;
-  };
-  // A list that was too short has still raised its query's threshold, so the next scan leaves fewer rows.
-  for (uint32_t repeat = 0, factor = 1; repeat < device.tuning.repeats_max; repeat++) {
-    factor *= device.tuning.repeat_growth;
-    for (const slice& one : plan.repeated_slices(undecided(), thresholds, factor)) {
-      times.repeated_queries += one.queries.size();
-      run(one);
-    }
   }
-  batch_found found = assemble(plan, pending);
-  times.finish_ms += milliseconds_since(started);
-  times.unpinned_bytes = device.unpinned_bytes();
-  found.times = times;
-  return found;
+
+  /** After a failure midway, copies and kernels that were already launched may still use the buffers of the slot. */
+  void drain() const {
+    (void)cudaStreamSynchronize(device_.searching);
+    (void)cudaGetLastError();
+  }
+
+  void add_time_since(double& milliseconds) {
+    milliseconds += milliseconds_since(started_);
+    started_ = std::chrono::steady_clock::now();
+  }
+
+  sagitta_device& device_;
+  search_slot& slot_;
+  const sagitta_batch batch_;
+  const std::vector<sagitta_device_block*> residents_;
+  const batch_plan plan_;
+  std::vector<pending_rows> pending_;
+  /** Scores that k rows are known to reach. */
+  std::vector<double> thresholds_;
+  sagitta_device_times times_{};
+  std::unique_ptr<slice_search> current_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+void begin_search(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* const* residents) {
+  if (device.searches.size() >= SAGITTA_DEVICE_SEARCHES_MAX) {
+    throw failure{SAGITTA_INVALID_ARGUMENT, "too many searches have begun"};
+  }
+  search_slot& slot = device.slots[device.search_count % SAGITTA_DEVICE_SEARCHES_MAX];
+  device.searches.push_back(std::make_shared<running_search>(device, slot, batch, residents));
+  device.search_count++;
+}
+
+batch_found end_search(sagitta_device& device) {
+  if (device.searches.empty()) throw failure{SAGITTA_INVALID_ARGUMENT, "no search has begun"};
+  const std::shared_ptr<running_search> first = device.searches.front();
+  device.searches.pop_front();
+  return first->finish();
 }
 
 bool has_rows(const sagitta_device& device, const sagitta_batch& batch,
@@ -171,17 +234,31 @@ using namespace sagitta::cuda;
 
 extern "C" {
 
+sagitta_status sagitta_device_search_begin(sagitta_device* device, const sagitta_batch* batch,
+                                           sagitta_device_block* const* residents) {
+  return guarded_on(*device, [&] {
+    if (!is_valid(*batch) || !has_rows(*device, *batch, residents) || !has_values(*batch, residents)) {
+      return SAGITTA_INVALID_ARGUMENT;
+    }
+    begin_search(*device, *batch, residents);
+    return SAGITTA_OK;
+  });
+}
+
+sagitta_status sagitta_device_search_end(sagitta_device* device, const sagitta_batch* batch,
+                                         sagitta_device_answer** answer) {
+  return guarded_on(*device, [&] {
+    *answer = finish(*batch, end_search(*device)).release();
+    return SAGITTA_OK;
+  });
+}
+
 sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch* batch,
                                      sagitta_device_block* const* residents,
                                      sagitta_device_answer** answer) {
-  return guarded_on(*device, [&] {
-    if (!is_valid(*batch) || !has_rows(*device, *batch, residents) ||
-        !has_values(*batch, residents)) {
-      return SAGITTA_INVALID_ARGUMENT;
-    }
-    *answer = finish(*batch, find_rows(*device, *batch, residents)).release();
-    return SAGITTA_OK;
-  });
+  if (!device->searches.empty()) return SAGITTA_INVALID_ARGUMENT;
+  const sagitta_status status = sagitta_device_search_begin(device, batch, residents);
+  return status == SAGITTA_OK ? sagitta_device_search_end(device, batch, answer) : status;
 }
 
 sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,

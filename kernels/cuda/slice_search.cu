@@ -32,9 +32,10 @@ class layout_builder {
 
 }  // namespace
 
-slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
+slice_search::slice_search(sagitta_device& device, search_slot& slot, const sagitta_batch& batch,
                            const batch_plan& plan, const slice& what)
     : device_(device),
+      slot_(slot),
       batch_(batch),
       plan_(plan),
       slice_(what),
@@ -120,7 +121,7 @@ const uint32_t* slice_search::resident_bitmap(const uint32_t* rows) const {
 }
 
 void slice_search::write_input() {
-  uint8_t* const input = device_.input.data();
+  uint8_t* const input = slot_.input.data();
   std::memset(input + layout_.queries, 0, layout_.bitmaps - layout_.queries);
   auto* const vectors = reinterpret_cast<float*>(input + layout_.vectors);
   auto* const queries = reinterpret_cast<device_query*>(input + layout_.queries);
@@ -439,13 +440,13 @@ size_t slice_search::output_bytes(uint32_t ranks) const {
 void slice_search::mark(phase at) {
   const bool is_between = at == phase::scanned || at == phase::rescored;
   if (slice_.is_few && is_between) return;
-  device_.phases[static_cast<size_t>(at)].record(device_.searching);
+  slot_.phases[static_cast<size_t>(at)].record(device_.searching);
 }
 
-void slice_search::launch_all() {
+void slice_search::launch() {
   const cudaStream_t stream = device_.searching;
   mark(phase::begun);
-  check(cudaMemcpyAsync(device_.workspace.data(), device_.input.data(), layout_.input_end,
+  check(cudaMemcpyAsync(slot_.workspace.data(), slot_.input.data(), layout_.input_end,
                         cudaMemcpyHostToDevice, stream),
         "queries");
   mark(phase::uploaded);
@@ -472,7 +473,7 @@ void slice_search::launch_all() {
   check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, device_.launches()),
         "selecting");
   mark(phase::selected);
-  check(cudaMemcpyAsync(device_.output.data(), at<uint8_t>(layout_.outcomes),
+  check(cudaMemcpyAsync(slot_.output.data(), at<uint8_t>(layout_.outcomes),
                         output_bytes(ranks_at_once()), cudaMemcpyDeviceToHost, stream),
         "readback");
   mark(phase::read_back);
@@ -481,8 +482,8 @@ void slice_search::launch_all() {
 void slice_search::add_times(sagitta_device_times& times) const {
   const auto between = [&](phase from, phase to) {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, device_.phases[static_cast<size_t>(from)],
-                               device_.phases[static_cast<size_t>(to)]),
+    check(cudaEventElapsedTime(&milliseconds, slot_.phases[static_cast<size_t>(from)],
+                               slot_.phases[static_cast<size_t>(to)]),
           "timing");
     return static_cast<double>(milliseconds);
   };
@@ -498,17 +499,16 @@ void slice_search::add_times(sagitta_device_times& times) const {
 }
 
 void slice_search::prepare() {
-  device_.workspace.require(layout_.end);
-  device_.input.require(layout_.input_end);
-  device_.output.require(layout_.end - layout_.outcomes);
+  slot_.workspace.require(layout_.end);
+  slot_.input.require(layout_.input_end);
+  slot_.output.require(layout_.end - layout_.outcomes);
   write_input();
 }
 
-void slice_search::run(sagitta_device_times& times) {
-  launch_all();
-  device_.searching.synchronize("search");
-  outcomes_ = reinterpret_cast<const query_outcome*>(device_.output.data());
-  found_ = reinterpret_cast<const found_row*>(device_.output.data() +
+void slice_search::wait(sagitta_device_times& times) {
+  check(cudaEventSynchronize(slot_.phases[static_cast<size_t>(phase::read_back)]), "search");
+  outcomes_ = reinterpret_cast<const query_outcome*>(slot_.output.data());
+  found_ = reinterpret_cast<const found_row*>(slot_.output.data() +
                                               (layout_.found - layout_.outcomes));
   add_times(times);
   const uint32_t ranks = ranks_at_once();
@@ -519,7 +519,7 @@ void slice_search::run(sagitta_device_times& times) {
   times.readback_bytes += output_bytes(ranks_needed);
   if (ranks_needed == ranks) return;
   const size_t from = output_bytes(ranks);
-  check(cudaMemcpyAsync(device_.output.data() + from, at<uint8_t>(layout_.outcomes + from),
+  check(cudaMemcpyAsync(slot_.output.data() + from, at<uint8_t>(layout_.outcomes + from),
                         output_bytes(ranks_needed) - from, cudaMemcpyDeviceToHost,
                         device_.searching),
         "more readback");

@@ -11,12 +11,14 @@ namespace sagitta::cuda {
 
 class slice_search {
  public:
-  slice_search(sagitta_device& device, const sagitta_batch& batch, const batch_plan& plan,
+  slice_search(sagitta_device& device, search_slot& slot, const sagitta_batch& batch, const batch_plan& plan,
                const slice& what);
   /** Allocates memory and writes the input to pinned memory. */
   void prepare();
-  /** Launches the search, waits for it, and adds its times to `times`. */
-  void run(sagitta_device_times& times);
+  /** Launches the search, behind those launched before it. */
+  void launch();
+  /** Waits for the search, and adds its times to `times`. */
+  void wait(sagitta_device_times& times);
   const query_outcome& outcome(uint32_t index) const { return outcomes_[index]; }
   /** Returns the rows found for one query, `found_stride` entries apart. */
   const found_row* found(uint32_t index) const { return found_ + index; }
@@ -44,7 +46,6 @@ class slice_search {
   uint32_t ranks_at_once() const;
   /** Returns the bytes of the outcomes and of `ranks` rows per query. */
   size_t output_bytes(uint32_t ranks) const;
-  void launch_all();
   /** Encodes the queries and empties their lists. */
   void start();
   /** Phases of a slice; an event marks the end of each. */
@@ -71,12 +72,13 @@ class slice_search {
 
   template <class T>
   T* at(size_t offset) const {
-    return reinterpret_cast<T*>(device_.workspace.data() + offset);
+    return reinterpret_cast<T*>(slot_.workspace.data() + offset);
   }
   /** Returns the address of a bitmap on the device, or null. */
   const uint32_t* resident_bitmap(const uint32_t* rows) const;
 
   sagitta_device& device_;
+  search_slot& slot_;
   const sagitta_batch& batch_;
   const batch_plan& plan_;
   const slice& slice_;

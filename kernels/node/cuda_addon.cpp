@@ -310,15 +310,25 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   return columns;
 }
 
-/** search(device, batch, residents): returns columns of hits, whether each query is decided, and times. */
-Napi::Value search(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
+/** beginSearch(device, batch, residents) */
+void begin_search(const Napi::CallbackInfo& info) {
   remote_device& device = device_argument(info);
   const auto tables = read_batch(info[1].As<Napi::Object>());
   const auto residents = read_residents(info, tables);
+  with_js_errors(info.Env(), [&] { device.begin_search(tables.view(), residents.data()); });
+}
+
+/**
+ * endSearch(device, batch): returns columns of hits, whether each query is decided, and times, of the search that began
+ * first.
+ */
+Napi::Value end_search(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  remote_device& device = device_argument(info);
+  const auto tables = read_batch(info[1].As<Napi::Object>());
   const sagitta_batch batch = tables.view();
   const std::unique_ptr<sagitta_device_answer> answer =
-      with_js_errors(env, [&] { return device.search(batch, residents.data()); });
+      with_js_errors(env, [&] { return device.end_search(batch); });
   sagitta_device_answer* const made = answer.get();
   std::vector<sagitta_hits> all(batch.query_count);
   auto is_decided = Napi::Uint8Array::New(env, batch.query_count);
@@ -351,7 +361,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("reserve", Napi::Function::New(env, reserve));
   exports.Set("extend", Napi::Function::New(env, extend));
   exports.Set("destroyBlock", Napi::Function::New(env, destroy_block));
-  exports.Set("search", Napi::Function::New(env, search));
+  exports.Set("beginSearch", Napi::Function::New(env, begin_search));
+  exports.Set("endSearch", Napi::Function::New(env, end_search));
   return exports;
 }
 

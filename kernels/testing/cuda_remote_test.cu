@@ -117,14 +117,27 @@ class workload {
     device.extend(block, rows, data_.row_count);
     const remote_block* const residents[] = {&block};
     const sagitta_batch view = batch_.view(1);
-    const auto answer = device.search(view, residents);
-    sagitta_device_times times{};
-    require(sagitta_device_answer_times(answer.get(), &times) == SAGITTA_OK, "times");
-    require((times.head_queries > 0) == has_head, "a device in a process: head tiles");
-    for (uint32_t q = 0; q < view.query_count; q++) {
-      sagitta_hits hits{};
-      require(sagitta_device_answer_hits(answer.get(), q, &hits) == SAGITTA_OK, "undecided");
-      require_true(view, q, hits, "a device in a process");
+    uint32_t running = 0;
+    const auto end = [&] {
+      // It has ended even if this throws.
+      running--;
+      const auto answer = device.end_search(view);
+      sagitta_device_times times{};
+      require(sagitta_device_answer_times(answer.get(), &times) == SAGITTA_OK, "times");
+      require((times.head_queries > 0) == has_head, "a device in a process: head tiles");
+      for (uint32_t q = 0; q < view.query_count; q++) {
+        sagitta_hits hits{};
+        require(sagitta_device_answer_hits(answer.get(), q, &hits) == SAGITTA_OK, "undecided");
+        require_true(view, q, hits, "a device in a process");
+      }
+    };
+    try {
+      for (; running < SAGITTA_DEVICE_SEARCHES_MAX; running++) device.begin_search(view, residents);
+      while (running > 0) end();
+    } catch (const failure& failed) {
+      // When memory was missing for one search, the other is still in progress.
+      while (running > 0 && failed.status == SAGITTA_OUT_OF_MEMORY) end();
+      throw;
     }
     device.ping();
     device.destroy(block);

@@ -73,12 +73,8 @@ struct outcome {
   uint64_t rescored = 0;
 };
 
-outcome require_search(sagitta_device* device, const test_batch& batch,
-                       const std::vector<sagitta_device_block*>& residents,
-                       const std::string& what) {
-  const sagitta_batch view = batch.view(1);
-  sagitta_device_answer* answer = nullptr;
-  require_ok(sagitta_device_search(device, &view, residents.data(), &answer), "search, " + what);
+/** Requires the answer to be true, and destroys it. */
+outcome require_answer(const sagitta_batch& view, sagitta_device_answer* answer, const std::string& what) {
   outcome seen;
   require_ok(sagitta_device_answer_times(answer, &seen.times), "times");
   for (uint32_t q = 0; q < view.query_count; q++) {
@@ -96,6 +92,52 @@ outcome require_search(sagitta_device* device, const test_batch& batch,
   }
   sagitta_device_answer_destroy(answer);
   return seen;
+}
+
+outcome require_search(sagitta_device* device, const test_batch& batch,
+                       const std::vector<sagitta_device_block*>& residents,
+                       const std::string& what) {
+  const sagitta_batch view = batch.view(1);
+  sagitta_device_answer* answer = nullptr;
+  require_ok(sagitta_device_search(device, &view, residents.data(), &answer), "search, " + what);
+  return require_answer(view, answer, what);
+}
+
+/** Two searches are in progress at a time, of several slices each, whose answers come in the order of their beginnings. */
+void test_searches_in_progress(sagitta_device* device, random_source& random) {
+  constexpr uint32_t rounds = 6;
+  const sagitta::cuda::tuning usual = device->tuning;
+  device->tuning.spare_rows = 64;
+  device->tuning.rows_per_k = 2;
+  device->tuning.dense_rows = 64;
+  const rows data(random, kind::random, 1500, 48);
+  const resident on_device(device, data, true, true);
+  sagitta_device_block* const block = on_device.get();
+  std::vector<test_batch> batches(rounds);
+  std::vector<sagitta_batch> views;
+  for (test_batch& batch : batches) {
+    batch.add_block(data);
+    const uint32_t query_count = 1 + random.below(12);
+    for (uint32_t q = 0; q < query_count; q++) batch.add_random_query(random);
+    views.push_back(batch.view(1));
+  }
+  sagitta_device_answer* answer = nullptr;
+  require(sagitta_device_search_end(device, views.data(), &answer) == SAGITTA_INVALID_ARGUMENT,
+          "a search ended before it began");
+  const auto end = [&](uint32_t round) {
+    const std::string what = "searches in progress, round " + std::to_string(round);
+    require_ok(sagitta_device_search_end(device, &views[round], &answer), what);
+    require_answer(views[round], answer, what);
+  };
+  for (uint32_t round = 0; round < rounds; round++) {
+    require_ok(sagitta_device_search_begin(device, &views[round], &block), "beginning a search");
+    if (round == 0) continue;
+    require(sagitta_device_search_begin(device, &views[round], &block) == SAGITTA_INVALID_ARGUMENT,
+            "a third search began");
+    end(round - 1);
+  }
+  end(rounds - 1);
+  device->tuning = usual;
 }
 
 void test_random(sagitta_device* device, random_source& random, kind kind, uint32_t dimension,
@@ -685,7 +727,8 @@ void test_unpinned_memory(sagitta_device* device, random_source& random) {
   for (const bool may_pin : {false, true}) {
     sagitta::cuda::emulation::limit_pinned(may_pin ? UINT64_MAX : 0);
     size_t byte_count = 0;
-    for (auto* const buffer : {&device->staging[0], &device->staging[1], &device->input, &device->output}) {
+    for (auto* const buffer : {&device->staging[0], &device->staging[1], &device->slots[0].input,
+                               &device->slots[0].output, &device->slots[1].input, &device->slots[1].output}) {
       const size_t wanted = buffer->byte_count();
       buffer->release();
       buffer->require(wanted);
@@ -941,6 +984,7 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
     test_pruning(device, random, query_count);
   }
   test_gathering(device, random);
+  test_searches_in_progress(device, random);
   if (with_coarse) {
     test_coarse(device, random);
     test_coarse_choice(device, random);
@@ -1058,6 +1102,7 @@ int main(int argument_count, char** arguments) {
         test_select_threads(device, random);
 #endif
         test_gathering(device, random);
+        test_searches_in_progress(device, random);
         test_scopes(device, random);
         if (with_coarse) test_coarse(device, random);
         if (with_coarse) test_head(device, random);

@@ -84,8 +84,13 @@ export interface CudaKernels {
    */
   extend(block: number, rows: UploadedRows, to: number): void;
   destroyBlock(block: number): void;
-  /** `residents` holds a ticket per block of the batch, with at least the rows that its views search. */
-  search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
+  /**
+   * Begins a search, behind the one that may already be in progress; a third one throws. `residents` holds a ticket per
+   * block of the batch, with at least the rows that its views search. Until the end, rows may only be appended to them.
+   */
+  beginSearch(device: number, batch: KernelBatch, residents: Uint32Array): void;
+  /** Waits for the search that began first, whose batch this is. It has ended even if this throws. */
+  endSearch(device: number, batch: KernelBatch): DeviceHits;
 }
 
 /**

@@ -1,8 +1,9 @@
 // The program of a device's thread, which talks to the device's process: keeps blocks, uploads rows in slices,
-// and searches between slices. Any exception ends the thread, and the engine's fallback answers.
+// and searches between slices. A search ends after the next one has begun, if that has arrived, so that the device works
+// while hits are read and sorted. Any exception ends the thread, and the engine's fallback answers.
 
 import { assert } from '../../common/errors.js';
-import type { KernelBlock, KernelColumns } from '../core/kernel-batch.js';
+import type { KernelBatch, KernelBlock, KernelColumns } from '../core/kernel-batch.js';
 import {
   type CudaKernels,
   type DeviceFacts,
@@ -68,8 +69,8 @@ interface DeviceProgramOptions {
   /** Null for the fastest kernels. */
   readonly kernelsName: string | null;
   readonly reply: (reply: DeviceReply) => void;
-  /** Runs `step` after yielding to the event loop and its waiting messages, like setImmediate. */
-  readonly defer: (step: () => void) => void;
+  /** Runs a step of this work after yielding to the event loop and its waiting messages, like setImmediate. */
+  readonly defer: (work: 'uploads' | 'answers', step: () => void) => void;
 }
 
 /** Bytes uploaded before yielding to the event loop: about two milliseconds. */
@@ -77,7 +78,15 @@ const SLICE_BYTES = 16 * 1024 * 1024;
 /** Codes are stored in panels of this many rows; slices of whole panels copy each panel only once. */
 const PANEL_ROWS = 16;
 
+/** The searches that may be in progress on a device. */
+const SEARCHES_MAX = 2;
+
 type Upload = Extract<DeviceRequest, { kind: 'upload' }>;
+
+interface RunningSearch {
+  readonly searchId: number;
+  readonly batch: KernelBatch;
+}
 
 interface Block {
   readonly ticket: number;
@@ -101,6 +110,9 @@ export class DeviceProgram {
   /** Bytes uploaded since the last reply that reported them. */
   #uploadedBytes = 0;
   #isPumping = false;
+  /** In the order in which they have begun. */
+  readonly #running: RunningSearch[] = [];
+  #isEnding = false;
 
   /** Throws when the device cannot be opened. */
   constructor(options: DeviceProgramOptions) {
@@ -148,12 +160,40 @@ export class DeviceProgram {
     });
     const batch = { ...columns, blocks: known.map(viewOf), workerCount: 1 };
     const residents = Uint32Array.from(known, ({ ticket }) => ticket);
+    if (this.#running.length === SEARCHES_MAX) this.#endSearch();
     try {
-      reply({ kind: 'answer', searchId, answer: kernels.search(this.#device, batch, residents) });
+      kernels.beginSearch(this.#device, batch, residents);
     } catch (error) {
-      const missing = missingMemory(error);
-      if (missing === null) throw error;
-      reply({ kind: 'answer', searchId, answer: missing });
+      reply({ kind: 'answer', searchId, answer: missingMemoryOrThrow(error) });
+      return;
+    }
+    this.#running.push({ searchId, batch });
+    this.#endSoon();
+  }
+
+  /** Ends searches one by one, each after the requests that have arrived. */
+  #endSoon(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#options.defer('answers', () => {
+      this.#isEnding = false;
+      if (this.#running.length > 0) this.#endSearch();
+      if (this.#running.length > 0) this.#endSoon();
+    });
+  }
+
+  /** Ends all searches, before blocks change otherwise than by more rows. */
+  #endSearches(): void {
+    while (this.#running.length > 0) this.#endSearch();
+  }
+
+  #endSearch(): void {
+    const { kernels, reply } = this.#options;
+    const { searchId, batch } = this.#running.shift()!;
+    try {
+      reply({ kind: 'answer', searchId, answer: kernels.endSearch(this.#device, batch) });
+    } catch (error) {
+      reply({ kind: 'answer', searchId, answer: missingMemoryOrThrow(error) });
     }
   }
 
@@ -178,6 +218,7 @@ export class DeviceProgram {
     this.#background = this.#background.filter(isOther);
     const block = this.#blocks.get(number);
     if (block === undefined) return;
+    this.#endSearches();
     this.#blocks.delete(number);
     this.#options.kernels.destroyBlock(block.ticket);
   }
@@ -186,7 +227,7 @@ export class DeviceProgram {
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    this.#options.defer(() => {
+    this.#options.defer('uploads', () => {
       this.#isPumping = false;
       const queue = this.#urgent.length > 0 ? this.#urgent : this.#background;
       const upload = queue[0];
@@ -241,6 +282,7 @@ export class DeviceProgram {
   /** Returns false, with the block unchanged, when there is no memory. */
   #reserve(block: Block, rowCapacity: number, hasValues: boolean): boolean {
     if (rowCapacity === block.rowCapacity && hasValues === block.hasValues) return true;
+    this.#endSearches();
     const parts = { hasValues, hasHead: block.hasHead };
     if (!this.#options.kernels.reserve(block.ticket, rowCapacity, parts)) return false;
     block.rowCapacity = rowCapacity;
@@ -253,6 +295,12 @@ export class DeviceProgram {
     this.#uploadedBytes = 0;
     this.#options.reply({ kind: 'uploaded', uploadId, rowCount, outcome, bytes });
   }
+}
+
+function missingMemoryOrThrow(error: unknown): MissingMemory {
+  const missing = missingMemory(error);
+  if (missing === null) throw error;
+  return missing;
 }
 
 function missingMemory(error: unknown): MissingMemory | null {

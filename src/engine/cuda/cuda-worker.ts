@@ -34,7 +34,7 @@ const program = new DeviceProgram({
   deviceIndex,
   kernelsName,
   reply,
-  defer: (step) => setImmediate(() => runUnlessFailed(step)),
+  defer: (_work, step) => setImmediate(() => runUnlessFailed(step)),
 });
 port.on('message', (request: DeviceRequest) => runUnlessFailed(() => program.handle(request)));
 // Finds a lost device while nobody searches, so that it is reopened before a query has to wait.

@@ -6,7 +6,7 @@ import { createEngine } from '../../../src/engine/choose-engine.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda-engine.js';
-import type { BlockParts, CudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
+import type { BlockParts, CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { createRandom } from '../../../src/tools/selftest/blocks.js';
@@ -15,6 +15,8 @@ import { createContext } from '../../../src/tools/selftest/contract-case.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { SEED } from '../blocks.js';
 import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
+
+type Batch = Parameters<CudaKernels['beginSearch']>[1];
 
 const WITH_VALUES: BlockParts = { hasValues: true, hasHead: false };
 const WITHOUT_CODES = { codes: null, coarse: null, basis: null, head: null };
@@ -140,12 +142,15 @@ function testKernels(): void {
       const batch = createBatch(10);
       const residents = Uint32Array.of(block);
       assert.throws(
-        () => kernels.search(other, batch, residents),
+        () => kernels.beginSearch(other, batch, residents),
         /block belongs to another device/,
       );
-      assert.throws(() => kernels.search(device, batch, new Uint32Array(2)), /one per block/);
-      assert.throws(() => kernels.search(device, createBatch(11), residents), /more rows than are/);
-      assert.deepEqual([...kernels.search(device, batch, residents).rows], [0]);
+      assert.throws(() => kernels.beginSearch(device, batch, new Uint32Array(2)), /one per block/);
+      assert.throws(
+        () => kernels.beginSearch(device, createBatch(11), residents),
+        /more rows than are/,
+      );
+      assert.deepEqual([...search(kernels, device, batch, residents).rows], [0]);
       kernels.close(device);
       assert.throws(() => kernels.destroyBlock(block), /block: unknown ticket/);
       kernels.close(other);
@@ -173,7 +178,7 @@ function testKernels(): void {
       const rowCount = Math.ceil(freeBytes / 16);
       assert.ok(kernels.blockBytes(4, rowCount, WITH_VALUES) > freeBytes);
       assert.equal(kernels.reserve(block, rowCount, WITH_VALUES), false);
-      const hits = kernels.search(device, createBatch(10), Uint32Array.of(block));
+      const hits = search(kernels, device, createBatch(10), Uint32Array.of(block));
       assert.deepEqual([...hits.rows], [0]);
       kernels.close(device);
     });
@@ -218,7 +223,7 @@ function testKernels(): void {
         afterOffsets: new Uint32Array(queries + 1),
       };
       const answers = ([1, 2, 3] as const).map((method) =>
-        kernels.search(device, { ...batch, method }, Uint32Array.of(block)),
+        search(kernels, device, { ...batch, method }, Uint32Array.of(block)),
       );
       const counts = answers.map(({ times }) => [times.coarseQueryCount, times.headQueryCount]);
       assert.deepEqual(counts, [
@@ -237,8 +242,18 @@ function testKernels(): void {
   });
 }
 
+function search(
+  kernels: CudaKernels,
+  device: number,
+  batch: Batch,
+  residents: Uint32Array,
+): DeviceHits {
+  kernels.beginSearch(device, batch, residents);
+  return kernels.endSearch(device, batch);
+}
+
 /** A batch of one query over `rowCount` rows of four zeros. */
-function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
+function createBatch(rowCount: number): Batch {
   return {
     dimension: 4,
     workerCount: 1,

@@ -432,6 +432,9 @@ describe('the cuda engine when a device fails', () => {
     await assert.rejects(aborted, /the client went away/);
     await kept;
     assert.deepEqual([device.searchCount, fallback.queryCount], [2, 0]);
+    assert.equal(device.searchesMax, 1);
+    await Promise.all([check(engine, blocks), check(engine, blocks), check(engine, blocks)]);
+    assert.equal(device.searchesMax, 2, 'the next search begins before one ends');
     device.faults.push('DEVICE_LOST');
     await Promise.all([check(engine, blocks), check(engine, blocks)]);
     assert.equal(fallback.queryCount, 2, 'the fallback answers both');

@@ -23,10 +23,19 @@ interface FakeBlock {
   hasHead: boolean;
 }
 
+interface RunningSearch {
+  /** The ticket of its device. */
+  readonly device: number;
+  readonly batch: KernelBatch;
+  readonly residents: readonly FakeBlock[];
+}
+
 interface FakeDevice {
   readonly memoryBytes: number;
   openCount: number;
   searchCount: number;
+  /** The largest number of searches that were in progress at a time. */
+  searchesMax: number;
   /** The calls in order: 'search', and from..to for each `extend`. */
   readonly calls: string[];
   /** The outcomes of the next searches, in order. */
@@ -57,7 +66,7 @@ function fakeBlockBytes(scale: number): CudaKernels['blockBytes'] {
 export function createFakeDevices(memoryBytes: readonly number[], scale = 1): FakeDevices {
   const blockBytes = fakeBlockBytes(scale);
   const devices = memoryBytes.map((bytes): FakeDevice => {
-    const nothing = { openCount: 0, searchCount: 0, usedBytes: 0 };
+    const nothing = { openCount: 0, searchCount: 0, searchesMax: 0, usedBytes: 0 };
     return {
       memoryBytes: bytes,
       calls: [],
@@ -69,6 +78,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   });
   const blocks = new Map<number, FakeBlock>();
   const opened = new Map<number, number>();
+  const running: RunningSearch[] = [];
   let ticketCount = 1;
 
   const bytesOf = (block: FakeBlock) => blockBytes(block.dimension, block.rowCapacity, block);
@@ -82,6 +92,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
     assert.ok(block !== undefined, 'the block exists');
     return block;
   };
+  const isIdle = (device: number) => running.every((search) => search.device !== device);
   const destroy = (ticket: number) => {
     const block = blockOf(ticket);
     deviceOf(block.device).usedBytes -= bytesOf(block);
@@ -106,6 +117,11 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
     },
     ping: () => {},
     close(device) {
+      while (!isIdle(device))
+        running.splice(
+          running.findIndex((search) => search.device === device),
+          1,
+        );
       for (const [ticket, block] of blocks) if (block.device === device) destroy(ticket);
       opened.delete(device);
     },
@@ -124,6 +140,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       const block = blockOf(ticket);
       const device = deviceOf(block.device);
       assert.ok(rowCapacity >= block.rowCount, 'rows stay');
+      assert.ok(isIdle(block.device), 'blocks change between searches');
       const { hasValues, hasHead } = parts;
       assert.ok(!hasValues || block.hasValues || block.rowCount === 0, 'values do not come back');
       assert.ok(!hasHead || block.hasHead || block.rowCount === 0, 'head tiles do not come late');
@@ -149,14 +166,28 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       );
       Object.assign(block, { values: grown, rowCount: to });
     },
-    destroyBlock: destroy,
-    search(ticket, batch, residents) {
+    destroyBlock(ticket) {
+      assert.ok(isIdle(blockOf(ticket).device), 'blocks are destroyed between searches');
+      destroy(ticket);
+    },
+    beginSearch(ticket, batch, residents) {
       const device = deviceOf(ticket);
       device.searchCount++;
       device.calls.push('search');
-      const fault = device.faults.shift();
+      running.push({ device: ticket, batch, residents: [...residents].map(blockOf) });
+      const count = running.filter((search) => search.device === ticket).length;
+      assert.ok(count <= 2, 'at most two searches are in progress');
+      device.searchesMax = Math.max(device.searchesMax, count);
+    },
+    endSearch(ticket, batch) {
+      const [ended] = running.splice(
+        running.findIndex((search) => search.device === ticket),
+        1,
+      );
+      assert.equal(ended?.batch, batch, 'searches end in the order of their beginnings');
+      const fault = deviceOf(ticket).faults.shift();
       if (fault !== undefined && fault !== 'undecided') fail(fault);
-      return searchFake(batch, [...residents].map(blockOf), ticket, fault === 'undecided');
+      return searchFake(batch, ended.residents, ticket, fault === 'undecided');
     },
   };
 
@@ -193,10 +224,10 @@ function connectFake(
       setImmediate(() => on.end(error as Error));
     }
   };
-  const defer = (step: () => void) =>
+  const defer = (work: 'uploads' | 'answers', step: () => void) =>
     setImmediate(() => {
       if (isEnded) return;
-      if (fake.holdsUploads) defer(step);
+      if (work === 'uploads' && fake.holdsUploads) defer(work, step);
       else attempt(step);
     });
   const handleNext = () => {
