@@ -64,7 +64,7 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
   }
 }
 
-size_t sagitta_basis_bytes_max(uint32_t dimension) {
+size_t sagitta_basis_bytes(uint32_t dimension) {
   return has_basis(dimension) ? basis_bytes(dimension) : 0;
 }
 

@@ -79,15 +79,15 @@ sagitta_status sagitta_encode_coarse(const float* values, uint32_t dimension, ui
                                      uint32_t to, uint8_t* coarse, uint8_t* refinement);
 
 /**
- * Returns the room that a basis takes: see search/basis.h. 0 for dimensions without head tiles, which represent the
+ * Returns the bytes of a basis: see search/basis.h. 0 for dimensions without head tiles, which represent the
  * directions in which the rows of a segment have most of their length.
  */
-size_t sagitta_basis_bytes_max(uint32_t dimension);
+size_t sagitta_basis_bytes(uint32_t dimension);
 
 /**
  * Learns a basis for these rows, or takes `previous`, a basis of similar rows, if its codes leave hardly more rows to
- * a search. `basis` has room for sagitta_basis_bytes_max(dimension) bytes, and its length is returned in
- * `byte_count`: 0 if head tiles would not make searches of these rows faster. Takes up to seconds.
+ * a search. `basis` has room for sagitta_basis_bytes(dimension) bytes. `byte_count` is set to these, or to 0 if head
+ * tiles would not make searches of these rows faster. Takes up to seconds.
  */
 sagitta_status sagitta_learn_basis(const float* values, uint32_t row_count, uint32_t dimension,
                                    const uint8_t* previous, size_t previous_bytes, uint8_t* basis,

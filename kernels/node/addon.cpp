@@ -147,9 +147,9 @@ void encode(const Napi::CallbackInfo& info) {
              "encode");
 }
 
-/** basisBytesMax(dimension): the room for a basis; 0 for dimensions without head codes. */
-Napi::Value basis_bytes_max(const Napi::CallbackInfo& info) {
-  const size_t bytes = sagitta_basis_bytes_max(argument(info, 0));
+/** basisByteLength(dimension): the bytes of a basis; 0 for dimensions without head tiles. */
+Napi::Value basis_byte_length(const Napi::CallbackInfo& info) {
+  const size_t bytes = sagitta_basis_bytes(argument(info, 0));
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 
@@ -162,7 +162,7 @@ Napi::Value learn_basis(const Napi::CallbackInfo& info) {
   auto basis = array_from<Napi::Uint8Array>(info[4], "basis");
   require(env, dimension > 0 && values.ElementLength() / dimension >= row_count,
           "learnBasis: there are fewer values than rows");
-  require(env, basis.ElementLength() >= sagitta_basis_bytes_max(dimension),
+  require(env, basis.ElementLength() >= sagitta_basis_bytes(dimension),
           "learnBasis: the basis does not fit its array");
   const uint8_t* previous = nullptr;
   size_t previous_bytes = 0;
@@ -358,7 +358,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("codeByteLengths", Napi::Function::New(env, code_byte_lengths));
   exports.Set("alignmentOffset", Napi::Function::New(env, alignment_offset));
   exports.Set("encode", Napi::Function::New(env, encode));
-  exports.Set("basisBytesMax", Napi::Function::New(env, basis_bytes_max));
+  exports.Set("basisByteLength", Napi::Function::New(env, basis_byte_length));
   exports.Set("learnBasis", Napi::Function::New(env, learn_basis));
   exports.Set("isBasis", Napi::Function::New(env, is_basis));
   exports.Set("headByteLength", Napi::Function::New(env, head_byte_length));

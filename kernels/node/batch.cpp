@@ -68,7 +68,7 @@ std::vector<sagitta_block> read_blocks(const Napi::Array& from, uint32_t dimensi
     const auto basis = array_of<Napi::Uint8Array>(object, "basis");
     const auto head = array_of<Napi::Uint8Array>(object, "head");
     require(from.Env(), head.ElementLength() >= sagitta_head_bytes(block.row_count, dimension),
-            "block: there are fewer head codes than rows");
+            "block: there are fewer head tiles than rows");
     block.basis = basis.Data();
     block.basis_bytes = basis.ElementLength();
     block.head = head.Data();

@@ -251,7 +251,7 @@ void extend(const Napi::CallbackInfo& info) {
   rows.values = values.Data();
   rows.codes = codes_from("codes", sagitta_codes_bytes(to, dimension));
   rows.coarse = codes_from("coarse", sagitta_coarse_bytes(to, dimension));
-  rows.basis_bytes = sagitta_basis_bytes_max(dimension);
+  rows.basis_bytes = sagitta_basis_bytes(dimension);
   rows.basis = codes_from("basis", rows.basis_bytes);
   rows.head_bytes = sagitta_head_bytes(to, dimension);
   rows.head = codes_from("head", rows.head_bytes);

@@ -1,4 +1,4 @@
-// Learns the basis of the head codes of a segment from a sample of its rows.
+// Learns the basis of the head tiles of a segment from a sample of its rows.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct stored_basis {
 /**
  * Writes a basis for the rows to `written`, which has room for head_code_count(dimension) directions, and returns
  * its length. Takes `previous` if its codes leave hardly more of these rows than of those that it was learned from.
- * Returns 0 if head codes would not make searches of these rows faster.
+ * Returns 0 if head tiles would not make searches of these rows faster.
  */
 size_t learn_basis(const target& functions, const learned_rows& rows, const stored_basis& previous,
                    uint8_t* written);

@@ -140,7 +140,7 @@ rows::rows(random_source& random, kind kind, uint32_t count, uint32_t width)
     id_bytes.insert(id_bytes.end(), id.begin(), id.end());
     id_offsets.push_back(static_cast<int32_t>(id_bytes.size()));
   }
-  if (sagitta_basis_bytes_max(width) > 0 && count > 0 && random.below(4) != 0) {
+  if (sagitta_basis_bytes(width) > 0 && count > 0 && random.below(4) != 0) {
     basis = random_basis(random, width, random.below(2) == 0 ? row(random.below(count)) : nullptr);
   }
   encode();

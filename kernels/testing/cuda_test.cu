@@ -394,7 +394,7 @@ void test_head_choice(sagitta_device* device, random_source& random) {
   for (uint32_t row = 0; row < data.row_count; row++) {
     for (uint32_t i = 32; i < data.dimension; i++) data.values[size_t{row} * data.dimension + i] *= 0.05f;
   }
-  data.basis.resize(sagitta_basis_bytes_max(data.dimension));
+  data.basis.resize(sagitta_basis_bytes(data.dimension));
   size_t byte_count = 0;
   require(sagitta_learn_basis(data.values.data(), data.row_count, data.dimension, nullptr, 0, data.basis.data(),
                               &byte_count) == SAGITTA_OK,

@@ -145,7 +145,7 @@ void concentrate(random_source& random, rows& data) {
 }
 
 std::vector<uint8_t> learn(const rows& data, const std::vector<uint8_t>& previous = {}) {
-  std::vector<uint8_t> bytes(sagitta_basis_bytes_max(data.dimension));
+  std::vector<uint8_t> bytes(sagitta_basis_bytes(data.dimension));
   size_t count = 0;
   require(sagitta_learn_basis(data.values.data(), data.row_count, data.dimension,
                               previous.empty() ? nullptr : previous.data(), previous.size(), bytes.data(),

@@ -158,7 +158,7 @@ struct data {
 
  private:
   void learn() {
-    basis.resize(sagitta_basis_bytes_max(dimension));
+    basis.resize(sagitta_basis_bytes(dimension));
     size_t byte_count = 0;
     require_ok(sagitta_learn_basis(values.get(), std::min(row_count, learned_rows), dimension, nullptr, 0,
                                    basis.data(), &byte_count),

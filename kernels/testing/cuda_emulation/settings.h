@@ -3,7 +3,7 @@
 //
 //   SAGITTA_TEST_EMULATED_DEVICES         number of devices (1); 0 is a machine without a device
 //   SAGITTA_TEST_EMULATED_CAPABILITY      90 for compute capability 9.0 (90)
-//   SAGITTA_TEST_EMULATED_MEMORY          bytes of each device (256 MiB)
+//   SAGITTA_TEST_EMULATED_MEMORY          bytes of each device (512 MiB)
 //   SAGITTA_TEST_EMULATED_PINNED_MEMORY   bytes that the host can pin at a time (all)
 //   SAGITTA_TEST_EMULATED_FAULT           kind of fault: lost (default), lost-in-kernel, memory, hang,
 //                                         hang-in-kernel, killed; or lost-at-wgmma: the device fails whenever
@@ -38,7 +38,7 @@ enum class fault { lost, lost_in_kernel, lost_at_wgmma, memory, hang, hang_in_ke
 struct settings {
   int device_count = 1;
   int capability = 90;
-  uint64_t memory_bytes = uint64_t{256} << 20;
+  uint64_t memory_bytes = uint64_t{512} << 20;
   uint64_t pinned_bytes = UINT64_MAX;
   fault kind = fault::lost;
   /** The numbers of the launch and of the call at which it happens; 0 for never. */

@@ -42,12 +42,9 @@ export const learnBasisTask: Task<
   name: 'engine.learnBasis',
   run({ rows: { values, rowCount, dimension }, previous }) {
     const kernels = loadKernels();
-    const room = new Uint8Array(kernels.basisBytesMax(dimension));
-    const length = kernels.learnBasis(values, rowCount, dimension, previous, room);
-    if (length === 0) return null;
-    const basis = sharedBytes(length);
-    basis.set(room.subarray(0, length));
-    return basis;
+    const basis = sharedBytes(kernels.basisByteLength(dimension));
+    const length = kernels.learnBasis(values, rowCount, dimension, previous, basis);
+    return length === 0 ? null : basis;
   },
 };
 
@@ -104,7 +101,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       await whenAllEnded(tasks);
     },
     async makeHead(rows, previous) {
-      if (kernels.basisBytesMax(rows.dimension) === 0) return null;
+      if (kernels.basisByteLength(rows.dimension) === 0) return null;
       const learned = await pool.run(learnBasisTask, { rows, previous });
       if (learned === null) return null;
       const isPrevious = previous !== null && Buffer.compare(learned, previous) === 0;

@@ -26,8 +26,8 @@ export interface Kernels {
     coarse: Uint8Array | null,
     refinement: Uint8Array | null,
   ): void;
-  /** The bytes of the largest basis; 0 for a dimension without heads. */
-  basisBytesMax(dimension: number): number;
+  /** The bytes of a basis; 0 for a dimension without heads. */
+  basisByteLength(dimension: number): number;
   /**
    * Makes a basis for the rows from a sample of them, or copies the previous one if its codes leave hardly more rows.
    * Returns its bytes; 0 if a head would not pay. Takes up to a second.
