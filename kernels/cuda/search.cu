@@ -118,7 +118,6 @@ class running_search {
  private:
   /** The slice must live until it has been collected. */
   void launch(const slice& one) {
-    started_ = std::chrono::steady_clock::now();
     current_ = std::make_unique<slice_search>(device_, slot_, batch_, plan_, one);
     current_->prepare();
     add_time_since(times_.prepare_ms);
@@ -183,6 +182,8 @@ class running_search {
     started_ = std::chrono::steady_clock::now();
   }
 
+  /** The beginning of what the host does next. */
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   sagitta_device& device_;
   search_slot& slot_;
   const sagitta_batch batch_;
@@ -193,7 +194,6 @@ class running_search {
   std::vector<double> thresholds_;
   sagitta_device_times times_{};
   std::unique_ptr<slice_search> current_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 void begin_search(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* const* residents) {
