@@ -6,15 +6,18 @@ interface Waiters {
   readonly runAll: () => void;
 }
 
-const waitersOf = new WeakMap<AbortSignal, Waiters>();
+/** A member of the signal, since V8 takes microseconds to add a signal to a WeakMap. */
+const WAITERS = Symbol('waiters');
+
+type WatchedSignal = AbortSignal & { [WAITERS]?: Waiters | undefined };
 
 /**
  * Calls `run` when the signal aborts, unless the returned function is called first. Does not call it if the signal has
  * already aborted.
  */
-export function whenAborted(signal: AbortSignal | undefined, run: () => void): () => void {
+export function whenAborted(signal: WatchedSignal | undefined, run: () => void): () => void {
   if (signal === undefined) return () => {};
-  const waiters = waitersOf.get(signal) ?? listen(signal);
+  const waiters = signal[WAITERS] ?? listen(signal);
   // Each call gets its own function, because the same `run` may be registered twice.
   const waiter = () => run();
   waiters.functions.add(waiter);
@@ -42,18 +45,18 @@ export function unlessAborted<Value>(
   });
 }
 
-function listen(signal: AbortSignal): Waiters {
+function listen(signal: WatchedSignal): Waiters {
   const functions = new Set<() => void>();
   const runAll = () => {
     for (const run of functions) run();
   };
   const waiters = { functions, runAll };
-  waitersOf.set(signal, waiters);
+  signal[WAITERS] = waiters;
   signal.addEventListener('abort', runAll);
   return waiters;
 }
 
-function unlisten(signal: AbortSignal, { runAll }: Waiters): void {
+function unlisten(signal: WatchedSignal, { runAll }: Waiters): void {
   signal.removeEventListener('abort', runAll);
-  waitersOf.delete(signal);
+  signal[WAITERS] = undefined;
 }

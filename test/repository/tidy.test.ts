@@ -49,6 +49,11 @@ const FORBIDDEN: readonly { what: string; pattern: RegExp; files: RegExp }[] = [
     files: /^src\/(?!common\/when-aborted)/,
   },
   {
+    what: 'AbortSignal.any, which ignores the signal of a request, instead of anySignal',
+    pattern: /AbortSignal\.any\(/,
+    files: /^src\/(database|server)\//,
+  },
+  {
     what: 'the host of a package registry',
     pattern: /registry\.[a-z]+js\.|\.npmrc\b|_authToken/,
     files: /./,

@@ -4,6 +4,7 @@
 
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { anySignal } from '../../common/cancel-signal.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column } from '../../common/types.js';
@@ -39,7 +40,7 @@ export async function runDigest(
   signal: AbortSignal | undefined,
 ): Promise<CollectionDigest> {
   const timeout = AbortSignal.timeout(limits.requestMsMax);
-  const waiting = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  const waiting = signal === undefined ? timeout : anySignal([signal, timeout]);
   await collection.waitForSequence(sequence, waiting).catch((error: unknown) => {
     throw timeout.aborted ? tooLate(collection, sequence) : error;
   });

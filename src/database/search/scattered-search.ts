@@ -11,6 +11,7 @@ import {
   createFullBitmap,
   hasRow,
 } from '../../common/bitmap.js';
+import { anySignal } from '../../common/cancel-signal.js';
 import type { RankKey } from '../../common/rank-key.js';
 import type { JsonObject } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
@@ -193,7 +194,7 @@ async function scatter<Found>(
   // A node gets about the same rows in every search, whichever node received it, so that only those need memory there.
   const ranges = splitEvenly(views, nodes.length);
   const ended = new AbortController();
-  const aborted = AbortSignal.any([ended.signal, ...(signal === undefined ? [] : [signal])]);
+  const aborted = anySignal([ended.signal, ...(signal === undefined ? [] : [signal])]);
   const startedAtMs = performance.now();
   const answers = nodes.map((node, i) =>
     node === null ? null : ask(node, ranges[i]!, aborted).catch(() => null),

@@ -3,6 +3,7 @@
 // batches, several at a time if it wants. The queue is bounded and served in order of arrival; only one large group
 // more than the engine takes at once is admitted, so that a small search waits for few of them and not for all.
 
+import { CancelSignal } from '../../common/cancel-signal.js';
 import { assert, overloadedError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
@@ -55,8 +56,8 @@ interface Batch {
 
 /** Runs one batch after another. */
 interface Lane {
-  /** Aborts when every search of its batch has been cancelled; the next batch then gets a new controller. */
-  controller: AbortController;
+  /** Aborts when every search of its batch has been cancelled; the next batch then gets a new signal. */
+  signal: CancelSignal;
   isRunning: boolean;
 }
 
@@ -83,7 +84,7 @@ export class SearchScheduler {
     this.#waitingMax = options.waitingMax;
     this.#observer = options.observer;
     this.#lanes = Array.from({ length: this.#batching.inFlightMax }, () => ({
-      controller: new AbortController(),
+      signal: new CancelSignal(),
       isRunning: false,
     }));
   }
@@ -200,7 +201,7 @@ export class SearchScheduler {
   #takeBatch(lane: Lane): Batch {
     const searches: PendingSearch[] = [];
     const batch = { searches, startedAtMs: performance.now(), lane };
-    if (lane.controller.signal.aborted) lane.controller = new AbortController();
+    if (lane.signal.aborted) lane.signal = new CancelSignal();
     const { queriesMax, hitsMax } = this.#batching;
     let queryCount = 0;
     let hitCount = 0;
@@ -218,7 +219,7 @@ export class SearchScheduler {
 
   /** Never rejects: a failure belongs to the searches in the batch. */
   async #runBatch({ searches, startedAtMs, lane }: Batch, mayBlock: boolean): Promise<void> {
-    const { signal } = lane.controller;
+    const { signal } = lane;
     try {
       const queries = searches.flatMap((search) => search.queries);
       const found = await this.#engine.search(queries, { signal, mayBlock });
@@ -251,7 +252,7 @@ export class SearchScheduler {
     search.reject(reason);
     this.#admitLargeGroups();
     if (batch?.searches.every(({ isSettled }) => isSettled)) {
-      batch.lane.controller.abort(reason);
+      batch.lane.signal.abort(reason);
     }
   }
 

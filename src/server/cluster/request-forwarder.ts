@@ -9,6 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../common/access.js';
+import { anySignal } from '../../common/cancel-signal.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Metrics } from '../../platform/metrics.js';
@@ -234,7 +235,7 @@ export class RequestForwarder {
     this.#requireTogether(incarnations);
     const replicas = this.replicasOf(incarnations);
     const closed = clientSignal(request, reply);
-    const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
+    const signal = deadline === null ? closed : anySignal([closed, deadline]);
     let failure: unknown;
     for (const [i, member] of replicas.entries()) {
       const { instance } = member;
@@ -376,7 +377,7 @@ export class RequestForwarder {
     const timeout = AbortSignal.timeout(isRead ? READ_MS_MAX : APPLY_MS_MAX);
     this.raiseMarks(incarnations, positions);
     try {
-      await this.cluster.progress.whenApplied(positions, AbortSignal.any([timeout, signal]));
+      await this.cluster.progress.whenApplied(positions, anySignal([timeout, signal]));
     } catch (err) {
       // After a read, Sagitta-Session tells the client what it has seen.
       if (signal.aborted || isRead) return;

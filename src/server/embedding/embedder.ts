@@ -3,6 +3,7 @@
 // are finite and have the requested dimension.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { anySignal } from '../../common/cancel-signal.js';
 import { CircuitBreaker } from '../../common/circuit-breaker.js';
 import { SagittaError } from '../../common/errors.js';
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
@@ -80,7 +81,7 @@ export class Embedder {
     );
     // The first failure aborts the other calls.
     const controller = new AbortController();
-    const either = AbortSignal.any([signal, controller.signal]);
+    const either = anySignal([signal, controller.signal]);
     try {
       await forEachAtOnce(starts, CALLS_MAX, async (start) => {
         const batch = texts.slice(start, start + batchTextsMax);
@@ -172,7 +173,7 @@ export class Embedder {
         }),
         // A redirect could lead anywhere.
         redirect: 'error',
-        signal: AbortSignal.any([signal, timeout]),
+        signal: anySignal([signal, timeout]),
       });
       const bytesMax = REPLY_BYTES_BASE + texts.length * dimension * NUMBER_BYTES_MAX;
       const text = await readText(response, bytesMax);

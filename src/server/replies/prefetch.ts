@@ -1,5 +1,7 @@
 // Runs work on items in order and slightly ahead: while one result is consumed, the next ones are computed.
 
+import { anySignal } from '../../common/cancel-signal.js';
+
 /** Enough to keep the engine busy while replies are written. More would take memory. */
 const AHEAD_COUNT = 2;
 
@@ -16,7 +18,7 @@ export async function* prefetch<Item, Result>(
   signal: AbortSignal,
 ): AsyncGenerator<Result, void, undefined> {
   const controller = new AbortController();
-  const eitherSignal = AbortSignal.any([signal, controller.signal]);
+  const eitherSignal = anySignal([signal, controller.signal]);
   const iterator =
     Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let last: Promise<unknown> = Promise.resolve();

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal, Scope } from '../../common/access.js';
+import { CancelSignal } from '../../common/cancel-signal.js';
 import { assert, SagittaError } from '../../common/errors.js';
 import {
   authorizeCollection,
@@ -92,7 +93,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   #authorizedAtMs: number;
   /** When the body had been received, or a stream began, by `performance.now()`. */
   readonly receivedAtMs = performance.now();
-  #controller: AbortController | undefined;
+  #signal: CancelSignal | undefined;
   #abortReason: SagittaError | undefined;
   /** Set by the pipeline after validation, before the handler runs. */
   query: Query = NO_QUERY as Query;
@@ -289,24 +290,24 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
    * Created on first use: most routes do not need it.
    */
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
+    if (this.#signal === undefined) {
+      const signal = new CancelSignal();
+      this.#signal = signal;
       const { raw } = this.#reply;
       const abortUnlessReplied = () => {
         if (!raw.writableEnded) {
-          controller.abort(new SagittaError('deadline_exceeded', 'The client disconnected.'));
+          signal.abort(new SagittaError('deadline_exceeded', 'The client disconnected.'));
         }
       };
-      if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
+      if (this.#abortReason !== undefined) signal.abort(this.#abortReason);
       else if (isReplyClosed(raw)) abortUnlessReplied();
       else raw.once('close', abortUnlessReplied);
     }
-    return this.#controller.signal;
+    return this.#signal;
   }
 
   abort(reason: SagittaError): void {
     this.#abortReason = reason;
-    this.#controller?.abort(reason);
+    this.#signal?.abort(reason);
   }
 }

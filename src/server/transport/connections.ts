@@ -27,21 +27,24 @@ export function withWriteStallTimeout(
   };
 }
 
-/** Timers of bodies being received, by request (HTTP/1) or stream (HTTP/2). */
-const bodyTimers = new WeakMap<object, NodeJS.Timeout>();
+/** The timer of a body being received: a member of the readable, since V8 takes microseconds to extend a WeakMap. */
+const BODY_TIMER = Symbol('body timer');
+
+/** A request (HTTP/1) or stream (HTTP/2). */
+type TimedBody = Readable & { [BODY_TIMER]?: NodeJS.Timeout };
 
 /** Calls `onTimeout` if the body has not been received within `msMax`. Replaces an earlier timeout. */
-export function startBodyTimeout(body: Readable, msMax: number, onTimeout: () => void): void {
-  clearTimeout(bodyTimers.get(body));
+export function startBodyTimeout(body: TimedBody, msMax: number, onTimeout: () => void): void {
+  clearTimeout(body[BODY_TIMER]);
   const timer = setTimeout(onTimeout, msMax).unref();
-  bodyTimers.set(body, timer);
+  body[BODY_TIMER] = timer;
   const stop = () => clearTimeout(timer);
   body.once('end', stop).once('close', stop);
 }
 
 /** Cancels the timeout of a streamed body, whose reader has its own. */
 export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest): void {
-  clearTimeout(bodyTimers.get(bodyReadable(request)));
+  clearTimeout(bodyReadable(request)[BODY_TIMER]);
 }
 
 /** How long the rest of a refused body is read, so that its sender can receive the error. */
@@ -56,7 +59,7 @@ export function limitRestOfBody(
 }
 
 /** The readable that ends with the body. */
-function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
+function bodyReadable(request: IncomingMessage | Http2ServerRequest): TimedBody {
   return 'stream' in request ? request.stream : request;
 }
 
