@@ -8,6 +8,11 @@ interface NodeModule {
     from(buffer: ArrayBufferLike, byteOffset: number, length: number): NodeBuffer;
     allocUnsafeSlow(byteCount: number): NodeBuffer;
     byteLength(text: string): number;
+    readonly prototype: {
+      /** These take any bytes as `this`, whereas `toString` needs a Buffer, which would be made for each short text. */
+      latin1Slice(start: number, end: number): string;
+      utf8Slice(start: number, end: number): string;
+    };
   };
   isUtf8(bytes: Uint8Array): boolean;
 }
@@ -56,12 +61,13 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end = bytes.length): st
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
     return decoder.decode(bytes.subarray(start, end));
   }
-  return node.Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
+  return node.Buffer.prototype.utf8Slice.call(bytes, start, Math.min(end, bytes.length));
 }
 
 /** A character for each byte of `bytes[start..end)`. */
 export function decodeLatin1(bytes: Uint8Array, start = 0, end = bytes.length): string {
-  if (node !== undefined) return nodeView(bytes).toString('latin1', start, end);
+  if (node !== undefined)
+    return node.Buffer.prototype.latin1Slice.call(bytes, start, Math.min(end, bytes.length));
   let text = '';
   for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at]!);
   return text;

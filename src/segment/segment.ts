@@ -205,7 +205,10 @@ export class Segment {
   }
 
   get textBytes(): number {
-    return this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
+    const ids = this.#ids.offsets;
+    const json = this.#json.offsets;
+    // Not by `at`, which V8 does not optimize for shared arrays.
+    return ids[ids.length - 1]! + json[json.length - 1]!;
   }
 
   /** Returns how many rows of the batch, from `from` on, can be appended. */

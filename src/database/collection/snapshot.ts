@@ -48,17 +48,23 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   for (const segment of segments) {
     const visible = segment.visibleAt(sequence);
     if (visible.visibleCount === 0) continue;
-    views.push({ segment, metadata: segment.metadataView(), ...visible });
+    const { rowCount, rows, visibleCount } = visible;
+    views.push({ segment, metadata: segment.metadataView(), rowCount, rows, visibleCount });
   }
   return { sequence, views };
 }
 
 /** The views restricted to rows that have the dense vector or multi-vector of this name. */
 export function viewsOfField(views: readonly SegmentView[], name: string): readonly FieldView[] {
-  return views.flatMap((view) => {
-    const block = view.segment.block(name);
-    return block === undefined ? [] : { ...view, ...view.segment.withVector(name, view), block };
-  });
+  const found: FieldView[] = [];
+  for (const view of views) {
+    const { segment, metadata } = view;
+    const block = segment.block(name);
+    if (block === undefined) continue;
+    const { rowCount, rows, visibleCount } = segment.withVector(name, view);
+    found.push({ segment, metadata, rowCount, rows, visibleCount, block });
+  }
+  return found;
 }
 
 /** The views with at least one visible row. */

@@ -44,6 +44,8 @@ export interface QueryOptions extends CallOptions {
   readonly reserve?: (byteCount: number) => void;
 }
 
+type Mutable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
+
 /** Answers one page of one query. Rejects with what `planQuery` throws and with the signal's reason. */
 export async function runQuery(
   collection: Collection,
@@ -106,7 +108,15 @@ export async function answerPlans(
     aggregateAll(view, plans, { opened, excluded }, services, signal),
   ]);
   const searchedAtMs = performance.now();
-  const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
+  // All replies have the same timings, the last of which is known when they have been made.
+  const timings: Mutable<QueryTimings> = {
+    startedAtMs,
+    filterMs: filteredAtMs - startedAtMs,
+    waitMs,
+    searchMs: searchedAtMs - filteredAtMs - waitMs,
+    assembleMs: 0,
+  };
+  const replies = plans.map((plan, i): Mutable<QueryReply> => {
     const page = pages[i]!;
     const { hits, hasMore, scannedCount, rescoredCount } = page;
     const { views } = opened[i]!;
@@ -123,6 +133,7 @@ export async function answerPlans(
       sequence: plan.sequence,
       ...aggregations[i]!,
       warnings: plan.isCounted ? warningsOf(plan, view.collection, allViews) : undefined,
+      timings,
       work: {
         conditionCount: plan.filterNode === null ? 0 : filterTests(plan.filterNode).length,
         segmentCount: allViews.length,
@@ -132,21 +143,12 @@ export async function answerPlans(
       },
     };
   });
-  const timings: QueryTimings = {
-    startedAtMs,
-    filterMs: filteredAtMs - startedAtMs,
-    waitMs,
-    searchMs: searchedAtMs - filteredAtMs - waitMs,
-    assembleMs: performance.now() - searchedAtMs,
-  };
-  return replies.map((reply, i) => {
-    if (!plans[i]!.isExplained) return { ...reply, timings };
-    return {
-      ...reply,
-      timings,
-      explain: explain(reply.work, timings, plans[i]!.ranking.searcher(engine)),
-    };
-  });
+  timings.assembleMs = performance.now() - searchedAtMs;
+  for (const [i, { isExplained, ranking }] of plans.entries()) {
+    const reply = replies[i]!;
+    if (isExplained) reply.explain = explain(reply.work, timings, ranking.searcher(engine));
+  }
+  return replies;
 }
 
 /** The ranking of a plan, with its snapshot and filters. */
@@ -246,8 +248,6 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   const { filterMs, waitMs, searchMs, assembleMs } = timings;
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
-
-type Mutable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
 
 function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;

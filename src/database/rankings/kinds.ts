@@ -110,10 +110,8 @@ function kindOf(request: TargetRequest, { collection }: SnapshotView): RankingKi
 }
 
 /** Throws what `RankingKind.plan` throws. */
-export function planRanking(
-  { prefetch, ...request }: QueryRequest,
-  context: RankingContext,
-): Ranking {
-  const ranking = context.plan(request, []);
-  return prefetch === undefined ? ranking : planPrefetch(ranking, prefetch, context);
+export function planRanking(request: QueryRequest, context: RankingContext): Ranking {
+  if (request.prefetch === undefined) return context.plan(request, []);
+  const { prefetch, ...target } = request;
+  return planPrefetch(context.plan(target, []), prefetch, context);
 }

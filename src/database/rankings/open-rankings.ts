@@ -3,7 +3,7 @@
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { ReadServices } from '../search/read-services.js';
-import { searchByEngine } from '../search/scattered-search.js';
+import { type EngineSearch, searchByEngine } from '../search/scattered-search.js';
 import type { ScheduledHits } from '../search/search-scheduler.js';
 import { type Filter, PassingRows, SearchedSnapshot } from './passing-rows.js';
 import type { OpenRanking, Ranking, RowQuery } from './ranking.js';
@@ -52,7 +52,11 @@ export async function searchRankings(
   services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
-  const byEngine = searches.flatMap(({ ranking, query }) => ranking.engineSearch?.(query) ?? []);
+  const byEngine: EngineSearch[] = [];
+  for (const { ranking, query } of searches) {
+    const search = ranking.engineSearch?.(query);
+    if (search !== undefined) byEngine.push(search);
+  }
   const searching = searchByEngine(byEngine, services, signal);
   if (byEngine.length === searches.length) return searching;
   const [scheduled, others] = await Promise.all([

@@ -12,11 +12,12 @@ export interface Hit {
 
 /** The found rows, best first. */
 export function toHits(views: readonly SegmentView[], found: SearchHits): readonly Hit[] {
-  return Array.from(found.viewIndexes, (viewIndex, i) => ({
-    view: views[viewIndex]!,
-    row: found.rows[i]!,
-    score: found.scores[i]!,
-  }));
+  const { viewIndexes, rows, scores } = found;
+  const hits: Hit[] = [];
+  for (let i = 0; i < scores.length; i++) {
+    hits.push({ view: views[viewIndexes[i]!]!, row: rows[i]!, score: scores[i]! });
+  }
+  return hits;
 }
 
 /** The first `count` hits without the vectors of these ids. The search must have asked for as many hits more. */
@@ -25,9 +26,9 @@ export function hitsWithout(
   views: readonly SegmentView[],
   { found, count }: { readonly found: SearchHits; readonly count: number },
 ): readonly Hit[] {
-  const excludedIds = ids.map((id) => Buffer.from(id));
   const hits = toHits(views, found);
-  if (excludedIds.length === 0) return hits.slice(0, count);
+  if (ids.length === 0) return hits.slice(0, count);
+  const excludedIds = ids.map((id) => Buffer.from(id));
   return hits
     .filter(({ view, row }) => !excludedIds.some((id) => view.segment.idEquals(row, id)))
     .slice(0, count);

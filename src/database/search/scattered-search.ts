@@ -80,13 +80,18 @@ export async function searchByEngine(
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
   const queries = searches.map(({ query }) => query);
-  const shared = searches.flatMap(({ query, rows }) => (rows === null ? [] : { query, rows }));
-  if (shared.length === searches.length) {
+  if (areShared(searches)) {
     const local: LocalSearch = async (some) => (await services.scheduler.search(some, signal)).hits;
-    const hits = await searchWithPeers(shared, local, services, signal);
+    const hits = await searchWithPeers(searches, local, services, signal);
     if (hits !== null) return { hits, waitMs: 0 };
   }
   return services.scheduler.search(queries, signal);
+}
+
+type SharedSearch = EngineSearch & { readonly rows: SharedRows };
+
+function areShared(searches: readonly EngineSearch[]): searches is readonly SharedSearch[] {
+  return searches.every(({ rows }) => rows !== null);
 }
 
 /** One result per search, in order; null when searching alone is faster. */

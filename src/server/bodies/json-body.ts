@@ -103,8 +103,7 @@ export function parseBody<Value>(
   read: ReadBody<Value>,
   { places, dimensionMax, room = null, cut, bracketsUnchecked = BRACKETS_UNCHECKED }: BodyOptions,
 ): ParsedBody<Value> {
-  const options = { dimensionMax, isLines: false, room };
-  const vectors = places === null ? null : cut(body, { ...places, ...options });
+  const vectors = places && cut(body, { ...places, dimensionMax, isLines: false, room });
   const short =
     vectors === null ? null : readText({ bytes: vectors.rest, vectors }, read, bracketsUnchecked);
   const { outcome, idempotencyKey } =

@@ -13,6 +13,8 @@ export class HostNames {
   readonly #names: ReadonlySet<string>;
   /** `.example.org` for all names below example.org. */
   readonly #suffixes: readonly string[];
+  /** The last header that was accepted, which most requests repeat. */
+  #accepted: string | undefined;
   readonly #allowsAll: boolean;
 
   /**
@@ -28,10 +30,16 @@ export class HostNames {
 
   /** `host` is the header or `:authority`, one of which browsers always send. Throws `invalid_request`. */
   check(host: string | undefined): void {
-    if (host === undefined || this.#allowsAll) return;
+    if (host === undefined || host === this.#accepted || this.#allowsAll) return;
     const name = nameIn(host);
-    if (isAddress(name) || this.#names.has(name)) return;
-    if (this.#suffixes.some((suffix) => name.endsWith(suffix))) return;
+    if (
+      isAddress(name) ||
+      this.#names.has(name) ||
+      this.#suffixes.some((suffix) => name.endsWith(suffix))
+    ) {
+      this.#accepted = host;
+      return;
+    }
     throw new SagittaError(
       'invalid_request',
       `The Host header is ${JSON.stringify(host.slice(0, SHOWN_CHARACTERS_MAX))}; without credentials, expected localhost, an IP address or the name of this machine, since any web site can give the address of this service its own name. List other names of the service in SAGITTA_HOST_NAMES, or create an API key: with a credential every name is accepted.`,
