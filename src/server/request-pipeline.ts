@@ -24,7 +24,7 @@ import { assert, collectionNotFound, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
 import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
-import { authorizeRoute } from './auth/authorization.js';
+import { authorizeRoute, type RouteAccess } from './auth/authorization.js';
 import type { Cors } from './auth/cors.js';
 import { NotOwnerError } from './cluster/request-forwarder.js';
 import { declaredBytesOf } from './ingest/body-parsers.js';
@@ -35,7 +35,12 @@ import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import type { RequestTurns } from './limits/request-turns.js';
 import { begin, isStream, toReadable } from './replies/reply-stream.js';
-import { collectionOf, NO_QUERY, RequestContext } from './requests/request-context.js';
+import {
+  collectionOf,
+  NO_QUERY,
+  type PipelineSteps,
+  RequestContext,
+} from './requests/request-context.js';
 import { type Destination, RequestRouter } from './requests/request-router.js';
 import {
   ownerOf,
@@ -134,7 +139,8 @@ export class RequestPipeline {
   readonly #replies: ReplyAdmission;
   readonly #eventLoop: EventLoopDelay;
   readonly #turns: RequestTurns;
-  readonly #nowMs: () => number;
+  /** What request contexts ask of the pipeline. */
+  readonly #steps: PipelineSteps;
   #isStopping = false;
   #inFlightCount = 0;
   #onDrained: (() => void) | undefined;
@@ -155,7 +161,13 @@ export class RequestPipeline {
     this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax, pressure });
     this.#eventLoop = eventLoop;
     this.#turns = turns;
-    this.#nowMs = nowMs;
+    this.#steps = {
+      reauthorize: (access, request) => this.#reauthorize(access, request),
+      requireOwnership: async (id, request, reply) =>
+        await this.#routing?.requireOwnership(id, request, reply),
+      requireRows: (ids, request, reply) => this.#routing?.requireRows(ids, request, reply),
+      nowMs,
+    };
   }
 
   /** Registers every step with Fastify: those of all requests, then those of each route. */
@@ -285,7 +297,8 @@ export class RequestPipeline {
 
   /** Step 3. Throws `route_not_found`, `starting`, `stopping`, `not_acceptable`, `invalid_request`. */
   #checkHeaders(route: Route, { headers, params }: FastifyRequest): void {
-    if (Object.values(params as Record<string, string>).includes('')) {
+    for (const name in params as Record<string, string>) {
+      if ((params as Record<string, string>)[name] !== '') continue;
       throw new SagittaError('route_not_found', 'An id in the path is empty.');
     }
     if (route.isAlwaysServed !== true) this.#checkState(headers);
@@ -321,10 +334,12 @@ export class RequestPipeline {
     reply: FastifyReply,
   ): Promise<Destination> {
     const { route, rateKind } = bound;
-    await this.#authenticate(route, request);
+    await this.#authenticate(route.access, request);
     if (route.isAlwaysServed !== true) this.#turns.check(() => clientOf(request));
-    const destination = (await this.#routing?.destinationOf(bound, request, reply)) ?? 'here';
-    if (destination !== 'here') return destination;
+    if (this.#routing !== null) {
+      const destination = await this.#routing.destinationOf(bound, request, reply);
+      if (destination !== 'here') return destination;
+    }
     // Charged before authorization, since refusing a request is work too. `authorizeRoute` refuses
     // unauthenticated requests.
     if (rateKind !== null && request.principal !== NOBODY) {
@@ -333,12 +348,14 @@ export class RequestPipeline {
     }
     const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
     // The catalogue comes first, since the collection is looked up in it.
-    if (wanted !== null) await this.#routing?.whenCurrent(null, wanted, request);
+    if (wanted !== null && this.#routing !== null) {
+      await this.#routing.whenCurrent(null, wanted, request);
+    }
     this.#resolveCollection(route, request);
-    if (wanted !== null) {
+    if (wanted !== null && this.#routing !== null) {
       // The other collections are named in the body, which has not been read.
       const id = route.readsOtherCollections === true ? '' : collectionOf(request).id;
-      await this.#routing?.whenCurrent(id, wanted, request);
+      await this.#routing.whenCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
     if (
@@ -355,7 +372,7 @@ export class RequestPipeline {
     return 'here';
   }
 
-  async #authenticate(route: Route, request: FastifyRequest): Promise<void> {
+  async #authenticate(access: RouteAccess, request: FastifyRequest): Promise<void> {
     if (request.forwarded !== null) {
       request.principal = request.forwarded.principal;
       return;
@@ -365,9 +382,10 @@ export class RequestPipeline {
       const socket = connectionOf(request.raw);
       if (socket === null) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
       const { authenticator } = this.#services;
-      request.principal = await authenticator.identify({ authorization, origin, socket });
+      const found = authenticator.identify({ authorization, origin, socket });
+      request.principal = found instanceof Promise ? await found : found;
     } catch (error) {
-      if (route.access !== 'public') throw error;
+      if (access !== 'public') throw error;
       request.principal = NOBODY;
     }
   }
@@ -388,18 +406,13 @@ export class RequestPipeline {
     reply: FastifyReply,
   ): Promise<FastifyReply> {
     const { route } = bound;
-    const reauthorize = () => this.#reauthorize(route, request);
     const mustWait = route.isAlwaysServed !== true && !this.#turns.mayBegin(this.#inFlightCount);
     if (mustWait) await this.#turns.wait(clientOf(request));
-    if (mustWait || route.body !== null) await reauthorize();
-    const requireOwnership = async (id: string) =>
-      await this.#routing?.requireOwnership(id, request, reply);
-    const requireRows = (ids: readonly string[]) => this.#routing?.requireRows(ids, request, reply);
-    const options = { reauthorize, requireOwnership, requireRows, nowMs: this.#nowMs };
-    const context = new RequestContext(route, request, reply, options);
+    if (mustWait || route.body !== null) await this.#steps.reauthorize(route.access, request);
+    const context = new RequestContext(route, request, reply, this.#steps);
     const { body } = context;
     const runHandler = () => {
-      if (bound.readsCollectionInPath) requireRows([context.params.id!]);
+      if (bound.readsCollectionInPath) context.requireRows([context.params.id!]);
       if (route.body === null && context.body.length > 0) {
         throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
       }
@@ -439,9 +452,9 @@ export class RequestPipeline {
    * A body may take minutes to arrive and a stream hours: the credential must still be valid then, and the client
    * connected.
    */
-  async #reauthorize(route: Route, request: FastifyRequest): Promise<void> {
-    await this.#authenticate(route, request);
-    authorizeRoute(route.access, request.principal, collectionOf(request));
+  async #reauthorize(access: RouteAccess, request: FastifyRequest): Promise<void> {
+    await this.#authenticate(access, request);
+    authorizeRoute(access, request.principal, collectionOf(request));
   }
 
   /** An alias in the path is resolved once: the request stays with that collection. */

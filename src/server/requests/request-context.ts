@@ -79,17 +79,22 @@ interface RouteInfo {
   readonly body: unknown;
 }
 
+/** What handlers may ask of the pipeline, the same for all requests. */
+export interface PipelineSteps {
+  /** Rejects if the credential is no longer valid for the route. */
+  reauthorize(access: RouteAccess, request: FastifyRequest): Promise<void>;
+  requireOwnership(id: string, request: FastifyRequest, reply: FastifyReply): Promise<void>;
+  requireRows(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void;
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs: () => number;
+}
+
 /** `Query` is the type of the query string by the schema of the route. */
 export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly #route: RouteInfo;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
-  readonly #reauthorize: () => Promise<void>;
-  readonly #nowMs: () => number;
-  /** Rejects, which forwards the request, if another node carries out the writes of the collection. */
-  readonly requireOwnership: (collectionId: string) => Promise<void>;
-  /** Throws, which forwards the request, if this node does not hold one of the collections. */
-  readonly requireRows: (collectionIds: readonly string[]) => void;
+  readonly #steps: PipelineSteps;
   #authorizedAtMs: number;
   /** When the body had been received, or a stream began, by `performance.now()`. */
   readonly receivedAtMs = performance.now();
@@ -98,30 +103,28 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   /** Set by the pipeline after validation, before the handler runs. */
   query: Query = NO_QUERY as Query;
 
-  /** `reauthorize` rejects if the credential is no longer valid for the route; `nowMs` is a monotonic clock. */
   constructor(
     route: RouteInfo,
     request: FastifyRequest,
     reply: FastifyReply,
-    {
-      reauthorize,
-      nowMs,
-      requireOwnership,
-      requireRows,
-    }: Pick<RequestContext, 'requireOwnership' | 'requireRows'> & {
-      reauthorize: () => Promise<void>;
-      nowMs: () => number;
-    },
+    steps: PipelineSteps,
   ) {
-    this.requireOwnership = requireOwnership;
-    this.requireRows = requireRows;
     this.#route = route;
     this.#request = request;
     this.#reply = reply;
-    this.#reauthorize = reauthorize;
-    this.#nowMs = nowMs;
-    this.#authorizedAtMs = nowMs();
+    this.#steps = steps;
+    this.#authorizedAtMs = steps.nowMs();
     if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
+  }
+
+  /** Rejects, which forwards the request, if another node carries out the writes of the collection. */
+  requireOwnership(collectionId: string): Promise<void> {
+    return this.#steps.requireOwnership(collectionId, this.#request, this.#reply);
+  }
+
+  /** Throws, which forwards the request, if this node does not hold one of the collections. */
+  requireRows(collectionIds: readonly string[]): void {
+    this.#steps.requireRows(collectionIds, this.#request, this.#reply);
   }
 
   /** Method and path of the route, without a prefix. */
@@ -243,9 +246,10 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
    * would throw. Rejects if the credential is no longer valid, and with the reason of `signal`.
    */
   async chargeOrWait(cost: number): Promise<void> {
-    if (this.#nowMs() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
-      await this.#reauthorize();
-      this.#authorizedAtMs = this.#nowMs();
+    const { nowMs } = this.#steps;
+    if (nowMs() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
+      await this.#steps.reauthorize(this.#route.access, this.#request);
+      this.#authorizedAtMs = nowMs();
     }
     const { allowance } = this.#request;
     if (allowance === null) return;
