@@ -159,6 +159,7 @@ struct data {
  private:
   void learn() {
     basis.resize(sagitta_basis_bytes(dimension));
+    if (basis.empty()) return;
     size_t byte_count = 0;
     require_ok(sagitta_learn_basis(values.get(), std::min(row_count, learned_rows), dimension, nullptr, 0,
                                    basis.data(), &byte_count),
