@@ -124,7 +124,7 @@ def read_lines(logs: Path, step: str) -> list:
 def program_of(case: dict) -> str:
     if "precision" in case:
         return f"torch {case['precision']}"
-    method = {"tiles": ", int8 codes only", "coarse": ", coarse codes"}.get(case["method"], "")
+    method = {"tiles": ", int8 codes only", "coarse": ", coarse codes", "head": ", head tiles"}.get(case["method"], "")
     return "sagitta" + method
 
 
