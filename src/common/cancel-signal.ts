@@ -23,12 +23,19 @@ export class CancelSignal extends EventTarget implements AbortSignal {
   }
 }
 
-/** Like `AbortSignal.any`, for signals of any class. None of them may outlive the work by much. */
+/**
+ * Like `AbortSignal.any`, for signals of any class. All of them keep the combined signal until one of them aborts, so one
+ * should do so when the work ends, if another lives longer.
+ */
 export function anySignal(signals: readonly AbortSignal[]): AbortSignal {
   const controller = new AbortController();
-  for (const signal of signals) {
-    if (signal.aborted) controller.abort(signal.reason);
-    else whenAborted(signal, () => controller.abort(signal.reason));
-  }
+  const listeners: (() => void)[] = [];
+  const abort = ({ reason }: AbortSignal) => {
+    for (const ignore of listeners) ignore();
+    controller.abort(reason);
+  };
+  const aborted = signals.find((signal) => signal.aborted);
+  if (aborted !== undefined) abort(aborted);
+  else for (const signal of signals) listeners.push(whenAborted(signal, () => abort(signal)));
   return controller.signal;
 }

@@ -36,6 +36,25 @@ it('a combined signal aborts with the reason of the first one that does', () => 
   assert.equal(either.reason, REASON);
 });
 
+it('signals let go of a combined one when one of them aborts', () => {
+  const [lasting, ended] = [new CancelSignal(), new AbortController()];
+  let listeners = 0;
+  const { addEventListener: add, removeEventListener: remove } = lasting;
+  lasting.addEventListener = (...args: Parameters<typeof add>) => {
+    listeners++;
+    add.apply(lasting, args);
+  };
+  lasting.removeEventListener = (...args: Parameters<typeof remove>) => {
+    listeners--;
+    remove.apply(lasting, args);
+  };
+  const either = anySignal([lasting, ended.signal]);
+  assert.equal(listeners, 1);
+  ended.abort(REASON);
+  assert.equal(listeners, 0);
+  assert.equal(either.reason, REASON);
+});
+
 it('a combined signal of an aborted one is aborted', () => {
   assert.equal(anySignal([AbortSignal.abort(REASON), new CancelSignal()]).reason, REASON);
 });

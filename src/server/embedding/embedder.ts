@@ -90,6 +90,9 @@ export class Embedder {
     } catch (error) {
       controller.abort(error);
       throw error;
+    } finally {
+      // A stream embeds often with one signal, which lets go of the combined one.
+      controller.abort();
     }
     this.#countTexts(texts.length);
     return vectors;
