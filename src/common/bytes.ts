@@ -66,8 +66,9 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end = bytes.length): st
 
 /** A character for each byte of `bytes[start..end)`. */
 export function decodeLatin1(bytes: Uint8Array, start = 0, end = bytes.length): string {
-  if (node !== undefined)
+  if (node !== undefined) {
     return node.Buffer.prototype.latin1Slice.call(bytes, start, Math.min(end, bytes.length));
+  }
   let text = '';
   for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at]!);
   return text;

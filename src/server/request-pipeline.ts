@@ -139,7 +139,7 @@ export class RequestPipeline {
   readonly #replies: ReplyAdmission;
   readonly #eventLoop: EventLoopDelay;
   readonly #turns: RequestTurns;
-  /** What request contexts ask of the pipeline. */
+  /** Passed to every request context, so that none of these functions is created per request. */
   readonly #steps: PipelineSteps;
   #isStopping = false;
   #inFlightCount = 0;

@@ -79,7 +79,7 @@ interface RouteInfo {
   readonly body: unknown;
 }
 
-/** What handlers may ask of the pipeline, the same for all requests. */
+/** Steps of the pipeline that handlers may repeat; the same object serves all requests. */
 export interface PipelineSteps {
   /** Rejects if the credential is no longer valid for the route. */
   reauthorize(access: RouteAccess, request: FastifyRequest): Promise<void>;
