@@ -29,11 +29,9 @@ class Server:
 
     def start(self) -> None:
         """Starts the process. After `kill`, it uses the same port."""
-        # A busy machine delays the event loop, and a delayed server refuses requests.
-        settings = {"SAGITTA_EVENT_LOOP_DELAY_MS_MAX": "60000", **self._settings}
         self._process = subprocess.Popen(
             ["node", COMMAND, "serve", "--port", str(self._port), "--data-dir", self._directory],
-            env={**os.environ, **settings},
+            env={**os.environ, **self._settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

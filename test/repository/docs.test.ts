@@ -1,5 +1,5 @@
 // Checks that the links in the documents lead to files, and that every setting, path and error code that they name
-// exists.
+// exists. Of the programs, only those in Python are searched for settings: the compiler checks the others.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -62,7 +62,7 @@ test('every decision record states its context, decision and consequences', asyn
   }
 });
 
-test('every setting that a document names exists', async () => {
+test('every setting that a document or a Python program names exists', async () => {
   const known = new Set(
     describeSettings().flatMap(({ variable, fileVariable }) => [
       variable,
@@ -72,7 +72,8 @@ test('every setting that a document names exists', async () => {
   for (const others of ['SAGITTA_URL', 'SAGITTA_API_KEY', 'SAGITTA_BENCH_PYTHON'])
     known.add(others);
   const unknown: string[] = [];
-  for (const path of [...(await documents()), 'Dockerfile.cuda']) {
+  const programs = await filesIn('python', '.py');
+  for (const path of [...(await documents()), ...programs, 'Dockerfile.cuda']) {
     const text = await readFile(join(ROOT, path), 'utf8');
     for (const [name] of text.matchAll(/\bSAGITTA_[A-Z][A-Z_]*[A-Z]\b/g)) {
       if (!known.has(name) && !name.startsWith('SAGITTA_TEST_')) unknown.push(`${path}: ${name}`);
@@ -112,11 +113,14 @@ test('values marked as changing are left out of comparisons', () => {
 /** Every Markdown file that belongs to the repository. */
 async function documents(): Promise<string[]> {
   const atRoot = (await readdir(ROOT)).filter((name) => name.endsWith('.md'));
-  const below = await Promise.all(
-    ['docs', 'examples', 'kernels', 'src', 'test'].map(async (folder) => {
-      const names = await readdir(join(ROOT, folder), { recursive: true });
-      return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`);
-    }),
-  );
-  return [...atRoot, ...below.flat()].filter((path) => !path.includes('node_modules'));
+  const folders = ['docs', 'examples', 'kernels', 'src', 'test'];
+  const below = await Promise.all(folders.map((folder) => filesIn(folder, '.md')));
+  return [...atRoot, ...below.flat()];
+}
+
+/** The paths of the files in a folder and its subfolders whose names end with `ending`. */
+async function filesIn(folder: string, ending: string): Promise<string[]> {
+  const names = await readdir(join(ROOT, folder), { recursive: true });
+  const paths = names.filter((name) => name.endsWith(ending)).map((name) => `${folder}/${name}`);
+  return paths.filter((path) => !/node_modules|\/\.?venv\//.test(path));
 }
