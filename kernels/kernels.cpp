@@ -103,7 +103,7 @@ sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint
   if (head_bytes < sagitta_head_bytes(to, dimension)) return SAGITTA_INVALID_ARGUMENT;
   if (from < to && (values == nullptr || head == nullptr)) return SAGITTA_INVALID_ARGUMENT;
   try {
-    selected_target().encode_head(opened, values, from, to, head);
+    selected_target().encode_head(opened, values, from, to, head_arrays_of(head, head_bytes));
     return SAGITTA_OK;
   } catch (const std::bad_alloc&) {
     return SAGITTA_OUT_OF_MEMORY;

@@ -99,7 +99,7 @@ int sagitta_is_basis(const uint8_t* basis, size_t byte_count, uint32_t dimension
 /** Returns the bytes of the head tiles of `row_count` rows; see layout.h. */
 size_t sagitta_head_bytes(uint32_t row_count, uint32_t dimension);
 
-/** Like sagitta_encode. `head` is aligned like codes; its length tells for how many rows it is. */
+/** Like sagitta_encode. `head` is aligned like codes. Its length is that for all its rows, which tells where they are. */
 sagitta_status sagitta_encode_head(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
                                    const uint8_t* basis, size_t basis_bytes, uint8_t* head,
                                    size_t head_bytes);

@@ -25,10 +25,11 @@
 // Sixteen bytes of a row have 64 dimensions: byte j has the dimensions j, j + 16, j + 32 and j + 48,
 // lowest bits first, so that shifts and masks unpack whole registers. row_bytes = 16 · ⌈D / 64⌉.
 //
-// Sealed rows may have head tiles: panels of int8 codes of the directions of a basis (search/basis.h), of which the
-// first half can be scanned alone:
+// Sealed rows may have head tiles: int8 codes of the directions of a basis (search/basis.h). They are two arrays of
+// panels, one after the other, so that the first half of the directions can be scanned alone from consecutive memory:
 //
-//   panel_facts of all directions; panel_facts of the first half; uint8 code[steps][16][4]
+//   first:   panel_facts of the first half; its uint8 code[steps / 2][16][4]
+//   second:  panel_facts of all directions; uint8 code[steps / 2][16][4] of the second half
 //
 // A row whose length is not within 2^±30 is not scanned, since float32 bounds could overflow:
 // its residual is FLT_MAX and the rest is 0, so that its upper bound is infinite and it is rescored.
@@ -90,6 +91,18 @@ inline constexpr int32_t refined_offset = 64;
 
 /** The facts of head tiles: of all their directions, and of the first half of them. */
 inline constexpr uint32_t head_levels = 2;
+
+/**
+ * The largest code of head tiles: sums of two products with codes of a query fit into 16 bits. What seven bits miss is
+ * little beside the directions that a head leaves out.
+ */
+inline constexpr int32_t head_code_max = 63;
+
+/** The two arrays of head tiles, of a block or from some panel on. */
+struct head_arrays {
+  uint8_t* first;
+  uint8_t* second;
+};
 
 struct refined_facts {
   struct {

@@ -29,7 +29,7 @@ struct scan_weights {
 };
 
 struct scan_query : scan_weights {
-  /** Packed by the target's `pack_query`. */
+  /** Packed by the target's `panel_scan`. */
   const uint8_t* packed;
   /** The start of the integer sum: −128·Σq. */
   int32_t offset;
@@ -51,14 +51,21 @@ inline constexpr row_limits unlimited_rows = {3.4e38f, 3.4e38f, 0, 0};
 /** The largest `target::query_group`. */
 inline constexpr uint32_t query_group_max = 32;
 
+/** The codes of the first panel of a scan, in one piece or in two with equally many steps. */
+struct panel_codes {
+  const uint8_t* first;
+  /** Null for one piece. */
+  const uint8_t* second;
+};
+
 struct scan_task {
-  /** Consecutive panels, of tiles or coarse codes. The dimension of head tiles is the number of their directions. */
+  /** Consecutive panels, which begin with their facts. The dimension of head tiles is the number of their directions. */
   const uint8_t* panels;
   uint32_t panel_count;
   uint32_t dimension;
-  /** Only for `scan`: the bytes from a panel to the next, and from its facts to its codes. */
+  /** Not for coarse codes: the bytes from a panel to the next, and the same from its codes to the next ones. */
   size_t stride;
-  size_t codes_offset;
+  panel_codes codes;
   /**
    * Limits on all rows that are searched, which allow a cheaper test of a whole panel. `scan_coarse` does
    * not use them.
@@ -96,6 +103,7 @@ struct coarse_query {
 
 struct rotation;
 struct basis;
+struct head_arrays;
 
 /** Nanoseconds per query and dimension of a row in the cache; only their ratios matter. */
 struct scan_costs {
@@ -104,6 +112,8 @@ struct scan_costs {
   /** `tile_ns` of scans for at least `batch_min` queries, if the target has another way for them. */
   double batch_tile_ns = 0;
   uint32_t batch_min = UINT32_MAX;
+  /** Of head tiles, if the target has another way for them. */
+  double head_ns = 0;
 };
 
 /** Vectors that are this many values apart. */
@@ -112,13 +122,20 @@ struct strided_vectors {
   size_t stride;
 };
 
+/** The scan of panels of int8 codes. */
+struct panel_scan {
+  /** Bytes of one step of a packed query. */
+  uint32_t query_step_bytes;
+  /** Packs codes in the order of `scan`: step_count · query_step_bytes bytes. */
+  void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
+  void (*scan)(const scan_task& task);
+};
+
 struct target {
   const char* name;
   scan_costs costs;
   /** Queries per scan. One more would spill registers. */
   uint32_t query_group;
-  /** Bytes of one step of a packed query. */
-  uint32_t query_step_bytes;
 
   /** See sagitta_encode. */
   void (*encode)(const float* values, uint32_t dimension, uint32_t from, uint32_t to,
@@ -128,9 +145,9 @@ struct target {
    * zero past the last dimension.
    */
   encoded_vector (*encode_query)(const float* values, uint32_t dimension, int8_t* codes);
-  /** Packs codes in the order of `scan`: step_count · query_step_bytes bytes. */
-  void (*pack_query)(const int8_t* codes, uint32_t step_count, uint8_t* packed);
-  void (*scan)(const scan_task& task);
+  panel_scan tiles;
+  /** Only for codes of rows within ±head_code_max. */
+  panel_scan head;
   /** Computes the limits of the first `row_count` rows, at least one, of panels that are `stride` bytes apart. */
   row_limits (*limit_rows)(const uint8_t* panels, size_t stride, uint32_t row_count);
   /**
@@ -147,7 +164,7 @@ struct target {
                         uint8_t* coarse, uint8_t* refinement);
   /** Packs the codes [dimension] of a rotated query into coarse_query_bytes(dimension) bytes. */
   void (*pack_coarse_query)(const int8_t* codes, uint32_t dimension, uint8_t* packed);
-  /** Like `scan`, over panels of coarse codes, for up to coarse_group queries. */
+  /** Like `tiles.scan`, over panels of coarse codes, for up to coarse_group queries. */
   void (*scan_coarse)(const scan_task& task);
   /** Computes the integer products of up to panel_rows rows with their codes of the first level. */
   void (*coarse_sums)(const coarse_query& query, const uint8_t* const* coarse, uint32_t count,
@@ -165,7 +182,7 @@ struct target {
   /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
   void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);
   /** Computes the head tiles of the rows from..to, like `encode_coarse`. */
-  void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head);
+  void (*encode_head)(const basis& basis, const float* values, uint32_t from, uint32_t to, const head_arrays& head);
   /** Returns the number of set bits among the first `row_count`. */
   uint32_t (*count_bits)(const uint32_t* words, uint32_t row_count);
 };

@@ -139,6 +139,7 @@ void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to)
   const bool lacks_codes = from.codes == nullptr;
   const bool lacks_coarse = is_coarse && from.coarse == nullptr;
   row_encoder encoder(dimension, lacks_codes, lacks_coarse);
+  std::vector<uint8_t> head;
   while (block.row_count < to) {
     // The last panel may have been partly filled, so it is uploaded again.
     const uint32_t first_panel = block.row_count / panel_rows;
@@ -156,7 +157,10 @@ void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to)
                                  : from.coarse + first_panel * coarse_panel_bytes(dimension);
     }
     if (block.has_head) {
-      rows.head = from.head + first_panel * head_panel_bytes(dimension);
+      const uint32_t panels = panel_count(next) - first_panel;
+      head.resize(panels * head_panel_bytes(dimension));
+      join_head_panels(from.head, from.head_bytes, dimension, first_panel, panels, head.data());
+      rows.head = head.data();
       rows.basis = from.basis;
     }
     extend_block(block, rows, next);

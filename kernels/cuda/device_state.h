@@ -83,7 +83,7 @@ struct new_rows {
   const float* values;
   /** Panels starting with the first one that is not yet full. */
   const uint8_t* panels;
-  /** Coarse codes and head tiles of the same rows; not read for a block without them. */
+  /** Coarse codes of the same rows, and head tiles by join_head_panels; not read for a block without them. */
   const uint8_t* coarse;
   const uint8_t* head;
   /** The basis of the head tiles, which `open_basis` accepts; not read if the block has rows. */

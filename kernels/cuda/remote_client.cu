@@ -194,8 +194,8 @@ void remote_device::extend(remote_block& block, const sagitta_block& rows, uint3
          size_t{to - block.row_count} * dimension * sizeof(float));
   }
   if (block.has_head) {
-    const size_t stride = head_panel_bytes(dimension);
-    copy(layout.head, rows.head + first_panel * stride, panels * stride);
+    join_head_panels(rows.head, rows.head_bytes, dimension, first_panel, static_cast<uint32_t>(panels),
+                     channel_.data() + layout.head);
     if (block.row_count == 0) copy(layout.basis, rows.basis, rows.basis_bytes);
   }
   call({request_kind::extend, {block.number, to, 0}, 0, {}},

@@ -96,7 +96,7 @@ void select_target(const Napi::CallbackInfo& info) {
  * The version of the codes, which are stored in files. It is raised with every change of layout.h or of the
  * meaning of a row's codes, such as the rotation. Codes of other versions are computed again.
  */
-constexpr uint32_t codes_version = 3;
+constexpr uint32_t codes_version = 4;
 
 Napi::Value get_codes_version(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), codes_version);

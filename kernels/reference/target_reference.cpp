@@ -142,17 +142,22 @@ bool survives(int32_t sum, const panel_facts& facts, uint32_t row, const scan_qu
 
 void scan(const scan_task& task) {
   const uint32_t steps = step_count(task.dimension);
+  const uint32_t steps_of_piece = task.codes.second == nullptr ? steps : steps / 2;
   for (uint32_t panel = 0; panel < task.panel_count; panel++) {
-    const uint8_t* const start = task.panels + panel * task.stride;
-    const auto& facts = *reinterpret_cast<const panel_facts*>(start);
+    const size_t start = panel * task.stride;
+    const auto& facts = *reinterpret_cast<const panel_facts*>(task.panels + start);
     for (uint32_t q = 0; q < task.query_count; q++) {
       const scan_query& query = *task.queries[q];
       const auto* const query_codes = reinterpret_cast<const int8_t*>(query.packed);
       int32_t sums[panel_rows];
       uint32_t survivors = 0;
       for (uint32_t row = 0; row < panel_rows; row++) {
-        const uint8_t* const row_codes = start + task.codes_offset + row * step_dimensions;
-        sums[row] = sum_of_codes(row_codes, query_codes, steps, query.offset);
+        const size_t row_codes = start + row * step_dimensions;
+        sums[row] = sum_of_codes(task.codes.first + row_codes, query_codes, steps_of_piece, query.offset);
+        if (task.codes.second != nullptr) {
+          const int8_t* const others = query_codes + steps_of_piece * step_dimensions;
+          sums[row] = sum_of_codes(task.codes.second + row_codes, others, steps_of_piece, sums[row]);
+        }
         if (survives(sums[row], facts, row, query)) survivors |= 1u << row;
       }
       if (survivors != 0) task.emit(task.context, q, panel, survivors, sums);
@@ -387,18 +392,34 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   }
 }
 
+/** A row in a panel of head tiles. */
+struct head_row {
+  head_arrays panel;
+  uint32_t lane;
+  /** The directions of each array. */
+  uint32_t half;
+
+  panel_facts& facts(uint32_t level) const {
+    return *reinterpret_cast<panel_facts*>(level == 0 ? panel.second : panel.first);
+  }
+  uint8_t& code(uint32_t direction) const {
+    uint8_t* const codes = (direction < half ? panel.first : panel.second) + fact_bytes;
+    const uint32_t i = direction % half;
+    return codes[size_t{i} / step_dimensions * step_bytes + lane * step_dimensions + i % step_dimensions];
+  }
+};
+
 /** `projected` [directions] is H·x of a row that can be scanned. */
-void encode_head_row(const basis& basis, const float* projected, double square, uint32_t lane, uint8_t* panel) {
+void encode_head_row(const basis& basis, const float* projected, double square, const head_row& row) {
   float largest = 0;
   for (uint32_t i = 0; i < basis.directions; i++) largest = std::fmax(largest, std::fabs(projected[i]));
-  const float scale = largest / 127;
+  const float scale = largest / head_code_max;
   double errors[head_levels] = {};
   double in_head[head_levels] = {};
   for (uint32_t i = 0; i < basis.directions; i++) {
     const double value = static_cast<double>(projected[i]);
     const double code = scale > 0 ? std::nearbyint(value / static_cast<double>(scale)) : 0;
-    panel[head_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes + lane * step_dimensions +
-          i % step_dimensions] = static_cast<uint8_t>(static_cast<int32_t>(code) + 128);
+    row.code(i) = static_cast<uint8_t>(static_cast<int32_t>(code) + 128);
     const double error = value - static_cast<double>(scale) * code;
     for (uint32_t level = 0; level < (i < basis.directions / 2 ? 2u : 1u); level++) {
       errors[level] += error * error;
@@ -406,7 +427,8 @@ void encode_head_row(const basis& basis, const float* projected, double square, 
     }
   }
   for (uint32_t level = 0; level < head_levels; level++) {
-    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    panel_facts& facts = row.facts(level);
+    const uint32_t lane = row.lane;
     const double rest = std::max(0.0, square - in_head[level]) + 2 * basis.error * square;
     const double weight = static_cast<double>(basis.header->weights[level]);
     facts.scale[lane] = scale;
@@ -417,32 +439,30 @@ void encode_head_row(const basis& basis, const float* projected, double square, 
 }
 
 /** Writes a row that is not scanned: of length 0, or one that is rescored. */
-void skip_head_row(const basis& basis, bool is_zero, uint32_t lane, uint8_t* panel) {
+void skip_head_row(const basis& basis, bool is_zero, const head_row& row) {
   for (uint32_t level = 0; level < head_levels; level++) {
-    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
-    facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
-    facts.residual[lane] = is_zero ? 0 : unscannable_residual;
+    panel_facts& facts = row.facts(level);
+    facts.scale[row.lane] = facts.norm[row.lane] = facts.square[row.lane] = 0;
+    facts.residual[row.lane] = is_zero ? 0 : unscannable_residual;
   }
-  for (uint32_t i = 0; i < basis.directions; i++) {
-    panel[head_levels * fact_bytes + size_t{i} / step_dimensions * step_bytes + lane * step_dimensions +
-          i % step_dimensions] = 128;
-  }
+  for (uint32_t i = 0; i < basis.directions; i++) row.code(i) = 128;
 }
 
-void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, const head_arrays& head) {
   std::vector<float> projected(basis.directions);
   for (uint32_t row = from; row < to; row++) {
     const float* const vector = values + size_t{row} * basis.dimension;
-    uint8_t* const panel = head + row / panel_rows * head_panel_bytes(basis.dimension);
+    const size_t place = row / panel_rows * half_panel_bytes(basis.dimension);
+    const head_row made = {{head.first + place, head.second + place}, row % panel_rows, basis.directions / 2};
     const double square = sum_of_squares(vector, basis.dimension);
     const double length = std::sqrt(square);
     if (!(length >= length_min && length <= length_max)) {
-      skip_head_row(basis, square == 0, row % panel_rows, panel);
+      skip_head_row(basis, square == 0, made);
       continue;
     }
     project({vector, basis.dimension}, 1, basis.matrix, basis.directions, basis.dimension, projected.data(),
             basis.directions);
-    encode_head_row(basis, projected.data(), square, row % panel_rows, panel);
+    encode_head_row(basis, projected.data(), square, made);
   }
 }
 
@@ -458,11 +478,10 @@ const target reference_target = {
     "reference",
     {1, 1},
     query_group,
-    step_dimensions,
     encode,
     encode_query,
-    pack_query,
-    scan,
+    {step_dimensions, pack_query, scan},
+    {step_dimensions, pack_query, scan},
     limit_rows,
     products,
     rotate,

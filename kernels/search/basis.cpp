@@ -71,6 +71,28 @@ size_t seal_basis(basis_header header, uint8_t* bytes) {
   return byte_count;
 }
 
+head_arrays head_arrays_of(uint8_t* head, size_t byte_count) { return {head, head + byte_count / 2}; }
+
+head_scan head_scan_of(const uint8_t* head, size_t byte_count, uint32_t level) {
+  const uint8_t* const second = head + byte_count / 2;
+  if (level > 0) return {head, {head + fact_bytes, nullptr}};
+  return {second, {head + fact_bytes, second + fact_bytes}};
+}
+
+void join_head_panels(const uint8_t* head, size_t byte_count, uint32_t dimension, uint32_t first_panel,
+                      uint32_t count, uint8_t* to) {
+  const size_t stride = half_panel_bytes(dimension);
+  const size_t code_bytes = stride - fact_bytes;
+  for (uint32_t panel = first_panel; panel < first_panel + count; panel++) {
+    const uint8_t* const first = head + panel * stride;
+    const uint8_t* const second = first + byte_count / 2;
+    std::memcpy(to, second, fact_bytes);
+    std::memcpy(to + fact_bytes, first, stride);
+    std::memcpy(to + fact_bytes + stride, second + fact_bytes, code_bytes);
+    to += 2 * stride;
+  }
+}
+
 bool has_same_digest(const uint8_t* left, const uint8_t* right) {
   constexpr size_t at = offsetof(basis_header, digest);
   return left == right || std::memcmp(left + at, right + at, sizeof(uint64_t)) == 0;

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "../layout.h"
+#include "../target.h"
 
 namespace sagitta {
 
@@ -66,10 +67,30 @@ constexpr uint32_t directions_of_level(uint32_t dimension, uint32_t level) {
   return level == 0 ? head_directions(dimension) : head_directions(dimension) / 2;
 }
 
-/** Returns the bytes that a panel of head tiles takes: the facts of each level, and codes as in other tiles. */
-constexpr size_t head_panel_bytes(uint32_t dimension) {
-  return head_levels * fact_bytes + size_t{step_count(head_directions(dimension))} * step_bytes;
-}
+/** Returns the bytes of a panel in either array of head tiles: facts, and the codes of half of the directions. */
+constexpr size_t half_panel_bytes(uint32_t dimension) { return panel_bytes(head_directions(dimension) / 2); }
+
+/** Returns the bytes that a panel of head tiles takes in both arrays. */
+constexpr size_t head_panel_bytes(uint32_t dimension) { return 2 * half_panel_bytes(dimension); }
+
+/** Returns the arrays of head tiles of so many bytes. */
+head_arrays head_arrays_of(uint8_t* head, size_t byte_count);
+
+/** What a scan of a level reads: the array with the facts of this level, and the codes of the first panel. */
+struct head_scan {
+  const uint8_t* panels;
+  panel_codes codes;
+};
+
+/** Returns what a scan reads of head tiles of so many bytes. */
+head_scan head_scan_of(const uint8_t* head, size_t byte_count, uint32_t level);
+
+/**
+ * Writes panels of head tiles as devices hold them, each in one piece: facts of all directions, facts of the first half,
+ * codes.
+ */
+void join_head_panels(const uint8_t* head, size_t byte_count, uint32_t dimension, uint32_t first_panel,
+                      uint32_t count, uint8_t* to);
 
 constexpr size_t basis_bytes(uint32_t dimension) {
   return sizeof(basis_header) + size_t{head_directions(dimension)} * dimension * sizeof(float);

@@ -52,7 +52,8 @@ inline row_costs row_costs_of(const target& functions, uint32_t dimension, doubl
   row_costs made{};
   made.tile_value = sharing >= costs.batch_min ? costs.batch_tile_ns : costs.tile_ns;
   made.tiles = dimension * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
-  made.head = head_directions(dimension) * (code_memory_ns / sharing + made.tile_value) + tile_row_ns;
+  const double head_value = costs.head_ns > 0 ? costs.head_ns : made.tile_value;
+  made.head = head_directions(dimension) * (code_memory_ns / sharing + head_value) + tile_row_ns;
   made.coarse = dimension * (coarse_memory_ns / sharing + costs.coarse_ns) + coarse_row_ns;
   made.coarse_single = dimension * (coarse_memory_ns + costs.coarse_ns) + coarse_single_row_ns;
   made.refined = dimension * (coarse_memory_ns + costs.coarse_ns) + refined_row_ns;

@@ -66,8 +66,8 @@ encoded_vector count_before::encode_step(uint32_t step, const float* vector,
                                          std::vector<int8_t>& codes) {
   const uint32_t steps = step_count(dimension_);
   const encoded_vector encoded = functions_->encode_query(vector, dimension_, codes.data());
-  packed_[step].resize(size_t{steps} * functions_->query_step_bytes);
-  functions_->pack_query(codes.data(), steps, packed_[step].data());
+  packed_[step].resize(size_t{steps} * functions_->tiles.query_step_bytes);
+  functions_->tiles.pack_query(codes.data(), steps, packed_[step].data());
   scans_[step] = {all_pass, packed_[step].data(), static_cast<int32_t>(-128 * encoded.code_sum),
                   false};
   return encoded;
@@ -174,7 +174,7 @@ void count_before::scan_range(worker& self, const view_range& range) {
   task.panels = blocks_[views_[range.view].block].codes + range.from / panel_rows * stride;
   task.panel_count = panels;
   task.stride = stride;
-  task.codes_offset = fact_bytes;
+  task.codes = {task.panels + fact_bytes, nullptr};
   task.dimension = dimension_;
   task.limits = functions_->limit_rows(task.panels, stride, range.to - range.from);
   task.queries = queries;
@@ -187,7 +187,7 @@ void count_before::scan_range(worker& self, const view_range& range) {
     std::memcpy(known.sums[step].data() + size_t{panel} * panel_rows, sums,
                 panel_rows * sizeof(int32_t));
   };
-  functions_->scan(task);
+  functions_->tiles.scan(task);
   for (uint32_t panel = 0; panel < panels; panel++) {
     if (self.survivors[panel] == 0) continue;
     const auto& facts = *reinterpret_cast<const panel_facts*>(task.panels + panel * stride);

@@ -49,11 +49,13 @@ struct alignas(64) line {
 
 class panels {
  public:
-  explicit panels(size_t byte_count) : lines_(byte_count / sizeof(line) + 2) {}
+  explicit panels(size_t byte_count) : byte_count_(byte_count), lines_(byte_count / sizeof(line) + 2) {}
+  size_t size() const { return byte_count_; }
   uint8_t* data() { return lines_.front().bytes; }
   const uint8_t* data() const { return lines_.front().bytes; }
 
  private:
+  size_t byte_count_;
   std::vector<line> lines_;
 };
 
@@ -217,14 +219,14 @@ class sample_trial {
 
   panels encode_head(const basis& basis) const {
     panels head(panel_count(count_) * head_panel_bytes(dimension_));
-    functions_.encode_head(basis, sample_.data(), 0, count_, head.data());
+    functions_.encode_head(basis, sample_.data(), 0, count_, head_arrays_of(head.data(), head.size()));
     return head;
   }
 
   /** The share of rows that a level of these head tiles leaves at each fraction, averaged over queries. */
   void left_of_head(const basis& basis, const panels& head, uint32_t level, float (&left)[2]) const {
     average(left, [&](const sample_query& query, double (&sums)[2]) {
-      add_left_of_head(basis, head.data(), level, query, sums);
+      add_left_of_head(basis, head_scan_of(head.data(), head.size(), level), level, query, sums);
     });
   }
 
@@ -283,7 +285,7 @@ class sample_trial {
     }
   }
 
-  void add_left_of_head(const basis& basis, const uint8_t* head, uint32_t level, const sample_query& query,
+  void add_left_of_head(const basis& basis, const head_scan& scanned, uint32_t level, const sample_query& query,
                         double (&sums)[2]) const {
     panels packed(head_query_bytes(functions_, dimension_));
     const head_query projected = project_query(functions_, basis, {query.bounds, query.values.data()}, packed.data());
@@ -297,11 +299,11 @@ class sample_trial {
       tighten(bounds, query.thresholds[i], scan);
       scan_query* const scans = &scan;
       scan_task task{};
-      task.panels = head + level * fact_bytes;
+      task.panels = scanned.panels;
+      task.codes = scanned.codes;
       task.panel_count = panel_count(count_);
       task.dimension = directions_of_level(dimension_, level);
-      task.stride = head_panel_bytes(dimension_);
-      task.codes_offset = (head_levels - level) * fact_bytes;
+      task.stride = half_panel_bytes(dimension_);
       task.limits = functions_.limit_rows(task.panels, task.stride, count_);
       task.queries = &scans;
       task.query_count = 1;
@@ -309,7 +311,7 @@ class sample_trial {
       task.emit = [](void* sum, uint32_t, uint32_t, uint32_t survivors, const int32_t*) {
         *static_cast<double*>(sum) += __builtin_popcount(survivors);
       };
-      functions_.scan(task);
+      functions_.head.scan(task);
     }
   }
 
@@ -364,7 +366,7 @@ void choose_weights(const target& functions, const matrix& sample, uint32_t dime
       double square = 0;
       for (uint32_t i = 0; i < directions_of_level(dimension, level); i++) {
         const double value = static_cast<double>(values[i]);
-        const double missed = value - largest / 127 * std::nearbyint(value * 127 / largest);
+        const double missed = value - largest / head_code_max * std::nearbyint(value * head_code_max / largest);
         error += missed * missed;
         square += value * value;
       }

@@ -90,7 +90,7 @@ search::search(const sagitta_batch& batch)
 
 void search::prepare_queries(const sagitta_batch& batch) {
   const uint32_t steps = step_count(dimension_);
-  const size_t packed_bytes = size_t{steps} * functions_->query_step_bytes;
+  const size_t packed_bytes = size_t{steps} * functions_->tiles.query_step_bytes;
   values_.resize(size_t{batch.query_count} * dimension_);
   packed_.resize(batch.query_count * packed_bytes);
   queries_.resize(batch.query_count);
@@ -120,7 +120,7 @@ void search::prepare_queries(const sagitta_batch& batch) {
     if (!query.is_scannable) continue;
     const encoded_vector encoded = functions_->encode_query(from.vector, dimension_, codes.data());
     uint8_t* const packed = packed_.data() + q * packed_bytes;
-    functions_->pack_query(codes.data(), steps, packed);
+    functions_->tiles.pack_query(codes.data(), steps, packed);
     query.packed = packed;
     set_codes(query, encoded);
     query.offset = static_cast<int32_t>(-128 * encoded.code_sum);
@@ -300,11 +300,16 @@ bool search::has_method(const block_plan& plan, method how) {
 }
 
 uint32_t search::rows_of_range(const block_plan& plan) const {
+  const auto scans_all_dimensions = [](const planned_view& one) { return one.how == method::tiles && !one.has_head; };
   const bool has_tiles = has_method(plan, method::tiles);
+  const bool has_only_heads =
+      has_tiles && std::none_of(plan.views.begin(), plan.views.end(), scans_all_dimensions);
   const uint64_t balanced = row_count_ / (uint64_t{ranges_per_worker} * workers_.size());
   uint64_t wanted = 0;
   if (has_method(plan, method::tiles) || has_method(plan, method::coarse)) {
-    const size_t bytes = has_tiles ? panel_bytes(dimension_) : coarse_panel_bytes(dimension_);
+    const size_t bytes = has_only_heads ? head_panel_bytes(dimension_)
+                         : has_tiles    ? panel_bytes(dimension_)
+                                        : coarse_panel_bytes(dimension_);
     wanted = range_bytes / (bytes / panel_rows);
   } else {
     // Views with the same bitmap are next to each other.

@@ -43,7 +43,7 @@ head_query project_query(const target& functions, const basis& basis, const unpr
   if (!(static_cast<double>(largest) >= query.bounds.length * 0x1p-20)) return made;
   std::vector<int8_t> codes(directions);
   const encoded_vector encoded = functions.encode_query(projected.data(), directions, codes.data());
-  functions.pack_query(codes.data(), step_count(directions), packed);
+  functions.head.pack_query(codes.data(), step_count(directions), packed);
   made.packed = packed;
   const double scale = static_cast<double>(encoded.scale);
   for (uint32_t level = 0; level < head_levels; level++) {

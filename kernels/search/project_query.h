@@ -50,7 +50,7 @@ struct head_query {
 
 /** Returns the bytes of a query as packed for head tiles. */
 inline size_t head_query_bytes(const target& functions, uint32_t dimension) {
-  return size_t{step_count(head_directions(dimension))} * functions.query_step_bytes;
+  return size_t{step_count(head_directions(dimension))} * functions.head.query_step_bytes;
 }
 
 /** Encodes a query for head tiles; `packed` has room for head_query_bytes(dimension). */

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "../layout.h"
 #include "learned_shares.h"
@@ -122,45 +123,43 @@ bool search::is_gathered_with(const planned_view& left, const planned_view& righ
 
 template <class IsWanted>
 void search::scan_tiles(worker& self, const row_range& range, const IsWanted& is_wanted) {
-  planned_view group[query_group_max];
-  uint32_t count = 0;
-  // Of the levels of head tiles and of all dimensions, once they are needed.
-  std::optional<row_limits> limits[all_dimensions + 1];
-  const auto scan_group = [&] {
-    planned_view chosen[all_dimensions + 1][query_group_max];
-    uint32_t counts[all_dimensions + 1] = {};
-    for (uint32_t i = 0; i < count; i++) {
-      const uint32_t level = choose_level(self, range, group[i]);
-      chosen[level][counts[level]++] = group[i];
+  /** The views to scan together, by level of head tiles or for all dimensions. */
+  struct scanned_group {
+    planned_view views[query_group_max];
+    uint32_t count = 0;
+    /** Set once they are needed. */
+    std::optional<row_limits> limits;
+  };
+  scanned_group groups[all_dimensions + 1];
+  // A single query is limited by the bytes it reads.
+  const bool is_alone = plans_[range.block].views.size() == 1;
+  const auto scan_level = [&](uint32_t level) {
+    scanned_group& group = groups[level];
+    const uint32_t count = std::exchange(group.count, 0);
+    if (count == 0) return;
+    if (level == 0 && is_alone && state_of(self, group.views[0].query).may_halve()) {
+      scan_head_in_halves(self, range, group.views[0]);
+    } else {
+      const scanned_codes codes = level < all_dimensions ? head_of(range.block, level) : tiles_of(range.block);
+      // The test of a whole panel saves time only if several queries share it.
+      if (!group.limits.has_value()) group.limits = is_alone ? unlimited_rows : limits_of(codes, range);
+      scan_range(self, range, codes, *group.limits, group.views, count);
     }
-    count = 0;
-    for (uint32_t level = 0; level <= all_dimensions; level++) {
-      if (counts[level] == 0) continue;
-      const bool is_head = level < all_dimensions;
-      // A single query is limited by the bytes it reads.
-      const bool is_alone = plans_[range.block].views.size() == 1;
-      if (level == 0 && is_alone && state_of(self, chosen[0][0].query).may_halve()) {
-        scan_head_in_halves(self, range, chosen[0][0]);
-      } else {
-        const scanned_codes codes = is_head ? head_of(range.block, level) : tiles_of(range.block);
-        if (!limits[level].has_value()) limits[level] = limits_of(codes, range);
-        scan_range(self, range, codes, *limits[level], chosen[level], counts[level]);
-      }
-      if (!is_head) continue;
-      for (uint32_t i = 0; i < counts[level]; i++) {
-        state_of(self, chosen[level][i].query)
-            .review_level(level, range.to - range.from, plans_[range.block].costs);
-      }
+    if (level == all_dimensions) return;
+    for (uint32_t i = 0; i < count; i++) {
+      state_of(self, group.views[i].query).review_level(level, range.to - range.from, plans_[range.block].costs);
     }
   };
   for (const planned_view& one : plans_[range.block].views) {
     if (views_[one.view].row_count <= range.from || !is_wanted(one)) continue;
+    const uint32_t level = choose_level(self, range, one);
+    scanned_group& group = groups[level];
     const bool is_group =
-        count == 0 || queries_[group[0].query].has_after == queries_[one.query].has_after;
-    if (!is_group || count == functions_->query_group) scan_group();
-    group[count++] = one;
+        group.count == 0 || queries_[group.views[0].query].has_after == queries_[one.query].has_after;
+    if (!is_group || group.count == functions_->query_group) scan_level(level);
+    group.views[group.count++] = one;
   }
-  scan_group();
+  for (uint32_t level = 0; level <= all_dimensions; level++) scan_level(level);
 }
 
 uint32_t search::choose_level(worker& self, const row_range& range, const planned_view& one) {
@@ -170,17 +169,18 @@ uint32_t search::choose_level(worker& self, const row_range& range, const planne
 }
 
 search::scanned_codes search::tiles_of(uint32_t block) const {
-  return {scanned_codes::tiles, 0, blocks_[block].codes, panel_bytes(dimension_), dimension_, fact_bytes};
+  const uint8_t* const panels = blocks_[block].codes;
+  return {scanned_codes::tiles, 0, panels, panel_bytes(dimension_), dimension_, {panels + fact_bytes, nullptr}};
 }
 
 search::scanned_codes search::coarse_codes_of(uint32_t block) const {
-  return {scanned_codes::coarse, 0, blocks_[block].coarse, coarse_panel_bytes(dimension_), dimension_, fact_bytes};
+  return {scanned_codes::coarse, 0, blocks_[block].coarse, coarse_panel_bytes(dimension_), dimension_, {}};
 }
 
-/** The facts of the second level follow those of the first. */
 search::scanned_codes search::head_of(uint32_t block, uint32_t level) const {
-  return {scanned_codes::head, level, blocks_[block].head + level * fact_bytes, head_panel_bytes(dimension_),
-          directions_of_level(dimension_, level), (head_levels - level) * fact_bytes};
+  const head_scan scanned = head_scan_of(blocks_[block].head, blocks_[block].head_bytes, level);
+  return {scanned_codes::head, level, scanned.panels, half_panel_bytes(dimension_),
+          directions_of_level(dimension_, level), scanned.codes};
 }
 
 row_limits search::limits_of(const scanned_codes& codes, const row_range& range) const {
@@ -196,6 +196,16 @@ scan_query& search::scan_of(query_state& state, const scanned_codes& codes, uint
     case scanned_codes::listed_head: break;
   }
   return state.current_head_scan(basis_numbers_[block], codes.level);
+}
+
+search::scan_function search::scan_function_of(const scanned_codes& codes) const {
+  switch (codes.kind) {
+    case scanned_codes::tiles: return functions_->tiles.scan;
+    case scanned_codes::coarse: return functions_->scan_coarse;
+    case scanned_codes::head:
+    case scanned_codes::listed_head: break;
+  }
+  return functions_->head.scan;
 }
 
 void search::scan_head_in_halves(worker& self, const row_range& range, const planned_view& one) {
@@ -311,7 +321,6 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
   scan_task task{};
   task.dimension = codes.dimension;
   task.stride = codes.stride;
-  task.codes_offset = codes.codes_offset;
   task.queries = queries;
   task.query_count = planned_count;
   task.context = &context;
@@ -335,6 +344,7 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
       case scanned_codes::listed_head: break;
     }
   };
+  const auto scan = scan_function_of(codes);
   const auto is_wanted = [&](uint32_t from) {
     for (uint32_t i = 0; i < planned_count; i++) {
       if (has_bits(views_[planned[i].view], from)) return true;
@@ -350,12 +360,14 @@ void search::scan_range(worker& self, const row_range& range, const scanned_code
     uint32_t to = from + skipped_rows;
     while (to < range.to && is_wanted(to)) to += skipped_rows;
     to = std::min(to, range.to);
-    context.panels = codes.panels + from / panel_rows * codes.stride;
+    const size_t place = from / panel_rows * codes.stride;
+    context.panels = codes.panels + place;
     context.first_row = from;
+    task.codes.first = codes.codes.first + place;
+    if (codes.codes.second != nullptr) task.codes.second = codes.codes.second + place;
     task.panels = context.panels;
     task.panel_count = panel_count(to - from);
-    if (codes.kind == scanned_codes::coarse) functions_->scan_coarse(task);
-    else functions_->scan(task);
+    scan(task);
     from = to;
   }
 }
@@ -408,7 +420,7 @@ void search::scan_rows(worker& self, const row_range& range, const uint32_t* row
   task.panels = context.panels;
   task.panel_count = panel_count(row_count);
   task.stride = context.stride;
-  task.codes_offset = fact_bytes;
+  task.codes = {task.panels + fact_bytes, nullptr};
   task.dimension = dimension_;
   task.queries = queries;
   task.limits = functions_->limit_rows(context.panels, context.stride, row_count);
@@ -429,7 +441,7 @@ void search::scan_rows(worker& self, const row_range& range, const uint32_t* row
       context.states[i] = &state_of(self, context.planned[i].query);
       queries[i] = &context.states[i]->current_scan();
     }
-    functions_->scan(task);
+    functions_->tiles.scan(task);
   }
 }
 

@@ -138,9 +138,9 @@ class search : public shared_work {
     /** The first panel of the block. */
     const uint8_t* panels;
     size_t stride;
-    /** The number of codes of a row, and the bytes from the facts of a panel to them. */
+    /** The number of codes of a row, and those of the first panel; not read for coarse codes. */
     uint32_t dimension;
-    size_t codes_offset;
+    panel_codes codes;
   };
   /** See query_state::choose_level. */
   uint32_t choose_level(worker& self, const row_range& range, const planned_view& one);
@@ -148,6 +148,8 @@ class search : public shared_work {
   scanned_codes coarse_codes_of(uint32_t block) const;
   scanned_codes head_of(uint32_t block, uint32_t level) const;
   row_limits limits_of(const scanned_codes& codes, const row_range& range) const;
+  using scan_function = decltype(panel_scan::scan);
+  scan_function scan_function_of(const scanned_codes& codes) const;
   scan_query& scan_of(query_state& state, const scanned_codes& codes, uint32_t block) const;
   /** Scans codes for a group of views. */
   void scan_range(worker& self, const row_range& range, const scanned_codes& codes, const row_limits& limits,

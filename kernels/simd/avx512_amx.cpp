@@ -37,7 +37,8 @@ constexpr uint32_t copied_rows = 2048;
 /**
  * Queries in the order in which tiles load them: [chunk][query][64]. A chunk is up to 16 steps. All chunks have the
  * same number of steps, since tiles have one shape; the last one begins early enough to end with the
- * dimensions, and there the queries are zero where it overlaps the one before.
+ * dimensions, and there the queries are zero where it overlaps the one before. If the codes of panels are in two
+ * pieces, chunks divide them without a rest.
  */
 struct tiled_queries {
   uint32_t count;
@@ -57,31 +58,41 @@ struct tiled_queries {
   }
 };
 
-constexpr uint32_t chunks_of(uint32_t steps) { return (steps + tile_rows - 1) / tile_rows; }
+/** Pieces have a multiple of 4 steps; see head_directions. */
+uint32_t steps_of_chunk(const scan_task& task) {
+  const uint32_t steps = steps_of_piece(task);
+  if (task.codes.second == nullptr) return steps < tile_rows ? steps : tile_rows;
+  uint32_t divisor = tile_rows;
+  while (steps % divisor != 0) divisor--;
+  return divisor;
+}
+
+uint32_t chunks_of(const scan_task& task) {
+  const uint32_t size = steps_of_chunk(task);
+  return (step_count(task.dimension) + size - 1) / size;
+}
 
 void copy_queries(const scan_task& task, uint32_t first, uint32_t count, tiled_queries& copied) {
   const uint32_t steps = step_count(task.dimension);
   copied.count = count;
   copied.tiles = count > tile_rows ? 2 : 1;
   copied.rows_of_tile = (count + copied.tiles - 1) / copied.tiles;
-  copied.steps_of_chunk = steps < tile_rows ? steps : tile_rows;
-  copied.chunk_count = chunks_of(steps);
+  copied.steps_of_chunk = steps_of_chunk(task);
+  copied.chunk_count = chunks_of(task);
   copied.last_step = steps - copied.steps_of_chunk;
   const uint32_t rows = copied.row_count();
   const uint32_t overlap = copied.chunk_count * copied.steps_of_chunk - steps;
+  const __mmask64 chunk_bytes = ~uint64_t{0} >> (tile_row_bytes - copied.steps_of_chunk * step_dimensions);
   const __mmask64 new_bytes = ~uint64_t{0} << (overlap * step_dimensions);
   for (uint32_t q = 0; q < rows; q++) {
     const scan_query* const query = q < count ? task.queries[first + q] : nullptr;
     _mm512_store_si512(copied.starts[q], _mm512_set1_epi32(query == nullptr ? 0 : query->offset));
     uint8_t* to = copied.codes + size_t{q} * tile_row_bytes;
-    if (query != nullptr && steps < tile_rows) {
-      std::memcpy(to, query->packed, steps * step_dimensions);
-      continue;
-    }
     for (uint32_t chunk = 0; chunk < copied.chunk_count; chunk++) {
       __m512i codes = _mm512_setzero_si512();
       if (query != nullptr) {
-        codes = _mm512_loadu_si512(query->packed + copied.first_step(chunk) * step_dimensions);
+        const uint8_t* const from = query->packed + copied.first_step(chunk) * step_dimensions;
+        codes = _mm512_maskz_loadu_epi8(chunk_bytes, from);
       }
       if (chunk + 1 == copied.chunk_count) codes = _mm512_maskz_mov_epi8(new_bytes, codes);
       _mm512_store_si512(to, codes);
@@ -120,10 +131,11 @@ inline __attribute__((always_inline)) void for_each_of(const Run& run) {
 
 /** Computes the sums [panel][query][panel_rows] of `Panels` panels. */
 template <uint32_t QueryTiles, uint32_t Panels>
-__attribute__((noinline)) void sum_panels(const tiled_queries& queries, const uint8_t* first_codes,
-                                          size_t stride, int32_t* stored) {
+__attribute__((noinline)) void sum_panels(const tiled_queries& queries, const scan_task& task, uint32_t first_panel,
+                                          int32_t* stored) {
   static_assert(QueryTiles * Panels <= sum_tiles);
   const uint32_t rows_of_tile = queries.rows_of_tile;
+  const uint32_t steps = steps_of_piece(task);
   for_each_of<QueryTiles>([&](auto tile) __attribute__((always_inline)) {
     for_each_of<Panels>([&](auto p) __attribute__((always_inline)) {
       load_tile<tile.value * Panels + p.value>(queries.starts[tile.value * rows_of_tile],
@@ -137,9 +149,12 @@ __attribute__((noinline)) void sum_panels(const tiled_queries& queries, const ui
       load_tile<query_tile + tile.value>(from + tile.value * rows_of_tile * tile_row_bytes,
                                          tile_row_bytes);
     });
-    const uint8_t* const codes = first_codes + size_t{queries.first_step(chunk)} * step_bytes;
+    const uint32_t first_step = queries.first_step(chunk);
+    const bool is_second = first_step >= steps;
+    const uint8_t* const codes = (is_second ? task.codes.second : task.codes.first) + first_panel * task.stride +
+                                 size_t{is_second ? first_step - steps : first_step} * step_bytes;
     for_each_of<Panels>([&](auto p) __attribute__((always_inline)) {
-      const uint8_t* const rows = codes + p.value * stride;
+      const uint8_t* const rows = codes + p.value * task.stride;
 #pragma GCC unroll 16
       for (uint32_t step = 0; step < tile_rows; step++) {
         __builtin_prefetch(rows + prefetch_bytes + step * step_bytes);
@@ -203,7 +218,7 @@ uint32_t scan_panels(tiled_scan& scan, const tiled_queries& queries, uint32_t pa
   alignas(64) int32_t sums[Panels * QueryTiles * tile_rows * panel_rows];
   for (; panel + Panels <= scan.task.panel_count; panel += Panels) {
     const uint8_t* const first = scan.task.panels + panel * stride;
-    sum_panels<QueryTiles, Panels>(queries, first + scan.task.codes_offset, stride, sums);
+    sum_panels<QueryTiles, Panels>(queries, scan.task, panel, sums);
     for (uint32_t p = 0; p < Panels; p++) {
       const auto& facts = *reinterpret_cast<const panel_facts*>(first + p * stride);
       test_panel<has_lower>(scan, queries.count, panel + p, facts,
@@ -238,7 +253,7 @@ void scan_in_tiles(const scan_task& task) {
     if (task.query_count > 0) scan_queries<avx512_lanes, tiled_queries_min - 1>(task);
     return;
   }
-  const uint32_t fitting = copied_rows / chunks_of(step_count(task.dimension));
+  const uint32_t fitting = copied_rows / chunks_of(task);
   const uint32_t most = fitting < query_group ? fitting : query_group;
   const uint32_t parts = (task.query_count + most - 1) / most;
   const uint32_t size = (task.query_count + parts - 1) / parts;
@@ -254,7 +269,7 @@ constexpr target create_amx_target() {
   target table = create_target<avx512_lanes, avx512_coarse>(
       "avx512_amx", {0.0048, 0.0065, 0.0012, tiled_queries_min});
   table.query_group = query_group;
-  table.scan = scan_in_tiles;
+  table.tiles.scan = table.head.scan = scan_in_tiles;
   return table;
 }
 

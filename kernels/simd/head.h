@@ -135,28 +135,38 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   for (uint32_t i = 0; i < count; i++) subtract_part(unit, rows + size_t{i} * dimension, dimension);
 }
 
+/** Returns the facts of a level in a panel. */
+inline panel_facts& facts_of_level(const head_arrays& panel, uint32_t level) {
+  return *reinterpret_cast<panel_facts*>(level == 0 ? panel.second : panel.first);
+}
+
+/** Returns the first step of a row's codes in one of the two arrays. */
+inline uint8_t* head_codes(uint8_t* half, uint32_t lane) { return half + fact_bytes + lane * step_dimensions; }
+
 /** Writes the codes and facts of a row that can be scanned; see bounds.h. */
-void encode_head_row(const basis& basis, const float* projected, double square, uint32_t lane, uint8_t* panel) {
+void encode_head_row(const basis& basis, const float* projected, double square, uint32_t lane,
+                     const head_arrays& panel) {
   const uint32_t half = basis.directions / 2;
   const vector_facts measured[] = {measure(projected, half), measure(projected + half, half)};
   const float largest = measured[0].largest > measured[1].largest ? measured[0].largest : measured[1].largest;
+  // Codes are within ±code_max of this range.
+  const float range = largest * (code_max / head_code_max);
   // Values this small are left out like those of other directions.
   const bool is_zero = !(static_cast<double>(largest) >= 0x1p-40);
-  uint8_t* const codes = panel + head_levels * fact_bytes + lane * step_dimensions;
   double missed[] = {measured[0].square, measured[1].square};
   for (uint32_t part = 0; part < 2; part++) {
-    uint8_t* const first_step = codes + size_t{part} * step_count(half) * step_bytes;
+    uint8_t* const first_step = head_codes(part == 0 ? panel.first : panel.second, lane);
     if (is_zero) clear_steps(step_count(half), first_step);
-    else missed[part] = quantize_row(projected + part * half, half, largest, first_step);
+    else missed[part] = quantize_row(projected + part * half, half, range, first_step);
   }
   for (uint32_t level = 0; level < head_levels; level++) {
-    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    panel_facts& facts = facts_of_level(panel, level);
     const double error = level == 0 ? missed[0] + missed[1] : missed[0];
     const double in_head = level == 0 ? measured[0].square + measured[1].square : measured[0].square;
     const double left = square - in_head;
     const double rest = (left > 0 ? left : 0) + 2 * basis.error * square;
     const double weight = static_cast<double>(basis.header->weights[level]);
-    facts.scale[lane] = is_zero ? 0 : largest / code_max;
+    facts.scale[lane] = is_zero ? 0 : range / code_max;
     facts.norm[lane] = static_cast<float>(std::sqrt(square));
     facts.residual[lane] = static_cast<float>(std::sqrt(error + weight * weight * rest) * (1 + 0x1p-20));
     facts.square[lane] = static_cast<float>(square);
@@ -164,25 +174,28 @@ void encode_head_row(const basis& basis, const float* projected, double square, 
 }
 
 /** Writes a row that is not scanned: of length 0, or one that is rescored. */
-void skip_head_row(uint32_t directions, bool is_zero, uint32_t lane, uint8_t* panel) {
+void skip_head_row(uint32_t directions, bool is_zero, uint32_t lane, const head_arrays& panel) {
   for (uint32_t level = 0; level < head_levels; level++) {
-    auto& facts = reinterpret_cast<panel_facts*>(panel)[level];
+    panel_facts& facts = facts_of_level(panel, level);
     facts.scale[lane] = facts.norm[lane] = facts.square[lane] = 0;
     facts.residual[lane] = is_zero ? 0 : unscannable_residual;
   }
-  clear_steps(step_count(directions), panel + head_levels * fact_bytes + lane * step_dimensions);
+  for (uint8_t* const half : {panel.first, panel.second}) {
+    clear_steps(step_count(directions / 2), head_codes(half, lane));
+  }
 }
 
-void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, uint8_t* head) {
+void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, const head_arrays& head) {
   const tiled_matrix matrix(basis.matrix, basis.directions, basis.dimension);
   std::vector<float> projected(size_t{vectors_together} * basis.directions);
-  const size_t stride = head_panel_bytes(basis.dimension);
+  const size_t stride = half_panel_bytes(basis.dimension);
   for (uint32_t first = from; first < to; first += vectors_together) {
     const uint32_t count = to - first < vectors_together ? to - first : vectors_together;
     const float* const rows = values + size_t{first} * basis.dimension;
     project_together({rows, basis.dimension}, count, matrix, projected.data(), basis.directions);
     for (uint32_t i = 0; i < count; i++) {
-      uint8_t* const panel = head + (first + i) / panel_rows * stride;
+      const size_t place = (first + i) / panel_rows * stride;
+      const head_arrays panel = {head.first + place, head.second + place};
       const uint32_t lane = (first + i) % panel_rows;
       const double square = measure(rows + size_t{i} * basis.dimension, basis.dimension).square;
       const double length = std::sqrt(square);

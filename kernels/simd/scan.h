@@ -25,11 +25,10 @@ namespace {
  */
 constexpr size_t prefetch_bytes = 6144;
 
-/** Of small panels, whole ones are prefetched, so that only the facts and codes that are read are fetched. */
-inline size_t prefetch_distance(const scan_task& task) {
-  const size_t read_bytes = panel_bytes(task.dimension);
-  if (read_bytes > prefetch_bytes) return prefetch_bytes;
-  return (prefetch_bytes / read_bytes + 1) * task.stride;
+/** The steps of each piece of a panel's codes. */
+inline uint32_t steps_of_piece(const scan_task& task) {
+  const uint32_t steps = step_count(task.dimension);
+  return task.codes.second == nullptr ? steps : steps / 2;
 }
 
 /**
@@ -38,8 +37,7 @@ inline size_t prefetch_distance(const scan_task& task) {
  * use two chains, for even and odd steps, because consecutive additions to one sum wait for each other.
  */
 template <class Lanes, uint32_t Queries, uint32_t Panels>
-__attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* first_codes,
-                                        size_t stride, int32_t* stored) {
+__attribute__((noinline)) void sum_tile(const scan_task& task, uint32_t first_panel, int32_t* stored) {
   constexpr uint32_t panel_registers = panel_rows / Lanes::width;
   constexpr uint32_t tile_registers = Panels * panel_registers;
   constexpr uint32_t chains = Queries * tile_registers <= 4 ? 2 : 1;
@@ -55,17 +53,13 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
       if constexpr (chains == 2) sums[1][q][i] = Lanes::zero();
     }
   }
-  const size_t distance = prefetch_distance(task);
   const uint8_t* codes[Panels];
-#pragma GCC unroll 8
-  for (uint32_t p = 0; p < Panels; p++) codes[p] = first_codes + p * stride;
-
   const auto add_step = [&](uint32_t step, auto& chain) __attribute__((always_inline)) {
     typename Lanes::rows rows[tile_registers];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < Panels; p++) {
       const uint8_t* const from = codes[p] + size_t{step} * step_bytes;
-      __builtin_prefetch(from + distance);
+      __builtin_prefetch(from + prefetch_bytes);
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < panel_registers; i++) {
         rows[p * panel_registers + i] = Lanes::load(from + i * (step_bytes / panel_registers));
@@ -78,15 +72,24 @@ __attribute__((noinline)) void sum_tile(const scan_task& task, const uint8_t* fi
       for (uint32_t i = 0; i < tile_registers; i++) Lanes::accumulate(chain[q][i], rows[i], query);
     }
   };
-  const uint32_t steps = step_count(task.dimension);
-  uint32_t step = 0;
-  if constexpr (chains == 2) {
-    for (; step + 2 <= steps; step += 2) {
-      add_step(step, sums[0]);
-      add_step(step + 1, sums[1]);
+  const uint32_t steps = steps_of_piece(task);
+  const uint8_t* piece = task.codes.first;
+  while (true) {
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < Panels; p++) codes[p] = piece + (first_panel + p) * task.stride;
+    uint32_t step = 0;
+    if constexpr (chains == 2) {
+      for (; step + 2 <= steps; step += 2) {
+        add_step(step, sums[0]);
+        add_step(step + 1, sums[1]);
+      }
     }
+    for (; step < steps; step++) add_step(step, sums[0]);
+    if (piece == task.codes.second || task.codes.second == nullptr) break;
+    piece = task.codes.second;
+#pragma GCC unroll 8
+    for (uint32_t q = 0; q < Queries; q++) packed[q] += size_t{steps} * Lanes::query_step_bytes;
   }
-  for (; step < steps; step++) add_step(step, sums[0]);
 
 #pragma GCC unroll 8
   for (uint32_t q = 0; q < Queries; q++) {
@@ -135,10 +138,10 @@ void scan_tile(const scan_task& task, uint32_t first_panel, float* least) {
   const uint8_t* const first = task.panels + first_panel * stride;
   alignas(64) int32_t sums[Queries * Panels * panel_rows];
   for (uint32_t p = 0; p < Panels; p++) {
-    const uint8_t* const ahead = first + p * stride + prefetch_distance(task);
+    const uint8_t* const ahead = first + p * stride + prefetch_bytes;
     for (uint32_t at = 0; at < fact_bytes; at += step_bytes) __builtin_prefetch(ahead + at);
   }
-  sum_tile<Lanes, Queries, Panels>(task, first + task.codes_offset, stride, sums);
+  sum_tile<Lanes, Queries, Panels>(task, first_panel, sums);
 
   for (uint32_t q = 0; q < Queries; q++) {
     for (uint32_t p = 0; p < Panels; p++) {

@@ -12,18 +12,20 @@ inline void pack_quads(const int8_t* codes, uint32_t steps, uint8_t* packed) {
   std::memcpy(packed, codes, size_t{steps} * step_dimensions);
 }
 
+template <class Lanes>
+constexpr panel_scan scan_quads = {Lanes::query_step_bytes, pack_quads, scan<Lanes>};
+
 template <class Lanes, class Coarse>
-constexpr target create_target(const char* name, scan_costs costs,
-                               decltype(target::pack_query) pack_query = pack_quads) {
+constexpr target create_target(const char* name, scan_costs costs, panel_scan tiles = scan_quads<Lanes>,
+                               panel_scan head = scan_quads<Lanes>) {
   return {
       name,
       costs,
       Lanes::query_group,
-      Lanes::query_step_bytes,
       encode,
       encode_query,
-      pack_query,
-      scan<Lanes>,
+      tiles,
+      head,
       limit_rows,
       products,
       rotate,

@@ -1,8 +1,10 @@
 // Tests of bases and head tiles: bounds contain canonical scores for any basis, residuals those of decoded rows, learned
 // bases are orthonormal and worth it, and damaged ones are refused.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -26,10 +28,10 @@ sagitta::basis open(const std::vector<uint8_t>& bytes, uint32_t dimension) {
 }
 
 /** The stored residual of a level is at least that of the decoded row, in float64 and from all directions. */
-void check_residual(const sagitta::basis& basis, const float* values, const uint8_t* panel, uint32_t lane,
+void check_residual(const sagitta::basis& basis, const float* values, const std::vector<uint8_t>& panel, uint32_t lane,
                     uint32_t level, const std::string& what) {
-  const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel)[level];
-  const uint8_t* const codes = panel + sagitta::head_levels * sagitta::fact_bytes;
+  const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel.data())[level];
+  const uint8_t* const codes = panel.data() + sagitta::head_levels * sagitta::fact_bytes;
   double missed = 0;
   double in_head = 0;
   double square = 0;
@@ -70,12 +72,16 @@ struct checked_scan {
   std::string what;
   uint32_t seen = 0;
 
-  const uint8_t* panel(uint32_t number) const {
-    return data.head + number * sagitta::head_panel_bytes(data.dimension);
+  std::vector<uint8_t> panel(uint32_t number) const {
+    std::vector<uint8_t> joined(sagitta::head_panel_bytes(data.dimension));
+    const size_t byte_count = sagitta_head_bytes(data.row_count, data.dimension);
+    sagitta::join_head_panels(data.head, byte_count, data.dimension, number, 1, joined.data());
+    return joined;
   }
 
   void check(uint32_t number, const int32_t* sums) {
-    const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel(number))[level];
+    const std::vector<uint8_t> panel = this->panel(number);
+    const auto& facts = reinterpret_cast<const sagitta::panel_facts*>(panel.data())[level];
     for (uint32_t lane = 0; lane < panel_rows && number * panel_rows + lane < data.row_count; lane++, seen++) {
       const uint32_t row = number * panel_rows + lane;
       const sagitta::score_bounds found = sagitta::bounds_of(query.bounds[level], sums[lane], facts, lane);
@@ -85,7 +91,7 @@ struct checked_scan {
                   std::to_string(found.lower) + " to " + std::to_string(found.upper));
       const bool is_scanned = facts.residual[lane] != sagitta::unscannable_residual && facts.norm[lane] != 0;
       if (!is_scanned || searched.metric != SAGITTA_DOT) continue;
-      check_residual(basis, data.row(row), panel(number), lane, level, what);
+      check_residual(basis, data.row(row), panel, lane, level, what);
     }
   }
 };
@@ -106,23 +112,27 @@ void check_bounds(const rows& data, const sagitta::basis& basis, const bounded_s
   if (query.packed == nullptr) return;
   for (uint32_t level = 0; level < sagitta::head_levels; level++) {
     sagitta::scan_query scan{create_weights(query.bounds[level]), query.packed, query.offsets[level], false};
-    sagitta::scan_query* const scans = &scan;
+    // Some targets scan several queries in another way.
+    sagitta::scan_query* const scans[] = {&scan, &scan, &scan, &scan, &scan};
+    const auto count = static_cast<uint32_t>(std::min<size_t>(std::size(scans), functions.query_group));
     sagitta::scan_task task{};
-    task.panels = data.head + level * sagitta::fact_bytes;
+    const size_t byte_count = sagitta_head_bytes(data.row_count, data.dimension);
+    const sagitta::head_scan scanned = sagitta::head_scan_of(data.head, byte_count, level);
+    task.panels = scanned.panels;
+    task.codes = scanned.codes;
     task.panel_count = sagitta::panel_count(data.row_count);
     task.dimension = sagitta::directions_of_level(data.dimension, level);
-    task.stride = sagitta::head_panel_bytes(data.dimension);
-    task.codes_offset = (sagitta::head_levels - level) * sagitta::fact_bytes;
+    task.stride = sagitta::half_panel_bytes(data.dimension);
     task.limits = functions.limit_rows(task.panels, task.stride, data.row_count);
-    task.queries = &scans;
-    task.query_count = 1;
+    task.queries = scans;
+    task.query_count = count;
     checked_scan checked{data, basis, searched, query, level, what + ", level " + std::to_string(level)};
     task.context = &checked;
     task.emit = [](void* context, uint32_t, uint32_t panel, uint32_t, const int32_t* sums) {
       static_cast<checked_scan*>(context)->check(panel, sums);
     };
-    functions.scan(task);
-    require(checked.seen == data.row_count, what + ": a scan without a threshold leaves every row");
+    functions.head.scan(task);
+    require(checked.seen == count * data.row_count, what + ": a scan without a threshold leaves every row");
   }
 }
 
@@ -172,7 +182,7 @@ void check_damage(std::vector<uint8_t> bytes, uint32_t dimension, random_source&
 }  // namespace
 
 void test_head_tiles(random_source& random) {
-  for (const uint32_t dimension : {128u, 200u, 257u, 768u}) {
+  for (const uint32_t dimension : {128u, 200u, 257u, 640u, 768u}) {
     for (const kind kind : tested_kinds()) {
       const uint32_t row_count = 1 + random.below(40);
       rows data(random, kind, row_count, dimension);

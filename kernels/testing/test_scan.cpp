@@ -66,20 +66,26 @@ class guarded_bytes {
 };
 
 /** Extremes are frequent, because sums must neither saturate nor overflow. */
-int32_t random_code(random_source& random) {
-  if (random.below(3) == 0) return random.below(2) == 0 ? -127 : 127;
-  return static_cast<int32_t>(random.below(255)) - 127;
+int32_t random_code(random_source& random, int32_t most = 127) {
+  if (random.below(3) == 0) return random.below(2) == 0 ? -most : most;
+  return static_cast<int32_t>(random.below(2 * static_cast<uint32_t>(most) + 1)) - most;
 }
 
+/** Panels of tiles, or of head tiles, whose dimensions are in two arrays. */
 struct scanned_panels {
-  scanned_panels(random_source& random, uint32_t panel_count, uint32_t dimensions)
+  scanned_panels(random_source& random, uint32_t panel_count, uint32_t dimensions, bool has_head)
       : count(panel_count),
         dimension(dimensions),
-        stride(sagitta::panel_bytes(dimensions)),
-        bytes(panel_count * stride) {
-    for (uint32_t panel = 0; panel < count; panel++) {
+        is_head(has_head),
+        stride(sagitta::panel_bytes(has_head ? dimensions / 2 : dimensions)),
+        bytes(array_count() * panel_count * stride) {
+    for (uint32_t panel = 0; panel < array_count() * count; panel++) {
       uint8_t* const start = bytes.data() + panel * stride;
-      auto& facts = *reinterpret_cast<sagitta::panel_facts*>(start);
+      std::memset(start, 0xff, sagitta::fact_bytes);
+      std::memset(start + sagitta::fact_bytes, 128, stride - sagitta::fact_bytes);
+    }
+    for (uint32_t panel = 0; panel < count; panel++) {
+      auto& facts = *reinterpret_cast<sagitta::panel_facts*>(panels() + panel * stride);
       for (uint32_t row = 0; row < panel_rows; row++) {
         facts.scale[row] = static_cast<float>(0.001 + 0.01 * random.uniform());
         facts.norm[row] = static_cast<float>(random.uniform());
@@ -90,21 +96,35 @@ struct scanned_panels {
           facts.residual[row] = random.below(2) == 0 ? 0 : sagitta::unscannable_residual;
         }
       }
-      std::memset(start + sagitta::fact_bytes, 128, stride - sagitta::fact_bytes);
-      for (uint32_t i = 0; i < dimensions; i++) {
+      const uint32_t dimensions_of_array = dimensions / array_count();
+      for (uint32_t i = 0; i < array_count() * dimensions_of_array; i++) {
+        uint8_t* const array = bytes.data() + i / dimensions_of_array * count * stride;
+        const uint32_t place = i % dimensions_of_array;
         for (uint32_t row = 0; row < panel_rows; row++) {
-          const size_t at = sagitta::fact_bytes + i / 4 * sagitta::step_bytes + row * 4 + i % 4;
-          start[at] = static_cast<uint8_t>(random_code(random) + 128);
+          const size_t at = sagitta::fact_bytes + place / 4 * sagitta::step_bytes + row * 4 + place % 4;
+          const int32_t code = random_code(random, is_head ? sagitta::head_code_max : 127);
+          array[panel * stride + at] = static_cast<uint8_t>(code + 128);
         }
       }
     }
   }
+  uint32_t array_count() const { return is_head ? 2 : 1; }
+  /** The array that begins with the facts. */
+  uint8_t* panels() const { return bytes.data() + (is_head ? count * stride : 0); }
+  sagitta::panel_codes codes() const {
+    if (!is_head) return {bytes.data() + sagitta::fact_bytes, nullptr};
+    return {bytes.data() + sagitta::fact_bytes, panels() + sagitta::fact_bytes};
+  }
   const sagitta::panel_facts& facts(uint32_t panel) const {
-    return *reinterpret_cast<const sagitta::panel_facts*>(bytes.data() + panel * stride);
+    return *reinterpret_cast<const sagitta::panel_facts*>(panels() + panel * stride);
+  }
+  const sagitta::panel_scan& scan_of(const target& functions) const {
+    return is_head ? functions.head : functions.tiles;
   }
 
   uint32_t count;
   uint32_t dimension;
+  bool is_head;
   size_t stride;
   guarded_bytes bytes;
 };
@@ -178,19 +198,19 @@ void scan_groups(const target& functions, const scanned_panels& panels, const sc
     std::vector<scan_query*> pointers;
     std::vector<std::unique_ptr<guarded_bytes>> packed;
     for (uint32_t q = 0; q < together; q++) {
-      packed.push_back(std::make_unique<guarded_bytes>(size_t{steps} * functions.query_step_bytes));
-      functions.pack_query(made.codes[first + q].data(), steps, packed.back()->data());
+      packed.push_back(std::make_unique<guarded_bytes>(size_t{steps} * panels.scan_of(functions).query_step_bytes));
+      panels.scan_of(functions).pack_query(made.codes[first + q].data(), steps, packed.back()->data());
       copies[q].packed = packed.back()->data();
       pointers.push_back(&copies[q]);
     }
     context known{&emit, first, pointers.data()};
     scan_task task{};
-    task.panels = panels.bytes.data();
+    task.panels = panels.panels();
     task.panel_count = panels.count;
     task.dimension = panels.dimension;
     task.stride = panels.stride;
-    task.codes_offset = sagitta::fact_bytes;
-    task.limits = functions.limit_rows(panels.bytes.data(), panels.stride, panels.count * panel_rows);
+    task.codes = panels.codes();
+    task.limits = functions.limit_rows(panels.panels(), panels.stride, panels.count * panel_rows);
     task.queries = pointers.data();
     task.query_count = together;
     task.context = &known;
@@ -199,7 +219,7 @@ void scan_groups(const target& functions, const scanned_panels& panels, const sc
       const auto& own = *static_cast<const context*>(opaque);
       (*own.emit)(own.first + query, panel, survivors, sums, *own.queries[query]);
     };
-    functions.scan(task);
+    panels.scan_of(functions).scan(task);
     require_released();
   }
 }
@@ -263,7 +283,7 @@ void compare(const scanned_panels& panels, const scanned_queries& made, const st
 
 /** A call that tightens a test ends the reports of its query; one that throws ends the scan. */
 void test_calls(random_source& random, uint32_t query_count) {
-  const scanned_panels panels(random, 11, 100);
+  const scanned_panels panels(random, 11, 100, false);
   scanned_queries made = random_queries(random, panels, query_count, false);
   for (scan_query& query : made.queries) query.upper_min = -infinity;
   std::vector<uint32_t> calls(query_count);
@@ -288,12 +308,12 @@ void test_calls(random_source& random, uint32_t query_count) {
 }  // namespace
 
 void test_scans(random_source& random, bool is_quick) {
-  const auto run = [&](uint32_t dimension, uint32_t query_count) {
+  const auto run = [&](uint32_t dimension, uint32_t query_count, bool is_head = false) {
     const uint32_t panel_count = 1 + random.below(dimension > 2000 ? 3 : 9);
-    const scanned_panels panels(random, panel_count, dimension);
+    const scanned_panels panels(random, panel_count, dimension, is_head);
     const bool has_lower = random.below(2) == 0;
     compare(panels, random_queries(random, panels, query_count, has_lower),
-            "scan, dimension " + std::to_string(dimension) + ", " + std::to_string(query_count) +
+            std::string(is_head ? "scan of head tiles" : "scan") + ", dimension " + std::to_string(dimension) + ", " + std::to_string(query_count) +
                 " queries, " + std::to_string(panel_count) + " panels" +
                 (has_lower ? ", with rank keys" : ""));
   };
@@ -309,6 +329,9 @@ void test_scans(random_source& random, bool is_quick) {
   for (const uint32_t dimension : {767u, 1024u, 4095u, 4096u, 4097u, 8192u, 8196u, 12288u, 16383u, 16384u}) {
     run(dimension, 1 + random.below(33));
     if (!is_quick) run(dimension, 32);
+  }
+  for (uint32_t directions = 32; directions <= 384; directions += 32) {
+    for (const uint32_t query_count : {1u, 2u, 5u, 1 + random.below(33), 32u}) run(directions, query_count, true);
   }
   for (const uint32_t query_count : {1u, 3u, 4u, 16u, 17u, 32u, 33u}) test_calls(random, query_count);
 }
