@@ -23,6 +23,8 @@ constexpr double head_gain = 0.95;
 constexpr double halved_share_max = 0.5;
 /** Head tiles without a gain are tried again when this many times as many rows have been scanned. */
 constexpr uint64_t retried_after = 4;
+/** The same of the first half of head tiles, which costs little more where it leaves too many panels. */
+constexpr double halved_after = 1.5;
 /**
  * The lower bounds of head tiles hardly raise the threshold, so the rows with the best estimates are scored when this
  * many rows have been scanned, at least so many for each of the k best, and again after eight times as many.
@@ -149,7 +151,7 @@ uint32_t query_state::choose_level(uint32_t basis, uint64_t row_count) {
 }
 
 void query_state::review_halves(double left) {
-  if (left > halved_share_max) halving_retry_ = retried_after * level_rows_;
+  if (left > halved_share_max) halving_retry_ = static_cast<uint64_t>(halved_after * static_cast<double>(level_rows_));
 }
 
 void query_state::review_level(uint32_t level, uint64_t row_count, const row_costs& costs) {
