@@ -48,6 +48,20 @@ export function compareIdWith(ids: Utf8Column, row: number, id: Uint8Array): num
  */
 export function scoreFloor(metric: Metric, scoreMin: number | null): number {
   if (scoreMin === null) return Number.NEGATIVE_INFINITY;
+  if (lastFloor.metric !== metric || lastFloor.scoreMin !== scoreMin) {
+    lastFloor = { metric, scoreMin, floor: findFloor(metric, scoreMin) };
+  }
+  return lastFloor.floor;
+}
+
+/** The queries of a join have the same limit, and finding it takes some microseconds. */
+let lastFloor: { readonly metric: Metric; readonly scoreMin: number; readonly floor: number } = {
+  metric: 'cosine',
+  scoreMin: Number.NEGATIVE_INFINITY,
+  floor: Number.NEGATIVE_INFINITY,
+};
+
+function findFloor(metric: Metric, scoreMin: number): number {
   const passes = (score: number) => Math.fround(publicScore(metric, score)) >= scoreMin;
   const highest = isDistance(metric) ? 0 : Number.MAX_VALUE;
   if (!passes(highest)) return Number.POSITIVE_INFINITY;
@@ -62,15 +76,19 @@ export function scoreFloor(metric: Metric, scoreMin: number | null): number {
   return fromOrderKey(passing);
 }
 
+/** One value as a number and as its bits. */
+const asNumber = new Float64Array(1);
+const asBits = new BigInt64Array(asNumber.buffer);
+
 /** Maps float64 values to integers of the same order; both zeros are 0. */
 function orderKey(value: number): bigint {
-  const magnitude = new BigInt64Array(new Float64Array([Math.abs(value)]).buffer)[0]!;
-  return value < 0 ? -magnitude : magnitude;
+  asNumber[0] = Math.abs(value);
+  return value < 0 ? -asBits[0]! : asBits[0]!;
 }
 
 function fromOrderKey(key: bigint): number {
-  const magnitude = new Float64Array(new BigInt64Array([key < 0n ? -key : key]).buffer)[0]!;
-  return key < 0n ? -magnitude : magnitude;
+  asBits[0] = key < 0n ? -key : key;
+  return key < 0n ? -asNumber[0]! : asNumber[0]!;
 }
 
 /** The best k of the eligible rows offered: a heap with the worst row on top. */
