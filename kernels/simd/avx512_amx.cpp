@@ -82,20 +82,18 @@ void copy_queries(const scan_task& task, uint32_t first, uint32_t count, tiled_q
   copied.last_step = steps - copied.steps_of_chunk;
   const uint32_t rows = copied.row_count();
   const uint32_t overlap = copied.chunk_count * copied.steps_of_chunk - steps;
-  const __mmask64 chunk_bytes = ~uint64_t{0} >> (tile_row_bytes - copied.steps_of_chunk * step_dimensions);
-  const __mmask64 new_bytes = ~uint64_t{0} << (overlap * step_dimensions);
   for (uint32_t q = 0; q < rows; q++) {
     const scan_query* const query = q < count ? task.queries[first + q] : nullptr;
     _mm512_store_si512(copied.starts[q], _mm512_set1_epi32(query == nullptr ? 0 : query->offset));
     uint8_t* to = copied.codes + size_t{q} * tile_row_bytes;
     for (uint32_t chunk = 0; chunk < copied.chunk_count; chunk++) {
-      __m512i codes = _mm512_setzero_si512();
+      std::memset(to, 0, tile_row_bytes);
       if (query != nullptr) {
+        // The steps before these are those of the chunk before.
+        const uint32_t first_byte = chunk + 1 == copied.chunk_count ? overlap * step_dimensions : 0;
         const uint8_t* const from = query->packed + copied.first_step(chunk) * step_dimensions;
-        codes = _mm512_maskz_loadu_epi8(chunk_bytes, from);
+        std::memcpy(to + first_byte, from + first_byte, copied.steps_of_chunk * step_dimensions - first_byte);
       }
-      if (chunk + 1 == copied.chunk_count) codes = _mm512_maskz_mov_epi8(new_bytes, codes);
-      _mm512_store_si512(to, codes);
       to += size_t{rows} * tile_row_bytes;
     }
   }
