@@ -1,5 +1,5 @@
 // Checks that the links in the documents lead to files, and that every setting, path and error code that they name
-// exists. Of the programs, only those in Python are searched for settings: the compiler checks the others.
+// exists. Python programs are searched for settings, too: their own tests run only after one of them has changed.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
