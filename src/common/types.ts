@@ -98,6 +98,8 @@ export interface VectorBlock {
   readonly ids: Utf8Column;
   /** Made by the engine's row encoder; null if it has none. */
   readonly codes: RowCodes | null;
+  /** Whether a later block with the same key may have another head, so that it is not worth copying. */
+  readonly hasProvisionalHead?: boolean;
 }
 
 /** Names of the code arrays that grow with the rows. */
@@ -122,14 +124,17 @@ export interface RowCodes {
   /** Two bits per value of every row, and two more. Both are null for dimensions without them. */
   readonly coarse: Uint8Array | null;
   readonly refinement: Uint8Array | null;
-  /** Both are null for rows that are not sealed, and for those of which a head would leave too many. */
+  /**
+   * Both are null where a head would leave too many rows or was not made yet. The head of rows that may become more has
+   * room for all of them.
+   */
   readonly basis: Uint8Array | null;
   readonly head: Uint8Array | null;
 }
 
 /**
- * Codes of sealed rows in the directions in which they differ most, which an engine scans before the other codes. The
- * arrays are in shared memory.
+ * Codes of rows in the directions in which they differ most, which an engine scans before the other codes. The arrays are
+ * in shared memory.
  */
 export interface RowHead {
   /** The directions. Segments with equal bases may share the array. */
@@ -154,8 +159,14 @@ export interface UnencodedRows {
   /** The rows from..to are encoded; earlier rows already have codes. */
   readonly from: number;
   readonly to: number;
-  /** Codes of `to` rows, from `RowEncoder.allocate`. */
+  /** Codes of at least `to` rows, from `RowEncoder.allocate`. */
   readonly codes: RowCodes;
+}
+
+/** Rows whose head is encoded; their other codes do not matter. */
+export interface HeadlessRows extends Omit<UnencodedRows, 'codes'> {
+  /** Of at least `to` rows, from `RowEncoder.allocateHead`. */
+  readonly head: RowHead;
 }
 
 export type CodeByteLengths = Readonly<Record<(typeof ROW_CODE_NAMES)[number], number>>;
@@ -173,16 +184,29 @@ export interface RowEncoder {
   accepts(codes: RowCodes, rowCount: number, dimension: number): boolean;
   /** Allocates zeros in shared memory, aligned for the engine, without a head. */
   allocate(rowCount: number, dimension: number): RowCodes;
-  /** Encodes on the calling thread: about 5 µs per thousand values. */
+  /** Encodes on the calling thread, with the head if the codes have one: about 5 µs per thousand values, or 10. */
   encode(rows: UnencodedRows): void;
   /** Encodes many rows on the threads of the pool. When it settles, even by rejecting, no thread is still at work. */
   encodeAll(rows: UnencodedRows): Promise<void>;
+  /** Allocates zeros for a head. Copies a basis that is not in shared memory. Null if it is no basis of this encoder. */
+  allocateHead(rowCount: number, dimension: number, basis: Uint8Array): RowHead | null;
+  /** Returns a copy of a head of at least so many rows that has no room for more. */
+  trimHead(head: RowHead, rowCount: number, dimension: number): RowHead;
+  /** Encodes on the calling thread: like `encode` for many rows, but 16 times as long for a single one. */
+  encodeHead(rows: HeadlessRows): void;
+  /** Encodes on the threads of the pool, behind searches. When it settles, no thread is still at work. */
+  encodeHeadBehind(rows: HeadlessRows): Promise<void>;
   /**
    * Makes a head on the threads of the pool, behind searches, in up to a second of one thread; null if none would pay
    * for these rows. When the promise settles, even by rejecting, no thread is still at work.
    * @param previous the basis of similar rows, which the head uses if it leaves hardly more rows than one of its own.
+   * @param known the head that these rows already have in some basis, which is returned if its basis is the best.
    */
-  makeHead(rows: SealedRows, previous: Uint8Array | null): Promise<RowHead | null>;
+  makeHead(
+    rows: SealedRows,
+    previous: Uint8Array | null,
+    known?: RowHead | null,
+  ): Promise<RowHead | null>;
 }
 
 /** Types that a collection may declare for metadata. `date` is a string with a date or time as in RFC 3339. */

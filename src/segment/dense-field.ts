@@ -14,7 +14,13 @@ import {
 } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { sharedFloat32 } from '../common/shared-array.js';
-import { CODE_NAMES, type RowCodes, type RowEncoder, type VectorBlock } from '../common/types.js';
+import {
+  CODE_NAMES,
+  type RowCodes,
+  type RowEncoder,
+  type RowHead,
+  type VectorBlock,
+} from '../common/types.js';
 import {
   type DenseColumn,
   type DenseSpec,
@@ -32,6 +38,7 @@ import { type VisibleRows, visibleAmong } from './visibility.js';
 export class DenseField implements SegmentVectorField {
   readonly spec: DenseSpec;
   #values: Float32Array;
+  /** Null if there are no codes or while they grow. */
   #codes: RowCodes | null;
   /** Null if there are no codes or the segment is sealed. */
   #growingCodes: GrowingCodes | null = null;
@@ -43,14 +50,24 @@ export class DenseField implements SegmentVectorField {
   #stagedRowCount = 0;
   /** Rows before this one have codes; this includes rows that lack the vector. */
   #encodedRowCount = 0;
-  #isHeadless = false;
+  /** Whether it was decided which head the rows get, if any. Unknown, and thus false, for rows from a file without. */
+  #isHeadDecided: boolean;
 
-  /** Creates a field whose first `rowCount` rows lack the vector. */
-  static create(spec: DenseSpec, rowCount: number, encoder: RowEncoder | null): DenseField {
+  /**
+   * Creates a field whose first `rowCount` rows lack the vector.
+   * @param coding the encoder of the rows, and the basis of similar rows, if there is one.
+   */
+  static create(
+    spec: DenseSpec,
+    rowCount: number,
+    coding: { readonly encoder: RowEncoder; readonly basis: Uint8Array | null } | null,
+  ): DenseField {
     const presence = rowCount === 0 ? null : createBitmap(rowCount);
     const column = { ...spec, values: sharedFloat32(0), presence, codes: null };
     const field = new DenseField(column, rowCount);
-    if (encoder !== null) field.#growingCodes = new GrowingCodes(encoder, spec.dimension);
+    if (coding === null) return field;
+    field.#growingCodes = new GrowingCodes(coding.encoder, spec.dimension, coding.basis);
+    field.#isHeadDecided = false;
     return field;
   }
 
@@ -60,6 +77,7 @@ export class DenseField implements SegmentVectorField {
     this.spec = specOf(column);
     this.#values = values;
     this.#codes = codes;
+    this.#isHeadDecided = codes !== null && codes.head !== null;
     this.#presence = presence;
     this.#presentCount = presence === null ? rowCount : countBits(presence);
     this.#rowCount = rowCount;
@@ -105,7 +123,6 @@ export class DenseField implements SegmentVectorField {
       this.#growingCodes?.encode(this.#values, this.#encodeFrom, rowCount);
       this.#encodedRowCount = rowCount;
     }
-    this.#codes = this.#growingCodes?.view(rowCount) ?? null;
     this.#addPresence(column, rows);
     this.#rowCount = rowCount;
   }
@@ -158,9 +175,17 @@ export class DenseField implements SegmentVectorField {
 
   seal(): void {
     this.#values = trimmedValues(this.#values, this.#rowCount * this.#dimension);
-    this.#growingCodes?.trim(this.#rowCount);
-    this.#codes = this.#growingCodes?.view(this.#rowCount) ?? null;
+    this.#growingCodes?.trim(this.#encodedRows);
+    this.#codes = this.#currentCodes;
     this.#growingCodes = null;
+  }
+
+  get #encodedRows() {
+    return { values: this.#values, rowCount: this.#rowCount };
+  }
+
+  get #currentCodes(): RowCodes | null {
+    return this.#growingCodes?.view(this.#encodedRows) ?? this.#codes;
   }
 
   switchTo(stored: DenseField): void {
@@ -173,7 +198,7 @@ export class DenseField implements SegmentVectorField {
 
   /** The basis of the head, if there is one. */
   get basis(): Uint8Array | null {
-    return this.#codes?.basis ?? null;
+    return (this.#growingCodes ?? this.#codes)?.basis ?? null;
   }
 
   /** Uses the array of a basis with the same bytes. */
@@ -184,23 +209,29 @@ export class DenseField implements SegmentVectorField {
     if (Buffer.compare(own, basis) === 0) this.#codes = { ...codes, basis };
   }
 
-  /** Whether it was decided that there is no head. Unknown, and thus false, for rows from a file. */
+  /** Whether it was decided that there is no head. */
   get isHeadless(): boolean {
-    return this.#isHeadless;
+    return this.#isHeadDecided && this.basis === null;
   }
 
-  leaveHeadless(): void {
-    this.#isHeadless = this.basis === null;
+  /** Leaves sealed rows as they are. */
+  decideHead(): void {
+    this.#isHeadDecided = true;
   }
 
   /** Makes the head of sealed rows in the pool if it pays; see `RowEncoder.makeHead`. Decides only once. */
   async makeHead(encoder: RowEncoder, previous: Uint8Array | null): Promise<void> {
     const codes = this.#codes;
-    if (codes === null || codes.head !== null || this.#isHeadless) return;
-    const rows = { values: this.#values, dimension: this.#dimension, rowCount: this.#rowCount };
-    const head = await encoder.makeHead(rows, previous);
-    if (head === null) this.#isHeadless = true;
-    else this.#codes = { ...codes, ...head };
+    if (codes === null || this.#isHeadDecided) return;
+    const rows = { ...this.#encodedRows, dimension: this.#dimension };
+    const made = await encoder.makeHead(rows, previous, headOf(codes));
+    this.#codes = { ...codes, ...(made ?? { basis: null, head: null }) };
+    this.#isHeadDecided = true;
+  }
+
+  /** Makes a head of the rows that arrived so far in the pool, unless they have one. Those that follow get it, too. */
+  async makeGrowingHead(basis: Uint8Array): Promise<void> {
+    await this.#growingCodes?.makeHead(basis, () => this.#encodedRows);
   }
 
   async encode(encoder: RowEncoder | null): Promise<void> {
@@ -224,7 +255,8 @@ export class DenseField implements SegmentVectorField {
     const { dimension } = this.spec;
     const rowCount = this.#rowCount;
     const values = this.#values.subarray(0, rowCount * dimension);
-    return { ...rest, rowCount, dimension, values, codes: this.#codes };
+    const hasProvisionalHead = !this.#isHeadDecided;
+    return { ...rest, rowCount, dimension, values, codes: this.#currentCodes, hasProvisionalHead };
   }
 
   bytesOfRows(from: number, to: number): number {
@@ -241,7 +273,7 @@ export class DenseField implements SegmentVectorField {
       ...this.spec,
       values: this.#values.subarray(0, this.#rowCount * this.#dimension),
       presence: this.#presence && firstBits(this.#presence, this.#rowCount),
-      codes: this.#codes,
+      codes: this.#currentCodes,
     };
   }
 
@@ -252,12 +284,17 @@ export class DenseField implements SegmentVectorField {
     if (this.#presence !== null && this.#presence.words.buffer !== file) {
       bytes += this.#presence.words.buffer.byteLength;
     }
+    if (this.#growingCodes !== null) return bytes + this.#growingCodes.byteLength(this.#rowCount);
     const codes = this.#codes;
     if (codes === null || codes.tiles.buffer === file) return bytes;
     // The basis may belong to other segments as well, so the collection counts it.
     const names = CODE_NAMES.filter((name) => name !== 'basis');
     return names.reduce((sum, name) => sum + (codes[name]?.length ?? 0), bytes);
   }
+}
+
+function headOf({ basis, head }: RowCodes): RowHead | null {
+  return basis === null || head === null ? null : { basis, head };
 }
 
 interface ValueCopy {

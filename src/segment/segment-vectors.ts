@@ -21,11 +21,14 @@ export class SegmentVectors {
   readonly #fields = new Map<string, SegmentVectorField>();
   /** Encodes rows as they arrive; null if there are no codes or the segment is sealed. */
   readonly #encoder: RowEncoder | null;
+  readonly #others: () => readonly SegmentVectors[];
   /** Fields that no row uses yet, with the values of the rows that will be appended next. */
   readonly #staged = new Map<string, SegmentVectorField>();
 
-  constructor(encoder: RowEncoder | null) {
+  /** @param others returns other vectors of the collection, the last of which are the most similar. */
+  constructor(encoder: RowEncoder | null, others: () => readonly SegmentVectors[] = () => []) {
     this.#encoder = encoder;
+    this.#others = others;
   }
 
   /** Uses the arrays of the columns, which have `rowCount` rows. */
@@ -82,7 +85,7 @@ export class SegmentVectors {
     for (const column of placed.flatMap(({ batch }) => batch.vectors)) {
       const { name } = column;
       if (this.#fields.has(name) || this.#staged.has(name)) continue;
-      this.#staged.set(name, createField(column, range.first, this.#encoder));
+      this.#staged.set(name, this.#createField(column, range.first));
     }
     const staging = [...this.#fields, ...this.#staged].map(([name, field]) => {
       const parts = placed.map(({ batch, ...rows }) => {
@@ -104,12 +107,20 @@ export class SegmentVectors {
       const { name } = column;
       if (this.#fields.has(name)) continue;
       const staged = this.#staged.get(name);
-      this.#fields.set(name, staged ?? createField(column, first, this.#encoder));
+      this.#fields.set(name, staged ?? this.#createField(column, first));
       this.#staged.delete(name);
     }
     for (const [name, field] of this.#fields) {
       field.append(columnIn(batch, name), rows, options);
     }
+  }
+
+  /** Creates a field whose first `rowCount` rows lack the vector. */
+  #createField(spec: Named<ColumnSpec>, rowCount: number): SegmentVectorField {
+    if (spec.kind !== 'dense') return ListField.create(spec, rowCount);
+    const encoder = this.#encoder;
+    const coding = encoder && { encoder, basis: usefulBasis(this.#others(), spec.name) };
+    return DenseField.create(spec, rowCount, coding);
   }
 
   /** Removes columns, and returns those that it removed. */
@@ -146,8 +157,16 @@ export class SegmentVectors {
       if (Number.isInteger(Math.log2(Math.max(1, headlessCount)))) {
         await field.makeHead(encoder, basis);
       } else {
-        field.leaveHeadless();
+        field.decideHead();
       }
+    }
+  }
+
+  /** Makes heads in the pool of the rows of growing fields that have none, in the bases of other vectors. */
+  async makeGrowingHeads(others: readonly SegmentVectors[]): Promise<void> {
+    for (const [column, field] of this.#dense()) {
+      const basis = usefulBasis(others, column);
+      if (basis !== null) await field.makeGrowingHead(basis);
     }
   }
 
@@ -195,6 +214,12 @@ function lastHead(vectors: readonly SegmentVectors[], column: string) {
   return { basis: null, headlessCount };
 }
 
+/** Returns the last basis of the column, unless a later field was left without a head. */
+function usefulBasis(vectors: readonly SegmentVectors[], column: string): Uint8Array | null {
+  const { basis, headlessCount } = lastHead(vectors, column);
+  return headlessCount === 0 ? basis : null;
+}
+
 function isList({ kind }: ColumnSpec): boolean {
   return kind !== 'dense';
 }
@@ -202,17 +227,6 @@ function isList({ kind }: ColumnSpec): boolean {
 /** Returns undefined if no row of the batch has the vector. */
 function columnIn({ vectors }: VectorBatch, name: string): VectorColumn | undefined {
   return vectors.find((column) => column.name === name);
-}
-
-/** Creates a field whose first `rowCount` rows lack the vector. */
-function createField(
-  spec: ColumnSpec,
-  rowCount: number,
-  encoder: RowEncoder | null,
-): SegmentVectorField {
-  return spec.kind === 'dense'
-    ? DenseField.create(spec, rowCount, encoder)
-    : ListField.create(spec, rowCount);
 }
 
 /** Creates a sealed field over the arrays of a column of `rowCount` rows. */

@@ -46,6 +46,8 @@ interface ActiveSegmentOptions {
   readonly columnsMax: number;
   /** Encodes rows as they arrive; null for no codes. */
   readonly encoder?: RowEncoder | null;
+  /** Returns the other segments of the collection in order of arrival. */
+  readonly others?: () => readonly Segment[];
   /** SEGMENT_BYTES_MAX by default; it must have room for one row. */
   readonly bytesMax?: number;
 }
@@ -105,7 +107,8 @@ export class Segment {
       columns: new Map(),
       isComplete: true,
     };
-    return new Segment(data, new SegmentVectors(options.encoder ?? null), growth);
+    const others = () => (options.others?.() ?? []).map((segment) => segment.#vectors);
+    return new Segment(data, new SegmentVectors(options.encoder ?? null, others), growth);
   }
 
   /**
@@ -380,6 +383,12 @@ export class Segment {
       others.map((segment) => segment.#vectors),
     );
     this.#forgetCached();
+  }
+
+  /** Makes heads in the pool of the rows that arrived so far, in the bases of other segments, if these have heads. */
+  async makeGrowingHeads(others: readonly Segment[]): Promise<void> {
+    await this.#vectors.makeGrowingHeads(others.map((segment) => segment.#vectors));
+    this.#lastBlocks = new Map();
   }
 
   /** Uses the arrays of equal bases of other segments. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import {
+  type HeadlessRows,
   ROW_CODE_NAMES,
   type RowCodes,
   type RowEncoder,
@@ -66,28 +67,51 @@ export function createCheckedEncoder(
       encoder.encodedSegmentCount++;
       encode(rows);
     },
-    async makeHead(rows, previous) {
+    allocateHead: (rowCount, _dimension, basis) => ({ basis, head: allocateRows(rowCount) }),
+    trimHead: ({ basis, head }, rowCount) => ({
+      basis,
+      head: sharedCopy(head.subarray(0, rowCount * ROW_BYTES)),
+    }),
+    encodeHead,
+    async encodeHeadBehind(rows) {
+      encodeHead(rows);
+    },
+    async makeHead(rows, previous, known = null) {
       encoder.trainedCount++;
       const basis = await train(rows, previous);
       if (basis === null) return null;
-      const head = allocateRows(rows.rowCount);
-      const view = viewOf(head);
-      for (let row = 0; row < rows.rowCount; row++) {
-        view.setFloat32(row * ROW_BYTES, rows.values[row * DIMENSION]! * scaleOf(basis), true);
-      }
-      return { basis, head };
+      if (known !== null && Buffer.compare(known.basis, basis) === 0) return known;
+      const made = { basis, head: allocateRows(rows.rowCount) };
+      encodeHead({ ...rows, from: 0, to: rows.rowCount, head: made });
+      return made;
     },
   };
   return encoder;
 }
 
-function encode({ values, dimension, from, to, codes }: UnencodedRows): void {
+function encodeHead({ values, dimension, from, to, head: { basis, head } }: HeadlessRows): void {
+  const view = viewOf(head);
+  for (let row = from; row < to; row++) {
+    view.setFloat32(row * ROW_BYTES, values[row * dimension]! * scaleOf(basis), true);
+  }
+}
+
+function encode(rows: UnencodedRows): void {
+  const { values, dimension, from, to, codes } = rows;
+  const { basis, head } = codes;
+  if (basis !== null && head !== null) encodeHead({ ...rows, head: { basis, head } });
   for (const [index, name] of ROW_CODE_NAMES.entries()) {
     const view = viewOf(codes[name]);
     for (let row = from; row < to; row++) {
       view.setFloat32(row * ROW_BYTES, values[row * dimension + index]!, true);
     }
   }
+}
+
+function sharedCopy(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
 }
 
 function allocateRows(rowCount: number): Uint8Array {
@@ -106,6 +130,7 @@ export function createWatchingEngine(encoder: RowEncoder) {
     blockCount: 0,
     /** The codes of the blocks of the last search. */
     lastCodes: [] as readonly RowCodes[],
+    lastBlocks: [] as readonly VectorBlock[],
     engine: {
       ...reference,
       name: 'reference',
@@ -113,6 +138,7 @@ export function createWatchingEngine(encoder: RowEncoder) {
       search(queries: readonly SearchQuery[]) {
         const blocks = queries.flatMap(({ views }) => views.map(({ block }) => block));
         watching.lastCodes = blocks.map((block) => checkCodes(encoder.encoding, block));
+        watching.lastBlocks = blocks;
         watching.blockCount += blocks.length;
         return reference.search(queries);
       },

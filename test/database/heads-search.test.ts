@@ -24,13 +24,18 @@ const DIMENSION = 384;
 const SEGMENT_ROWS = 2_200;
 const VALUE_METRICS = METRICS.filter((metric) => metric !== 'jaccard' && metric !== 'hamming');
 
-type WatchedEngine = Engine & { headCount: number; lastBlock: VectorBlock | null };
+type WatchedEngine = Engine & {
+  headCount: number;
+  provisionalCount: number;
+  lastBlock: VectorBlock | null;
+};
 
-/** An engine that counts the searched blocks with a head and remembers the last of them. */
+/** An engine that counts the searched blocks with a head and remembers the last of them that is sealed. */
 function createWatchedEngine(): WatchedEngine {
   const engine = createSimdEngine({ pool: createInlinePool() });
   const watched: WatchedEngine = {
     headCount: 0,
+    provisionalCount: 0,
     lastBlock: null,
     name: 'simd',
     rowEncoder: engine.rowEncoder,
@@ -38,7 +43,8 @@ function createWatchedEngine(): WatchedEngine {
       for (const { block } of queries.flatMap(({ views }) => views)) {
         if (block.codes?.head === null) continue;
         watched.headCount++;
-        watched.lastBlock = block;
+        if (block.hasProvisionalHead) watched.provisionalCount++;
+        else watched.lastBlock = block;
       }
       return engine.search(queries, options);
     },
@@ -171,6 +177,10 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
       await ask();
       await settle();
       await ask();
+      for (const count of [1, 70]) {
+        await write(count);
+        await ask();
+      }
       if (step % 2 === 1) {
         const part = step;
         await pair.both(async (database) => {
@@ -183,7 +193,9 @@ describe('segments with heads', { skip: loadedKernels() === null && 'no kernels'
         await ask();
       }
     }
-    assert.ok(pair.watched.headCount > 0, 'segments have heads');
+    const { headCount, provisionalCount } = pair.watched;
+    assert.ok(headCount > provisionalCount, 'sealed segments have heads');
+    assert.ok(provisionalCount > 0, 'and so do rows that arrive');
     await pair.close();
     await pair.open();
     for (let i = 0; i < 3; i++) await ask();

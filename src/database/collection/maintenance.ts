@@ -367,7 +367,12 @@ export class Maintenance {
   /** Before the file is written, so that heads are made once. Searches do without them in the meantime. */
   async #makeHeads(segment: Segment): Promise<void> {
     const { encoder, collection } = this.#options;
-    if (encoder !== null) await segment.makeHeads(encoder, collection.rows.segments);
+    if (encoder === null) return;
+    await segment.makeHeads(encoder, collection.rows.segments);
+    const { segments } = collection.rows;
+    const active = segments.at(-1);
+    if (active !== undefined && !active.isSealed)
+      await active.makeGrowingHeads([...segments, segment]);
   }
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {

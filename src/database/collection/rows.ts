@@ -274,6 +274,7 @@ export class Rows {
       vectorBytesMax: limits.segmentValueBytesMax,
       columnsMax: limits.metadataColumnsMax,
       encoder,
+      others: () => this.#segments,
     });
   }
 

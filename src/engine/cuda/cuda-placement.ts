@@ -251,8 +251,9 @@ export class DevicePlacement {
   }
 }
 
-export function hasHeadTiles({ codes }: VectorBlock): boolean {
-  return codes !== null && codes.head !== null;
+/** Whether the block has head tiles that are worth copying to a device. */
+export function hasHeadTiles({ codes, hasProvisionalHead }: VectorBlock): boolean {
+  return codes !== null && codes.head !== null && hasProvisionalHead !== true;
 }
 
 function byLastUse(left: ResidentBlock, right: ResidentBlock): number {

@@ -3,6 +3,7 @@
 
 import { sharedBytes } from '../../common/shared-array.js';
 import {
+  type HeadlessRows,
   ROW_CODE_NAMES,
   type RowCodes,
   type RowEncoder,
@@ -48,23 +49,42 @@ export const learnBasisTask: Task<
   },
 };
 
-interface HeadSlice extends RowHead {
-  readonly rows: SealedRows;
-  readonly from: number;
-  readonly to: number;
-}
-
 /** Encodes the heads of rows in place. Has no priority, like `learnBasisTask`. */
-export const encodeHeadTask: Task<HeadSlice, null> = {
+export const encodeHeadTask: Task<HeadlessRows, null> = {
   name: 'engine.encodeHead',
-  run({ rows: { values, dimension }, from, to, basis, head }) {
-    loadKernels().encodeHead(values, dimension, from, to, basis, head);
+  run(rows) {
+    encodeHead(loadKernels(), rows);
     return null;
   },
 };
 
 export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
   const encoding = `sagitta ${kernels.codesVersion()}`;
+
+  function allocateHead(rowCount: number, dimension: number, basis: Uint8Array): RowHead | null {
+    if (kernels.basisByteLength(dimension) === 0 || !kernels.isBasis(basis, dimension)) return null;
+    const head = allocateAligned(kernels, kernels.headByteLength(rowCount, dimension));
+    if (basis.buffer instanceof SharedArrayBuffer) return { basis, head };
+    const shared = sharedBytes(basis.length);
+    shared.set(basis);
+    return { basis: shared, head };
+  }
+
+  async function encodeHeadBehind({ from, to, ...rows }: HeadlessRows): Promise<void> {
+    const step = Math.max(1, Math.floor(HEAD_VALUES / rows.dimension));
+    let next = from;
+    const encodeNext = async () => {
+      while (next < to) {
+        const first = next;
+        next = Math.min(first + step, to);
+        await pool.run(encodeHeadTask, { ...rows, from: first, to: next });
+      }
+    };
+    // Requests have tasks without priority, too, which would wait behind all slices if these were queued at once.
+    const runningMax = Math.max(1, Math.floor(pool.threadCount / 2));
+    await whenAllEnded(Array.from({ length: runningMax }, encodeNext));
+  }
+
   return {
     encoding,
     byteLengths: (rowCount, dimension) => kernels.codeByteLengths(rowCount, dimension),
@@ -100,28 +120,36 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       }
       await whenAllEnded(tasks);
     },
-    async makeHead(rows, previous) {
-      if (kernels.basisByteLength(rows.dimension) === 0) return null;
-      const learned = await pool.run(learnBasisTask, { rows, previous });
+    allocateHead,
+    trimHead({ basis, head }, rowCount, dimension) {
+      const trimmed = allocateAligned(kernels, kernels.headByteLength(rowCount, dimension));
+      // Both halves of the codes of all rows begin where a half of the array does.
+      const half = trimmed.length / 2;
+      trimmed.set(head.subarray(0, half));
+      trimmed.set(head.subarray(head.length / 2, head.length / 2 + half), half);
+      return { basis, head: trimmed };
+    },
+    encodeHead: (rows) => encodeHead(kernels, rows),
+    encodeHeadBehind,
+    async makeHead(rows, previous, known = null) {
+      const { values, dimension, rowCount } = rows;
+      if (kernels.basisByteLength(dimension) === 0) return null;
+      const learned = await pool.run(learnBasisTask, {
+        rows: { values, dimension, rowCount },
+        previous,
+      });
       if (learned === null) return null;
-      const isPrevious = previous !== null && Buffer.compare(learned, previous) === 0;
-      const basis = isPrevious ? previous : learned;
-      const head = allocateAligned(kernels, kernels.headByteLength(rows.rowCount, rows.dimension));
-      const step = Math.max(1, Math.floor(HEAD_VALUES / rows.dimension));
-      let next = 0;
-      const encodeNext = async () => {
-        while (next < rows.rowCount) {
-          const from = next;
-          next = Math.min(from + step, rows.rowCount);
-          await pool.run(encodeHeadTask, { rows, from, to: next, basis, head });
-        }
-      };
-      // Requests have tasks without priority, too, which would wait behind all slices if these were queued at once.
-      const runningMax = Math.max(1, Math.floor(pool.threadCount / 2));
-      await whenAllEnded(Array.from({ length: runningMax }, encodeNext));
-      return { basis, head };
+      if (known !== null && isEqual(known.basis, learned)) return known;
+      const basis = previous !== null && isEqual(previous, learned) ? previous : learned;
+      const head = allocateHead(rowCount, dimension, basis);
+      if (head !== null) await encodeHeadBehind({ values, dimension, from: 0, to: rowCount, head });
+      return head;
     },
   };
+}
+
+function isEqual(left: Uint8Array, right: Uint8Array): boolean {
+  return Buffer.compare(left, right) === 0;
 }
 
 function acceptsHead(
@@ -141,6 +169,14 @@ function allocateAligned(kernels: Kernels, byteLength: number): Uint8Array {
   return bytes.subarray(offset, offset + byteLength);
 }
 
-function encodeRows(kernels: Kernels, { values, dimension, from, to, codes }: UnencodedRows): void {
-  kernels.encode(values, dimension, from, to, codes.tiles, codes.coarse, codes.refinement);
+function encodeHead(kernels: Kernels, rows: HeadlessRows): void {
+  const { values, dimension, from, to, head } = rows;
+  kernels.encodeHead(values, dimension, from, to, head.basis, head.head);
+}
+
+function encodeRows(kernels: Kernels, { codes, ...rows }: UnencodedRows): void {
+  const { values, dimension, from, to } = rows;
+  const { tiles, coarse, refinement, basis, head } = codes;
+  kernels.encode(values, dimension, from, to, tiles, coarse, refinement);
+  if (basis !== null && head !== null) encodeHead(kernels, { ...rows, head: { basis, head } });
 }
