@@ -25,7 +25,7 @@
 // Sixteen bytes of a row have 64 dimensions: byte j has the dimensions j, j + 16, j + 32 and j + 48,
 // lowest bits first, so that shifts and masks unpack whole registers. row_bytes = 16 · ⌈D / 64⌉.
 //
-// Sealed rows may have head tiles: int8 codes of the directions of a basis (search/basis.h). They are two arrays of
+// Rows may have head tiles: int8 codes of the directions of a basis (search/basis.h). They are two arrays of
 // panels, one after the other, so that the first half of the directions can be scanned alone from consecutive memory:
 //
 //   first:   panel_facts of the first half; its uint8 code[steps / 2][16][4]

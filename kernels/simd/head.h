@@ -17,6 +17,10 @@ constexpr uint32_t projected_steps = 64;
 /** A tile of products: so many vectors by two registers of directions, whose sums stay in registers. */
 constexpr uint32_t tile_vectors = 6;
 constexpr uint32_t tile_directions = 2 * wide_lanes;
+/** For fewer vectors it takes longer to arrange a matrix in tiles than to multiply them by it as it is. */
+constexpr uint32_t tiled_vectors_min = 8;
+/** Directions that one vector is multiplied by together, so that the additions to their sums need not wait for each other. */
+constexpr uint32_t directions_together = 4;
 /** Vectors that are multiplied by a tile of directions while this is in the L1 cache: whole panels of rows. */
 constexpr uint32_t vectors_together = 3 * panel_rows;
 
@@ -117,6 +121,39 @@ void project(const strided_vectors& vectors, uint32_t count, const float* matrix
   }
 }
 
+/**
+ * Computes the products of a vector with the directions of a basis, which are a multiple of those taken together. Rounds
+ * less than `project`: a sum has one lane's share of a block, then of all blocks, then the lanes.
+ */
+void project_alone(const basis& basis, const float* vector, float* projected) {
+  const uint32_t dimension = basis.dimension;
+  for (uint32_t first = 0; first < basis.directions; first += directions_together) {
+    const float* const rows = basis.matrix + size_t{first} * dimension;
+    wide_floats sums[directions_together] = {};
+    float rests[directions_together] = {};
+    for (uint32_t i = 0; i < dimension;) {
+      const uint32_t end = dimension - i < projected_steps ? dimension : i + projected_steps;
+      wide_floats block[directions_together] = {};
+      for (; i + wide_lanes <= end; i += wide_lanes) {
+        const wide_floats values = load_wide(vector + i);
+#pragma GCC unroll 4
+        for (uint32_t d = 0; d < directions_together; d++) {
+          block[d] += values * load_wide(rows + size_t{d} * dimension + i);
+        }
+      }
+      for (uint32_t d = 0; d < directions_together; d++) sums[d] += block[d];
+      for (; i < end; i++) {
+        for (uint32_t d = 0; d < directions_together; d++) rests[d] += vector[i] * rows[size_t{d} * dimension + i];
+      }
+    }
+    for (uint32_t d = 0; d < directions_together; d++) {
+      float sum = rests[d];
+      for (uint32_t lane = 0; lane < wide_lanes; lane++) sum += sums[d][lane];
+      projected[first + d] = sum;
+    }
+  }
+}
+
 /** Subtracts its part along `unit`, which has length 1, from `values`. */
 inline void subtract_part(const float* unit, float* values, uint32_t dimension) {
   wide_floats sum = {};
@@ -186,13 +223,10 @@ void skip_head_row(uint32_t directions, bool is_zero, uint32_t lane, const head_
 }
 
 void encode_head(const basis& basis, const float* values, uint32_t from, uint32_t to, const head_arrays& head) {
-  const tiled_matrix matrix(basis.matrix, basis.directions, basis.dimension);
   std::vector<float> projected(size_t{vectors_together} * basis.directions);
   const size_t stride = half_panel_bytes(basis.dimension);
-  for (uint32_t first = from; first < to; first += vectors_together) {
-    const uint32_t count = to - first < vectors_together ? to - first : vectors_together;
+  const auto encode_projected = [&](uint32_t first, uint32_t count) {
     const float* const rows = values + size_t{first} * basis.dimension;
-    project_together({rows, basis.dimension}, count, matrix, projected.data(), basis.directions);
     for (uint32_t i = 0; i < count; i++) {
       const size_t place = (first + i) / panel_rows * stride;
       const head_arrays panel = {head.first + place, head.second + place};
@@ -205,6 +239,20 @@ void encode_head(const basis& basis, const float* values, uint32_t from, uint32_
         skip_head_row(basis.directions, square == 0, lane, panel);
       }
     }
+  };
+  if (to - from < tiled_vectors_min) {
+    for (uint32_t row = from; row < to; row++) {
+      project_alone(basis, values + size_t{row} * basis.dimension, projected.data());
+      encode_projected(row, 1);
+    }
+    return;
+  }
+  const tiled_matrix matrix(basis.matrix, basis.directions, basis.dimension);
+  for (uint32_t first = from; first < to; first += vectors_together) {
+    const uint32_t count = to - first < vectors_together ? to - first : vectors_together;
+    const float* const rows = values + size_t{first} * basis.dimension;
+    project_together({rows, basis.dimension}, count, matrix, projected.data(), basis.directions);
+    encode_projected(first, count);
   }
 }
 

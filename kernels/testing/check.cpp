@@ -163,7 +163,11 @@ void rows::encode() {
   }
   head = basis.empty() ? nullptr : allocate(head_storage, sagitta_head_bytes(row_count, dimension));
   if (head == nullptr) return;
-  for (const auto& [from, to] : {std::pair(0u, first), std::pair(first, row_count)}) {
+  // Single rows and few are projected in another way than many.
+  const uint32_t steps[] = {0, first, std::min(first + 1, row_count), std::min(first + 6, row_count), row_count};
+  for (uint32_t step = 0; step + 1 < std::size(steps); step++) {
+    const uint32_t from = steps[step];
+    const uint32_t to = steps[step + 1];
     require(sagitta_encode_head(values.data(), dimension, from, to, basis.data(), basis.size(), head,
                                 sagitta_head_bytes(row_count, dimension)) == SAGITTA_OK,
             "encode head tiles");

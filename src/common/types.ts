@@ -192,10 +192,8 @@ export interface RowEncoder {
   allocateHead(rowCount: number, dimension: number, basis: Uint8Array): RowHead | null;
   /** Returns a copy of a head of at least so many rows that has no room for more. */
   trimHead(head: RowHead, rowCount: number, dimension: number): RowHead;
-  /** Encodes on the calling thread: like `encode` for many rows, but 16 times as long for a single one. */
-  encodeHead(rows: HeadlessRows): void;
-  /** Encodes on the threads of the pool, behind searches. When it settles, no thread is still at work. */
-  encodeHeadBehind(rows: HeadlessRows): Promise<void>;
+  /** Encodes on the threads of the pool, behind searches. When it settles, even by rejecting, no thread is at work. */
+  encodeHead(rows: HeadlessRows): Promise<void>;
   /**
    * Makes a head on the threads of the pool, behind searches, in up to a second of one thread; null if none would pay
    * for these rows. When the promise settles, even by rejecting, no thread is still at work.

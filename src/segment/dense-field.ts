@@ -122,6 +122,8 @@ export class DenseField implements SegmentVectorField {
       this.#copy(column, rows);
       this.#growingCodes?.encode(this.#values, this.#encodeFrom, rowCount);
       this.#encodedRowCount = rowCount;
+    } else {
+      this.#growingCodes?.complete(this.#values, rowCount);
     }
     this.#addPresence(column, rows);
     this.#rowCount = rowCount;
@@ -175,17 +177,13 @@ export class DenseField implements SegmentVectorField {
 
   seal(): void {
     this.#values = trimmedValues(this.#values, this.#rowCount * this.#dimension);
-    this.#growingCodes?.trim(this.#encodedRows);
+    this.#growingCodes?.trim(this.#rowCount);
     this.#codes = this.#currentCodes;
     this.#growingCodes = null;
   }
 
-  get #encodedRows() {
-    return { values: this.#values, rowCount: this.#rowCount };
-  }
-
   get #currentCodes(): RowCodes | null {
-    return this.#growingCodes?.view(this.#encodedRows) ?? this.#codes;
+    return this.#growingCodes?.view(this.#rowCount) ?? this.#codes;
   }
 
   switchTo(stored: DenseField): void {
@@ -223,7 +221,7 @@ export class DenseField implements SegmentVectorField {
   async makeHead(encoder: RowEncoder, previous: Uint8Array | null): Promise<void> {
     const codes = this.#codes;
     if (codes === null || this.#isHeadDecided) return;
-    const rows = { ...this.#encodedRows, dimension: this.#dimension };
+    const rows = { values: this.#values, dimension: this.#dimension, rowCount: this.#rowCount };
     const made = await encoder.makeHead(rows, previous, headOf(codes));
     this.#codes = { ...codes, ...(made ?? { basis: null, head: null }) };
     this.#isHeadDecided = true;
@@ -231,7 +229,8 @@ export class DenseField implements SegmentVectorField {
 
   /** Makes a head of the rows that arrived so far in the pool, unless they have one. Those that follow get it, too. */
   async makeGrowingHead(basis: Uint8Array): Promise<void> {
-    await this.#growingCodes?.makeHead(basis, () => this.#encodedRows);
+    const currentRows = () => ({ values: this.#values, rowCount: this.#rowCount });
+    await this.#growingCodes?.makeHead(basis, currentRows);
   }
 
   async encode(encoder: RowEncoder | null): Promise<void> {

@@ -5,21 +5,17 @@ import { ROW_CODE_NAMES, type RowCodes, type RowEncoder, type RowHead } from '..
 
 /** If the tiles are larger than this, all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
-/**
- * Fewer rows wait for others, or for a search, before the head has them: to encode a single one takes 50 µs, and each
- * further one 3 (512 dimensions).
- */
-const HEAD_ROWS_MIN = 64;
 
 /** The head of rows that arrive, in the basis of earlier ones. */
-interface GrowingHead extends RowHead {
+interface GrowingHead {
+  readonly codes: RowHead;
   /** The number of rows that there is room for. Memory that was never touched is free. */
   readonly rowsMax: number;
   /** Rows before this one are encoded. */
   rowCount: number;
 }
 
-interface EncodedRows {
+interface SegmentRows {
   readonly values: Float32Array;
   readonly rowCount: number;
 }
@@ -30,6 +26,7 @@ export class GrowingCodes {
   #codes: RowCodes;
   /** The number of rows that `#codes` has room for. */
   #capacity = 0;
+  /** The number of rows that there may be, as far as is known. */
   #rowsMax = 0;
   /** The basis for a head, until there is room for this. */
   #nextBasis: Uint8Array | null;
@@ -44,31 +41,33 @@ export class GrowingCodes {
   }
 
   get basis(): Uint8Array | null {
-    return this.#head?.basis ?? null;
+    return this.#head?.codes.basis ?? null;
   }
 
   /** Returns the codes of the first `rowCount` rows. Later rows do not change them. */
-  view({ values, rowCount }: EncodedRows): RowCodes {
+  view(rowCount: number): RowCodes {
     const lengths = this.#encoder.byteLengths(rowCount, this.#dimension);
-    const { encoding, tiles, coarse, refinement } = this.#codes;
-    const head = this.#head;
-    if (head !== null && head.rowCount < rowCount) this.#encodeHead(head, values, rowCount);
+    const { encoding, tiles, coarse, refinement, basis, head } = this.#allCodes;
     return {
       encoding,
       tiles: tiles.subarray(0, lengths.tiles),
       coarse: coarse?.subarray(0, lengths.coarse) ?? null,
       refinement: refinement?.subarray(0, lengths.refinement) ?? null,
-      basis: head?.basis ?? null,
-      head: head?.head ?? null,
+      basis,
+      head,
     };
+  }
+
+  get #allCodes(): RowCodes {
+    return this.#head === null ? this.#codes : { ...this.#codes, ...this.#head.codes };
   }
 
   /** The bytes of the codes of `rowCount` rows, without the basis. */
   byteLength(rowCount: number): number {
     const lengths = this.#encoder.byteLengths(rowCount, this.#dimension);
-    const headBytes =
-      this.#head === null ? 0 : (this.#head.head.length * rowCount) / this.#head.rowsMax;
-    return ROW_CODE_NAMES.reduce((sum, name) => sum + lengths[name], Math.ceil(headBytes));
+    const head = this.#head;
+    const headBytes = head && Math.ceil((head.codes.head.length * rowCount) / head.rowsMax);
+    return ROW_CODE_NAMES.reduce((sum, name) => sum + lengths[name], headBytes ?? 0);
   }
 
   /**
@@ -88,81 +87,64 @@ export class GrowingCodes {
 
   /** Encodes the rows from..to of `values` on the calling thread. Requires room for them. */
   encode(values: Float32Array, from: number, to: number): void {
-    this.#encoder.encode(this.#rowsOf(values, from, to));
-    this.#noteEncoded(values, from, to);
+    this.#encoder.encode({ ...this.#rowsOf(values, from, to), codes: this.#allCodes });
+    if (this.#head !== null) this.#head.rowCount = to;
   }
 
   /** Like `encode`, on the threads of the pool. The codes must not grow in the meantime. */
   async encodeInPool(values: Float32Array, from: number, to: number): Promise<void> {
-    const head = to - from < HEAD_ROWS_MIN ? null : this.#head;
+    const head = this.#head;
     const rows = this.#rowsOf(values, from, to);
-    if (head === null) {
-      await this.#encoder.encodeAll(rows);
-      this.#noteEncoded(values, from, to);
-      return;
-    }
-    if (head.rowCount < from) this.#encodeHead(head, values, from);
-    head.rowCount = from;
-    const { basis, head: bytes } = head;
-    await this.#encoder.encodeAll({ ...rows, codes: { ...rows.codes, basis, head: bytes } });
-    head.rowCount = to;
+    await this.#encoder.encodeAll({ ...rows, codes: this.#allCodes });
+    // A head that was made in the meantime has only the rows that were appended then.
+    const made = this.#head;
+    if (made === null) return;
+    if (made !== head) await this.#encoder.encodeHead({ ...rows, head: made.codes });
+    made.rowCount = to;
+  }
+
+  /** Encodes those of the first `rowCount` rows that lack the head, because it was made after they were encoded. */
+  complete(values: Float32Array, rowCount: number): void {
+    const head = this.#head;
+    if (head !== null && head.rowCount < rowCount) this.encode(values, head.rowCount, rowCount);
   }
 
   /**
    * Makes a head of the rows, which may become more in the meantime, unless there is one. It is made in the pool, behind
    * searches.
    */
-  async makeHead(basis: Uint8Array, currentRows: () => EncodedRows): Promise<void> {
+  async makeHead(basis: Uint8Array, currentRows: () => SegmentRows): Promise<void> {
     if (this.#head !== null) return;
-    const head = this.#allocateHead(basis);
-    if (head === null) return;
+    const made = this.#allocateHead(basis);
+    if (made === null) return;
     for (;;) {
       const { values, rowCount } = currentRows();
-      if (rowCount > head.rowsMax) return;
-      if (rowCount < head.rowCount + HEAD_ROWS_MIN) break;
-      const from = head.rowCount;
-      await this.#encoder.encodeHeadBehind(this.#headRowsOf(head, values, from, rowCount));
-      head.rowCount = rowCount;
+      if (rowCount > made.rowsMax) return;
+      if (rowCount === made.rowCount) break;
+      const rows = this.#rowsOf(values, made.rowCount, rowCount);
+      await this.#encoder.encodeHead({ ...rows, head: made.codes });
+      made.rowCount = rowCount;
     }
-    this.#head ??= head;
+    this.#head ??= made;
   }
 
   /** Frees memory reserved for growth. Large codes keep it, because memory that was never touched is free. */
-  trim({ values, rowCount }: EncodedRows): void {
+  trim(rowCount: number): void {
     const isWasteful = (this.#capacity - rowCount) * 8 > rowCount;
     if (isWasteful && this.#isSmall(this.#capacity)) this.#resize(rowCount);
-    const head = this.#head;
-    if (head === null) return;
-    if (head.rowCount < rowCount) this.#encodeHead(head, values, rowCount);
-    const trimmed = this.#encoder.trimHead(head, rowCount, this.#dimension);
-    this.#head = { ...trimmed, rowsMax: rowCount, rowCount };
+    if (this.#head === null) return;
+    const codes = this.#encoder.trimHead(this.#head.codes, rowCount, this.#dimension);
+    this.#head = { codes, rowsMax: rowCount, rowCount };
   }
 
   #rowsOf(values: Float32Array, from: number, to: number) {
-    return { values, dimension: this.#dimension, from, to, codes: this.#codes };
-  }
-
-  #headRowsOf({ basis, head }: RowHead, values: Float32Array, from: number, to: number) {
-    return { values, dimension: this.#dimension, from, to, head: { basis, head } };
+    return { values, dimension: this.#dimension, from, to };
   }
 
   #allocateHead(basis: Uint8Array): GrowingHead | null {
     const rowsMax = this.#rowsMax;
-    const head = this.#encoder.allocateHead(rowsMax, this.#dimension, basis);
-    return head && { ...head, rowsMax, rowCount: 0 };
-  }
-
-  /** The head follows once enough rows were encoded without it. */
-  #noteEncoded(values: Float32Array, from: number, to: number): void {
-    const head = this.#head;
-    if (head === null) return;
-    head.rowCount = Math.min(head.rowCount, from);
-    if (to - head.rowCount >= HEAD_ROWS_MIN) this.#encodeHead(head, values, to);
-  }
-
-  #encodeHead(head: GrowingHead, values: Float32Array, to: number): void {
-    this.#encoder.encodeHead(this.#headRowsOf(head, values, head.rowCount, to));
-    head.rowCount = to;
+    const codes = this.#encoder.allocateHead(rowsMax, this.#dimension, basis);
+    return codes && { codes, rowsMax, rowCount: 0 };
   }
 
   #isSmall(rowCount: number): boolean {

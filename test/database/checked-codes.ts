@@ -72,10 +72,7 @@ export function createCheckedEncoder(
       basis,
       head: sharedCopy(head.subarray(0, rowCount * ROW_BYTES)),
     }),
-    encodeHead,
-    async encodeHeadBehind(rows) {
-      encodeHead(rows);
-    },
+    encodeHead: async (rows) => encodeHead(rows),
     async makeHead(rows, previous, known = null) {
       encoder.trainedCount++;
       const basis = await train(rows, previous);
@@ -147,7 +144,8 @@ export function createWatchingEngine(encoder: RowEncoder) {
   return watching;
 }
 
-function checkCodes(
+/** Checks that the codes are those of the rows, and the head, if there is one. */
+export function checkCodes(
   encoding: string,
   { values, dimension, rowCount, codes }: VectorBlock,
 ): RowCodes {

@@ -70,7 +70,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
     return { basis: shared, head };
   }
 
-  async function encodeHeadBehind({ from, to, ...rows }: HeadlessRows): Promise<void> {
+  async function encodeHeadInPool({ from, to, ...rows }: HeadlessRows): Promise<void> {
     const step = Math.max(1, Math.floor(HEAD_VALUES / rows.dimension));
     let next = from;
     const encodeNext = async () => {
@@ -129,8 +129,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       trimmed.set(head.subarray(head.length / 2, head.length / 2 + half), half);
       return { basis, head: trimmed };
     },
-    encodeHead: (rows) => encodeHead(kernels, rows),
-    encodeHeadBehind,
+    encodeHead: encodeHeadInPool,
     async makeHead(rows, previous, known = null) {
       const { values, dimension, rowCount } = rows;
       if (kernels.basisByteLength(dimension) === 0) return null;
@@ -142,7 +141,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
       if (known !== null && isEqual(known.basis, learned)) return known;
       const basis = previous !== null && isEqual(previous, learned) ? previous : learned;
       const head = allocateHead(rowCount, dimension, basis);
-      if (head !== null) await encodeHeadBehind({ values, dimension, from: 0, to: rowCount, head });
+      if (head !== null) await encodeHeadInPool({ values, dimension, from: 0, to: rowCount, head });
       return head;
     },
   };
