@@ -119,7 +119,7 @@ export class GrowingCodes {
     if (made === null) return;
     for (;;) {
       const { values, rowCount } = currentRows();
-      if (rowCount > made.rowsMax) return;
+      if (this.#rowsMax > made.rowsMax) return;
       if (rowCount === made.rowCount) break;
       const rows = this.#rowsOf(values, made.rowCount, rowCount);
       await this.#encoder.encodeHead({ ...rows, head: made.codes });
