@@ -165,7 +165,7 @@ export interface UnencodedRows {
 
 /** Rows whose head is encoded; their other codes do not matter. */
 export interface HeadlessRows extends Omit<UnencodedRows, 'codes'> {
-  /** Of at least `to` rows, from `RowEncoder.allocateHead`. */
+  /** The head of at least `to` rows, as `RowEncoder.allocateHead` returns it. */
   readonly head: RowHead;
 }
 

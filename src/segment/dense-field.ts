@@ -242,6 +242,7 @@ export class DenseField implements SegmentVectorField {
       await encoder?.encodeAll({ values: this.#values, dimension, from: 0, to: rowCount, codes });
     }
     this.#codes = codes;
+    this.#isHeadDecided = false;
   }
 
   narrow(visible: VisibleRows): VisibleRows {

@@ -5,6 +5,8 @@ import { ROW_CODE_NAMES, type RowCodes, type RowEncoder, type RowHead } from '..
 
 /** If the tiles are larger than this, all room for growth is allocated at once; see `withValueRoom`. */
 const DOUBLED_BYTES_MAX = 1024 * 1024;
+/** Rows that the calling thread encodes to end the making of a head, which steady writes would otherwise prolong. */
+const LAST_ROWS_MAX = 128;
 
 /** The head of rows that arrive, in the basis of earlier ones. */
 interface GrowingHead {
@@ -120,12 +122,15 @@ export class GrowingCodes {
     for (;;) {
       const { values, rowCount } = currentRows();
       if (this.#rowsMax > made.rowsMax) return;
-      if (rowCount === made.rowCount) break;
+      if (rowCount - made.rowCount <= LAST_ROWS_MAX) {
+        this.#head ??= made;
+        this.complete(values, rowCount);
+        return;
+      }
       const rows = this.#rowsOf(values, made.rowCount, rowCount);
       await this.#encoder.encodeHead({ ...rows, head: made.codes });
       made.rowCount = rowCount;
     }
-    this.#head ??= made;
   }
 
   /** Frees memory reserved for growth. Large codes keep it, because memory that was never touched is free. */

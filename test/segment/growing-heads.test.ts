@@ -1,5 +1,5 @@
 // Heads of segments that grow: in any order of staging, appending, sealing and making the head, a block has the head of
-// all its rows or none, and the codes of earlier readers do not change.
+// all its rows or none, and the codes of earlier readers do not change. Codes of another encoder start without.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -108,5 +108,48 @@ describe('the head of a segment that grows', () => {
       assert.ok(encoder.accepts(made, segment.rowCount, DIMENSION));
     }
     assert.ok(headCount > ROUNDS, `${headCount} heads, seed ${seed}`);
+  });
+
+  it('is made while rows keep arriving', async () => {
+    const random = new Random(seedOf('steady writes'));
+    const slow = createSlowEncoder(random);
+    const encoder: RowEncoder = {
+      ...slow,
+      // Some rows arrive each time.
+      async encodeHead(rows) {
+        await turns(3);
+        await slow.encodeHead(rows);
+      },
+    };
+    const sealed = await sealedSegment(random, encoder);
+    const options = activeOptions({ rowsMax: 10_000, number: 2 });
+    const segment = Segment.createActive({ ...options, encoder });
+    const write = (count: number) => {
+      segment.append(batchOf(rowsOf(random, count)), 0, count, segment.rowCount + 1);
+    };
+    write(1_000);
+    let isMade = false;
+    const making = segment.makeGrowingHeads([sealed]).then(() => {
+      isMade = true;
+    });
+    for (let turn = 0; turn < 1_000 && !isMade; turn++) {
+      write(1);
+      await turns(1);
+    }
+    assert.ok(isMade, `${segment.rowCount} rows`);
+    await making;
+    assert.ok(checkCodes(encoder.encoding, segment.block('')!).head !== null);
+  });
+});
+
+describe('the head of a sealed segment', () => {
+  it('is decided on again when its codes are replaced by those of another encoder', async () => {
+    const random = new Random(seedOf('another encoder'));
+    const segment = await sealedSegment(random, createSlowEncoder(random));
+    const other = createCheckedEncoder('other', async () => basisOf(4));
+    await segment.encode(other);
+    assert.equal(checkCodes('other', segment.block('')!).head, null);
+    await segment.makeHeads(other, []);
+    assert.deepEqual(checkCodes('other', segment.block('')!).basis, basisOf(4));
   });
 });

@@ -123,7 +123,7 @@ export function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder
     allocateHead,
     trimHead({ basis, head }, rowCount, dimension) {
       const trimmed = allocateAligned(kernels, kernels.headByteLength(rowCount, dimension));
-      // Both halves of the codes of all rows begin where a half of the array does.
+      // A head is two arrays of equal length, one after the other; the rows are first in each of them.
       const half = trimmed.length / 2;
       trimmed.set(head.subarray(0, half));
       trimmed.set(head.subarray(head.length / 2, head.length / 2 + half), half);
