@@ -24,6 +24,7 @@ const ENTRIES = [
   ['engine/cuda/cuda-process'],
   ['engine/cuda/cuda-worker'],
   ['engine/tensor/tensor-worker'],
+  ['server/embedding/model-worker'],
 ];
 
 /** The files of the API reference, by name in dist/app/docs. */

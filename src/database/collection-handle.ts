@@ -121,7 +121,7 @@ export class CollectionHandle {
   /** The service that turns texts into vectors; null for none. */
   get embedding(): EmbeddingSource | null {
     const { collections } = this.#services;
-    return collections.requireEntry(this.id, this.#incarnation).definition.embedding;
+    return collections.requireEntry(this.id, this.#incarnation).definition.embed;
   }
 
   record(): CollectionRecord {

@@ -6,6 +6,7 @@ import type { CounterName } from '../platform/metric-table.js';
 import { hasNvidiaDriver, NO_DRIVER } from '../platform/nvidia-driver.js';
 import { describeMissing } from '../platform/optional-package.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
+import { unavailableReason } from '../platform/tensorflow-binding.js';
 import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
 import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
 import type { CudaEvent } from './cuda/cuda-device.js';
@@ -23,7 +24,6 @@ import {
   type TensorEngineOptions,
 } from './tensor/tensor-engine.js';
 import type { TensorDeviceName } from './tensor/tensor-worker.js';
-import { unavailableReason } from './tensor/tensorflow-device.js';
 
 interface ChosenEngine {
   readonly engine: Engine;

@@ -11,12 +11,19 @@ import { isServiceVariable } from './service-variables.js';
 import {
   ALL_SETTINGS,
   type BlobStoreSettings,
+  BUILTIN,
   type Config,
   type EmbeddingEndpoint,
   SETTING_NAMES,
 } from './settings.js';
 
-export { type Config, EMBEDDING_NAME, type EmbeddingEndpoint, ENGINE_CHOICES } from './settings.js';
+export {
+  BUILTIN,
+  type Config,
+  EMBEDDING_NAME,
+  type EmbeddingEndpoint,
+  ENGINE_CHOICES,
+} from './settings.js';
 
 /** A setting as described by the help text and docs/configuration.md. */
 export interface SettingDescription {
@@ -312,6 +319,11 @@ function readEmbedding(
   }
   if (urls.size < (embeddingEndpoints?.length ?? 0)) {
     refuse(`${variableOf('embeddingEndpoints')} has the same name twice.`);
+  }
+  if (urls.has(BUILTIN)) {
+    refuse(
+      `${variableOf('embeddingEndpoints')} has an endpoint "${BUILTIN}", which is the name of the built-in model.`,
+    );
   }
   for (const [name, url] of urls) {
     if (URL.canParse(url)) continue;

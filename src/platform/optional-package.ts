@@ -10,7 +10,7 @@ const requireHere = createRequire(import.meta.url);
 
 /** Says which of the packages are not installed and how to install them; null when all of them are installed. */
 export function describeMissing(names: readonly string[]): string | null {
-  const missing = names.filter((name) => !isInstalled(name));
+  const missing = names.filter((name) => optionalFolder(name) === null);
   if (missing.length === 0) return null;
   const versions = optionalVersions();
   const words = missing.map((name) => `${name}@${versions[name]}`).join(' ');
@@ -26,16 +26,20 @@ export class MissingPackageError extends Error {}
  * MissingPackageError, and what the package throws when it is loaded.
  */
 export async function loadOptional<Exports>(specifier: string, purpose: string): Promise<Exports> {
-  const [name] = specifier.split('/');
-  const missing = describeMissing([name!]);
+  const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)![0];
+  const missing = describeMissing([name]);
   if (missing !== null) throw new MissingPackageError(`${purpose}: ${missing}`);
   return (await import(specifier)) as Exports;
 }
 
-/** Looks for the folder, because `exports` of a package may refuse to resolve its name or its manifest. */
-function isInstalled(name: string): boolean {
+/**
+ * The folder of an optional package; null if it is not installed. Looks for the folder itself, because `exports` of a
+ * package may refuse to resolve its name or its manifest.
+ */
+export function optionalFolder(name: string): string | null {
   const folders = requireHere.resolve.paths(name) ?? [];
-  return folders.some((folder) => existsSync(join(folder, name, 'package.json')));
+  const found = folders.find((folder) => existsSync(join(folder, name, 'package.json')));
+  return found === undefined ? null : join(found, name);
 }
 
 function optionalVersions(): Readonly<Record<string, string>> {

@@ -1,5 +1,5 @@
 // The worker pool: filters, large bodies and CPU engines run here, off the event loop. A task is a
-// named pure function; `worker.ts` lists the tasks that a worker knows.
+// named pure function; `worker.ts` lists the tasks that a worker knows. The built-in model has a pool of its own.
 
 import { availableParallelism } from 'node:os';
 import type { Piscina } from 'piscina';
@@ -77,11 +77,13 @@ export const INLINE_BYTES_MAX = 64 * 1024;
 const LOAD_TASK = 'pool.load';
 
 /**
- * A pool of worker threads, whose module has `createTaskHandler(...)` as its default export. The threads start with the
- * first task, so that a service with little to do starts in half the time.
+ * A pool of worker threads, whose module has `createTaskHandler(...)`, or a promise of it, as its default export. The
+ * threads start with the first task, so that a service with little to do starts in half the time.
  */
 export function createThreadPool(
   options: {
+    /** The module of the threads, as for `programFile`. */
+    module?: string;
     threadCount?: number;
     /** Number of tasks that may wait for a thread before others are refused. */
     waitingMax?: number;
@@ -89,6 +91,7 @@ export function createThreadPool(
 ): ThreadPool {
   const threadCount = options.threadCount ?? availableParallelism();
   const waitingMax = options.waitingMax ?? DEFAULT_LIMITS.queuedTasksMax;
+  const module = options.module ?? 'worker.js';
   let threads: Threads | null = null;
   return {
     threadCount,
@@ -104,7 +107,7 @@ export function createThreadPool(
         transfer?: readonly ArrayBuffer[];
       } = {},
     ): Promise<Output> {
-      threads ??= startThreads(threadCount);
+      threads ??= startThreads(module, threadCount);
       const { piscina } = threads;
       if (runOptions.mayBeRefused === true && piscina.queueSize >= waitingMax) {
         throw overloadedError(
@@ -137,9 +140,9 @@ interface Threads {
   readonly loaded: Promise<unknown>;
 }
 
-function startThreads(threadCount: number): Threads {
+function startThreads(module: string, threadCount: number): Threads {
   const piscina = new (piscinaPackage().Piscina)({
-    filename: programFile('worker.js'),
+    filename: programFile(module),
     minThreads: threadCount,
     maxThreads: threadCount,
     idleTimeout: Number.POSITIVE_INFINITY,

@@ -61,6 +61,9 @@ export interface EmbeddingEndpoint {
   readonly key: string | null;
 }
 
+/** Stands for the built-in model in place of the name of an endpoint. */
+export const BUILTIN = 'builtin';
+
 /** Valid names of embedding endpoints. */
 export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 

@@ -8,7 +8,7 @@ import type { RowBatch } from './row-batch.js';
 
 /** Encodes the schema of the batches. Without a column of ids, the server generates them. */
 export function encodeRowsSchema(
-  { dimension, named = [] }: Pick<RowBatch, 'dimension' | 'named'>,
+  { dimension, named = [], texts }: Pick<RowBatch, 'dimension' | 'named' | 'texts'>,
   hasIds: boolean,
 ): Uint8Array {
   const id: FieldToWrite = { name: 'id', type: 'utf8' };
@@ -16,6 +16,7 @@ export function encodeRowsSchema(
   return encodeSchema([
     ...(hasIds ? [id] : []),
     ...(dimension === 0 ? [] : [values]),
+    ...(texts === undefined ? [] : [{ name: 'embed', type: 'utf8' } as const]),
     { name: 'metadata', type: 'utf8' },
     ...named.map((vectors): FieldToWrite => {
       const type = { vectorOf: vectors.dimension };
@@ -30,6 +31,7 @@ export function encodeRows(batch: RowBatch, ids: readonly string[] | undefined):
   return encodeRecordBatch(batch.rowCount, [
     ...(ids === undefined ? [] : [{ leaf: textColumn(ids) }]),
     ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
+    ...(batch.texts === undefined ? [] : [{ leaf: textColumn(batch.texts) }]),
     { leaf: textColumn(metadata) },
     ...(batch.named ?? []).map(({ values, presence }) => {
       return { vectors: values, presence: bitmapOf(presence) };

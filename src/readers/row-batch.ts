@@ -23,6 +23,8 @@ export interface RowBatch {
   readonly dimension: number;
   /** All named vectors of the collection; each row may lack any of them. */
   readonly named?: readonly NamedVectors[] | undefined;
+  /** Texts that become the unnamed vectors, which the rows then lack. */
+  readonly texts?: readonly string[] | undefined;
   /** JSON objects as text; undefined when no row has metadata. */
   readonly metadata: readonly string[] | undefined;
   /** `file:line` or `file, row n` (from 1), for error messages. */

@@ -126,10 +126,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
   });
   const schemas = schemasOf(limits);
+  const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
   const services = {
     ...options,
     schemas,
-    embedder: new Embedder(options.embedding ?? NO_EMBEDDING, metrics),
+    embedder,
     forwarder: options.forwarder ?? null,
     isStopping: () => pipeline.isStopping,
   };
@@ -156,15 +157,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     cors: cors === null ? null : new Cors(cors),
     eventLoop,
     turns: options.turns ?? new RequestTurns({ waitingMax: limits.queuedRequestsMax }),
-    memoryPressure:
-      memoryBytes === null
-        ? NO_PRESSURE
-        : new MemoryPressure({
-            memoryBytes,
-            measure: memoryInUse,
-            release: () => database.memory.now(),
-            nowMs,
-          }),
+    memoryPressure: pressureOf({ memoryBytes, nowMs, release: () => database.memory.now() }),
     nowMs,
     hostNames: new HostNames(options.hostNames ?? []),
   });
@@ -197,9 +190,22 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await serveDocs(app, send);
   if (consoleFolder !== null) serveConsole(app, consolePages, send);
   addDatabaseGauges(metrics, database);
+  app.addHook('onClose', () => embedder.close());
   await app.ready();
   logRefusedConnections(app.server, logger, { limits, nowMs });
   return app;
+}
+
+function pressureOf({
+  memoryBytes,
+  ...others
+}: {
+  readonly memoryBytes: number | null;
+  readonly nowMs: () => number;
+  readonly release: () => void;
+}) {
+  if (memoryBytes === null) return NO_PRESSURE;
+  return new MemoryPressure({ memoryBytes, measure: memoryInUse, ...others });
 }
 
 function createRoutes(

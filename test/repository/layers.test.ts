@@ -96,9 +96,9 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-http': ['platform/tracing.ts'],
   '@opentelemetry/resources': ['platform/tracing.ts'],
   '@opentelemetry/sdk-trace-base': ['platform/tracing.ts'],
-  '@tensorflow/tfjs-backend-wasm': ['engine/tensor/'],
-  '@tensorflow/tfjs-core': ['engine/tensor/'],
-  '@tensorflow/tfjs-node-gpu': ['engine/tensor/'],
+  '@tensorflow/tfjs-backend-wasm': ['platform/wasm-backend.ts', 'engine/tensor/'],
+  '@tensorflow/tfjs-core': ['platform/wasm-backend.ts', 'engine/tensor/', 'server/embedding/'],
+  '@tensorflow/tfjs-node-gpu': ['platform/tensorflow-binding.ts'],
   aws4fetch: ['cluster/blobs/s3-blobs.ts'],
   'apache-arrow': ['formats/arrow/', 'segment/', 'client/arrow.ts', 'cli/'],
   '@zip.js/zip.js': ['readers/npz-file.ts'],
@@ -134,7 +134,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
  * Files that may read the environment; all others receive the values. TensorFlow's device
  * sets the variables that its library reads.
  */
-const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'engine/tensor/tensorflow-device.ts'];
+const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'platform/tensorflow-binding.ts'];
 
 /** Folders whose code also runs in a browser. */
 const WITHOUT_NODE = ['client/', 'console/', 'langchain/', 'readers/'];

@@ -88,7 +88,7 @@ export interface Collections {
       ttl_seconds?: number | null;
       /** Replaces the schema. Throws `invalid_metadata` when a vector does not fit. */
       schema?: DeclaredTypes | null;
-      embedding?: EmbeddingInput | null;
+      embed?: 'builtin' | EmbeddingInput | null;
       /** How many nodes of a cluster hold the collection; null for all. */
       replication_factor?: number | null;
       /** Named vectors to add, or null to drop them; the others stay. */

@@ -68,8 +68,11 @@ export interface CollectionInput {
   readonly ttl_seconds?: number | null;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
-  /** The endpoint that turns texts into vectors; null or absent for none. */
-  readonly embedding?: EmbeddingInput | null;
+  /**
+   * What turns texts into unnamed vectors: `builtin` for the built-in English model, whose
+   * vectors have 512 elements, or a model of an endpoint; null or absent for none.
+   */
+  readonly embed?: 'builtin' | EmbeddingInput | null;
   /**
    * The number of nodes of a cluster that hold the collection; null or absent for all. Requests
    * can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect
@@ -116,8 +119,8 @@ export interface CollectionRecord {
   readonly ttl_seconds?: number;
   /** The declared types; absent if there are none. */
   readonly schema?: DeclaredTypes;
-  /** The embedding endpoint; absent if there is none. */
-  readonly embedding?: EmbeddingInput;
+  /** What turns texts into unnamed vectors; absent if nothing does. */
+  readonly embed?: EmbeddingInput;
   /** The intended number of nodes that hold it; absent for all. */
   readonly replication_factor?: number;
   /** The names of the nodes that hold it; absent if all nodes do, and outside a cluster. */
@@ -252,9 +255,12 @@ export interface CollectionClone {
  * values.
  */
 export interface EmbeddingInput {
-  /** The name of an endpoint in the configuration of the server. */
+  /**
+   * The name of an endpoint in the configuration of the server, or `builtin` for the built-in
+   * model.
+   */
   readonly endpoint: string;
-  /** The model to use. */
+  /** The model to use; that of `builtin` with its version. */
   readonly model: string;
   /**
    * Whether to request vectors of the dimension of the collection (`dimensions`), which some

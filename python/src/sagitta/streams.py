@@ -58,7 +58,7 @@ class VectorRecord(wire.RecordInput, total=False):
     values: wire.Values
     """The vector, [dimension]."""
     embed: str
-    """A text that the collection's embedding endpoint turns into values."""
+    """A text that the collection's model turns into values."""
 
 
 class WriteOptions(TypedDict, total=False):

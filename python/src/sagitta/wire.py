@@ -229,9 +229,11 @@ class Embedding(TypedDict):
     values.
     """
     endpoint: str
-    """The name of an endpoint in the configuration of the server."""
+    """The name of an endpoint in the configuration of the server, or `builtin` for the built-in
+    model.
+    """
     model: str
-    """The model to use."""
+    """The model to use; that of `builtin` with its version."""
     sends_dimension: NotRequired[bool]
     """Whether to request vectors of the dimension of the collection (`dimensions`), which some
     models support. By default `false`.
@@ -272,8 +274,10 @@ class CollectionCreate(TypedDict):
     """
     schema: NotRequired[DeclaredSchema | None]
     """Types of metadata by path; null or absent for none."""
-    embedding: NotRequired[Embedding | None]
-    """The endpoint that turns texts into vectors; null or absent for none."""
+    embed: NotRequired[Literal["builtin"] | Embedding | None]
+    """What turns texts into unnamed vectors: `builtin` for the built-in English model, whose
+    vectors have 512 elements, or a model of an endpoint; null or absent for none.
+    """
     replication_factor: NotRequired[int | None]
     """The number of nodes of a cluster that hold the collection; null or absent for all. Requests
     can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect
@@ -364,8 +368,8 @@ class Collection(TypedDict):
     """Seconds from the write of a vector without `expires_at` to its expiry; absent for never."""
     schema: NotRequired[DeclaredSchema]
     """The declared types; absent if there are none."""
-    embedding: NotRequired[Embedding]
-    """The embedding endpoint; absent if there is none."""
+    embed: NotRequired[Embedding]
+    """What turns texts into unnamed vectors; absent if nothing does."""
     replication_factor: NotRequired[int]
     """The intended number of nodes that hold it; absent for all."""
     nodes: NotRequired[Sequence[str]]
@@ -449,8 +453,10 @@ class CollectionUpdate(TypedDict):
     """Replaces the whole schema; null for none. Every vector must match. The check takes a few
     seconds for a million vectors, during which writes wait.
     """
-    embedding: NotRequired[Embedding | None]
-    """The endpoint that turns texts into vectors from now on; null for none."""
+    embed: NotRequired[Literal["builtin"] | Embedding | None]
+    """What turns texts into unnamed vectors from now on; null for nothing. Another model than the
+    present one is refused while the collection has vectors, which would not be comparable.
+    """
     replication_factor: NotRequired[int | None]
     """The number of nodes of a cluster that hold the collection from now on; null for all. Nodes
     load it, or drop it, one after another. It has no effect outside a cluster, where it is only

@@ -7,7 +7,7 @@ import type {
   NamedVectorInput,
   TypeCounts,
 } from '@sagitta/client';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
 import { printable } from '../../common/printable.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
@@ -32,6 +32,7 @@ Examples:
       --label team=search
   $ sagitta collections create notes --dimension 384 \\
       --text-fields title,body --text-language english
+  $ sagitta collections create letters --embed builtin
   $ sagitta collections create logs --text-fields message
   $ sagitta collections update articles --add-vector summary:384:cosine \\
       --drop-vector title
@@ -50,6 +51,7 @@ interface CreateOptions extends ReplyOptions {
   readonly elementType?: ElementType;
   readonly vectors?: string;
   readonly sparseVectors?: string;
+  readonly embed?: Model;
   readonly description?: string;
   readonly label?: Record<string, string>;
   readonly textFields?: readonly string[];
@@ -59,13 +61,27 @@ interface CreateOptions extends ReplyOptions {
   readonly schema?: string;
 }
 
+type Model = CollectionInput['embed'];
+
 interface UpdateOptions extends ReplyOptions {
   readonly description?: string;
+  readonly embed?: Model;
   readonly addVector?: Readonly<Record<string, NamedVectorInput>>;
   readonly addSparseVector?: readonly string[];
   readonly dropVector?: readonly string[];
   readonly dropSparseVector?: readonly string[];
   readonly yes?: boolean;
+}
+
+const MODEL_HELP =
+  'model that turns texts into vectors: builtin, or ENDPOINT=MODEL of a configured endpoint';
+
+function parseModel(text: string): Model {
+  if (text === 'none') return null;
+  if (text === 'builtin') return text;
+  const at = text.indexOf('=');
+  if (at > 0) return { endpoint: text.slice(0, at), model: text.slice(at + 1) };
+  throw new InvalidArgumentError(`Expected builtin, or ENDPOINT=MODEL; found ${text}.`);
 }
 
 export function defineCollections(command: Command): void {
@@ -94,6 +110,7 @@ export function defineCollections(command: Command): void {
     )
     .option('--vectors <json|@file>', 'named vectors: {"title": {"dimension": 384}}')
     .option('--sparse-vectors <json|@file>', 'sparse vectors: {"words": {}}')
+    .option('--embed <model>', `${MODEL_HELP}; builtin needs no --dimension`, parseModel)
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'time after a write until the vector expires, such as 30d')
     .option(
@@ -156,9 +173,10 @@ export function defineCollections(command: Command): void {
 function defineUpdate(command: Command): void {
   const update = command
     .command('update')
-    .description('change the description, add named vectors or drop them')
+    .description('change the description or the model, add named vectors or drop them')
     .argument('<id>', 'collection id or alias')
     .option('--description <text>', 'free text')
+    .option('--embed <model>', `${MODEL_HELP}, or none`, parseModel)
     .option(
       '--add-vector <name:dimension[:metric[:multi]]>',
       'named vector to add, such as summary:384 or tokens:128:dot:multi; may be repeated',
@@ -258,6 +276,7 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     ...(sparseVectors !== undefined && {
       sparse_vectors: readJsonObject<SparseShapes>('--sparse-vectors', sparseVectors),
     }),
+    ...(options.embed !== undefined && { embed: options.embed }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),
     ...(schema !== undefined && {
@@ -290,6 +309,7 @@ async function updateCollection(id: string, options: UpdateOptions): Promise<voi
   const sparse = { ...valuesByName(addedSparse, {}), ...valuesByName(droppedSparse, null) };
   const change = {
     ...(description !== undefined && { description }),
+    ...(options.embed !== undefined && { embed: options.embed }),
     ...(Object.keys(vectors).length > 0 && { vectors }),
     ...(Object.keys(sparse).length > 0 && { sparse_vectors: sparse }),
   };

@@ -39,6 +39,7 @@ Examples:
   $ sagitta import rows.csv -c docs --vector-columns d0..d767 --fields year
   $ sagitta import vectors.npy -c docs --ids ids.txt --metadata metadata.ndjson
   $ sagitta import sift-128-euclidean.hdf5 -c sift --metric euclidean --row-ids
+  $ sagitta import articles.csv -c articles --embed body
   $ sagitta import glove.6B.300d.txt -c words
   $ sagitta import summaries.npy -c docs --ids ids.txt \\
       --mode patch --vector-name summary
@@ -90,6 +91,10 @@ export function defineImport(command: Command): void {
       ).choices(MODES),
     )
     .option('--vector-name <name>', 'named vector that receives the vectors of the file')
+    .option(
+      '--embed <name>',
+      'field of the text that the model of the collection turns into the vector',
+    )
     .option('--id-field <name>', 'field of the id; every row must have one (default: id, optional)')
     .option('--values-field <name>', 'field of the vector (default: values, vector or embedding)')
     .option('--fields <names>', 'fields to store as metadata, comma-separated', splitNames)
@@ -194,6 +199,14 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
   if (idSources.length > 1) {
     throw usageError('--ids, --row-ids and --id-field are mutually exclusive');
   }
+  const vectorSources = (['valuesField', 'vectorColumns', 'vectorName'] as const).filter(
+    (name) => options[name] !== undefined,
+  );
+  if (options.embed !== undefined && vectorSources.length > 0) {
+    throw usageError(
+      '--embed makes the vectors, so it excludes --values-field, --vector-columns and --vector-name',
+    );
+  }
   if (options.fields !== undefined && options.exclude !== undefined) {
     throw usageError('--fields and --exclude are mutually exclusive');
   }
@@ -202,10 +215,10 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
 /** The options that determine how rows are read; an import cannot be resumed with different ones. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
-  const { ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName } = options;
+  const { ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName, embed } = options;
   return JSON.stringify([
     ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
-    ...[ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName],
+    ...[ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName, embed],
   ]);
 }
 

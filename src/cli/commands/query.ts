@@ -128,7 +128,7 @@ export function defineQuery(command: Command): void {
         TEXT_MATCHES,
       ),
     )
-    .option('--embed <text>', 'text that the embedding endpoint turns into the query vector')
+    .option('--embed <text>', 'text that the model of the collection turns into the query vector')
     .option('--discover <json|@file>', 'target and pairs of examples')
     .option('--fusion <json|@file>', 'combine several rankings: kind and parts')
     .option('--prefetch <json|@file>', 'search only the best matches of another ranking')

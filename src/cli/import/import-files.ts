@@ -33,6 +33,7 @@ import { CliError, isUnreachable, usageError } from '../terminal/failure.js';
 import type { Progress } from '../terminal/progress.js';
 import { formatCount, pluralize } from '../terminal/units.js';
 import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
+import { EMBED_ROWS_MAX, rowsPerWrite, withTexts } from './texts.js';
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that determine how files are read and where their rows go. */
@@ -44,6 +45,8 @@ export interface ImportChoices extends ReaderChoices {
   /** The named vector that receives the vectors of the files. Absent: the unnamed vector. */
   readonly vectorName?: string;
   readonly metric?: Metric;
+  /** The metadata field with the texts that become the unnamed vectors. */
+  readonly embed?: string;
   readonly ids?: string;
   readonly metadata?: string;
   readonly rowIds?: boolean;
@@ -130,7 +133,7 @@ export async function importFiles(
       const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
       for await (const found of untilInterrupted(reader.batches(row), options.interruption)) {
-        const batch = toNamedVector(found, options);
+        const batch = withTexts(toNamedVector(found, options), options.embed);
         target ??= await createTarget(client, options, batch);
         checkBatch(batch, target, options);
         uploader ??= createUploader(client, options, target, {
@@ -195,7 +198,7 @@ function checkBatch(
   { dimension, vectors, uniform }: Target,
   { collection, mode = 'upsert', rowIds = false, vectorName: name }: ImportChoices,
 ): void {
-  const isBare = batch.dimension === 0 && mode === 'patch';
+  const isBare = batch.dimension === 0 && (mode === 'patch' || batch.texts !== undefined);
   if (!isBare) checkBatchDimension(batch, dimension, collection);
   uniform.dimension ??= batch.dimension;
   if (batch.dimension !== uniform.dimension) {
@@ -246,7 +249,7 @@ async function openReader(
   );
   const reader = await openRows(source, format, {
     ...options,
-    rowsPerBatch: options.batch,
+    rowsPerBatch: rowsPerWrite(options),
     vectors: vectorsToRead(vectors, options),
     isNanNull,
     withoutIndex: options.index === false,
@@ -261,8 +264,9 @@ async function openReader(
  */
 function vectorsToRead(
   vectors: TargetVectors | undefined,
-  { vectorName, mode }: ImportChoices,
+  { vectorName, mode, embed }: ImportChoices,
 ): TargetVectors | undefined {
+  if (embed !== undefined) return { named: new Map(), ...vectors, hasUnnamed: false };
   if (vectorName === undefined) return vectors && { ...vectors, isPatch: mode === 'patch' };
   const others = [...(vectors?.named ?? [])].filter(([name]) => name !== vectorName);
   return { hasUnnamed: true, named: new Map(others) };
@@ -278,7 +282,7 @@ function createUploader(
   }: { onGenerated: (id: string) => void; onCommit: (result: UploadResult) => void },
 ): Uploader {
   const { seed, progress } = journal;
-  const { mode } = options;
+  const { mode, embed } = options;
   const generate = (row: number): string => {
     const id = rowId(seed, row);
     onGenerated(id);
@@ -288,6 +292,7 @@ function createUploader(
     idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? generate(row),
     start: progress,
     ...(mode !== undefined && { mode }),
+    uploadRowsMax: embed === undefined ? undefined : EMBED_ROWS_MAX,
     onCommit: async (result) => {
       await journal.save(result.progress);
       onCommit(result);
@@ -303,6 +308,7 @@ async function findTarget(
   try {
     const record = await client.collections.get(id);
     const { vectors } = describeVectors(record);
+    if (options.embed !== undefined && record.embed === undefined) throw noModel(id);
     if (name !== undefined && !vectors.named.has(name)) throw noSuchVector(id, name, vectors);
     const used = name === undefined ? record.metric : record.vectors?.[name]?.metric;
     if (metric !== undefined && metric !== used) {
@@ -318,6 +324,12 @@ async function findTarget(
   }
 }
 
+function noModel(id: string): CliError {
+  return usageError(
+    `--embed needs a model, and collection ${id} has none; if its vectors are of the built-in model, name that with: sagitta collections update ${id} --embed builtin`,
+  );
+}
+
 function noSuchVector(id: string, name: string, { named }: TargetVectors): CliError {
   const names = [...named.keys()].join(', ');
   return usageError(
@@ -331,13 +343,16 @@ async function createTarget(
   options: ImportFilesOptions,
   { dimension, named: vectors }: RowBatch,
 ): Promise<Target> {
-  const { collection: id, metric, vectorName: name } = options;
-  const shape = {
-    dimension: name === undefined ? dimension : vectors!.at(-1)!.dimension,
-    ...(metric !== undefined && { metric }),
-  };
-  const input = name === undefined ? { id, ...shape } : { id, vectors: { [name]: shape } };
-  const { record, isNew } = await createCollection(client, input);
+  const { collection: id, metric, vectorName: name, embed } = options;
+  const chosen = metric !== undefined && { metric };
+  const inputs = {
+    // Words find what the model does not know, such as names.
+    texts: () => ({ embed: 'builtin', text: { fields: [embed!], language: 'english' }, ...chosen }),
+    named: () => ({ vectors: { [name!]: { dimension: vectors!.at(-1)!.dimension, ...chosen } } }),
+    unnamed: () => ({ dimension, ...chosen }),
+  } as const;
+  const kind = embed !== undefined ? 'texts' : name !== undefined ? 'named' : 'unnamed';
+  const { record, isNew } = await createCollection(client, { id, ...inputs[kind]() });
   const journal = await options.openJournal(record.created_at);
   return { ...describeVectors(record), created: isNew ? record : null, journal, uniform: {} };
 }

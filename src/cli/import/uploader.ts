@@ -26,6 +26,8 @@ export interface UploaderOptions {
   readonly start: ImportProgress;
   /** Absent: `upsert`. */
   readonly mode?: ImportMode;
+  /** The number of rows from which an upload is sent; absent for no limit. */
+  readonly uploadRowsMax?: number | undefined;
   readonly signal?: AbortSignal;
   /** A monotonic clock in milliseconds, for the age of an upload. */
   readonly now?: () => number;
@@ -107,7 +109,10 @@ export class Uploader {
     pending.batches.push({ batch, file, firstRow });
     pending.rowCount += batch.rowCount;
     const ageMs = this.#now() - pending.startedAt;
-    if (pending.byteCount >= UPLOAD_BYTES || ageMs >= UPLOAD_AGE_MS_MAX) await this.#dispatch();
+    const isFull =
+      pending.byteCount >= UPLOAD_BYTES ||
+      pending.rowCount >= (this.#options.uploadRowsMax ?? Number.POSITIVE_INFINITY);
+    if (isFull || ageMs >= UPLOAD_AGE_MS_MAX) await this.#dispatch();
   }
 
   /** Sends the remaining rows and waits until they are durable. */

@@ -31,14 +31,14 @@ export interface CollectionInput {
   /** Settings of the text index; absent for no index. */
   readonly text?: TextSettings | undefined;
   /** The service that turns texts into vectors; null or absent for none. */
-  readonly embedding?: EmbeddingSource | null | undefined;
+  readonly embed?: EmbeddingSource | null | undefined;
   /** The number of nodes of a cluster that hold the collection; null or absent for all. No effect without a cluster. */
   readonly replicationFactor?: number | null | undefined;
 }
 
 /** Absent members leave their setting unchanged. */
 export interface CollectionChange
-  extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding' | 'replicationFactor'>,
+  extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embed' | 'replicationFactor'>,
     Pick<CloneInput, 'description' | 'labels'>,
     VectorsChange {}
 
@@ -108,7 +108,7 @@ export interface CollectionRecord {
   readonly schema?: DeclaredTypes;
   readonly text?: TextSettings | undefined;
   /** The service that turns texts into vectors; absent for none. */
-  readonly embedding?: EmbeddingSource;
+  readonly embed?: EmbeddingSource;
   /** The number of nodes of a cluster that should hold the collection; absent for all. */
   readonly replicationFactor?: number;
   /** The nodes that hold the collection; absent when all do, and without a cluster. */

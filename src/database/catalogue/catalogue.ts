@@ -90,7 +90,7 @@ export class Catalogue {
         text: input.text,
         ttlSeconds: input.ttlSeconds ?? null,
         schema: input.schema ?? null,
-        embedding: input.embedding ?? null,
+        embed: input.embed ?? null,
         replicationFactor: input.replicationFactor ?? null,
         createdAtMs: now,
         updatedAtMs: now,
@@ -252,15 +252,16 @@ export class Catalogue {
 
   /**
    * Rejects with `collection_not_found`, with `invalid_metadata` for a vector that does not fit a new schema, with
-   * `limit_exceeded`, and with `invalid_request` for an embedding endpoint without unnamed vectors and for invalid
-   * changes of vectors.
+   * `limit_exceeded`, and with `invalid_request` for a model without unnamed vectors or other than that of the
+   * vectors, and for invalid changes of vectors.
    */
   async update(address: CollectionAddress, change: CollectionChange): Promise<CollectionEntry> {
     return this.#change(address, async () => {
       const entry = this.#collections.requireEntry(address.id, address.incarnation);
       requireUnnamed(entry.definition, change);
-      const { description, labels, ttlSeconds, schema, embedding, replicationFactor } = change;
-      const settings = { description, labels, ttlSeconds, schema, embedding, replicationFactor };
+      requireSameModel(entry, change);
+      const { description, labels, ttlSeconds, schema, embed, replicationFactor } = change;
+      const settings = { description, labels, ttlSeconds, schema, embed, replicationFactor };
       const sent = Object.entries(settings).filter(([, value]) => value !== undefined);
       const definition: CollectionDefinition = {
         ...entry.definition,
@@ -539,22 +540,35 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
   );
 }
 
-/** Throws `invalid_request` for an embedding endpoint, which creates unnamed vectors, if the collection has none. */
-function requireUnnamed({ vectors }: CollectionDefinition, { embedding }: CollectionChange): void {
-  if (embedding == null || Object.hasOwn(vectors, UNNAMED)) return;
+/** Throws `invalid_request` for a model, which creates unnamed vectors, if the collection has none. */
+function requireUnnamed({ vectors }: CollectionDefinition, { embed }: CollectionChange): void {
+  if (embed == null || Object.hasOwn(vectors, UNNAMED)) return;
   const detail =
     'Expected a collection with a dimension, since texts become unnamed vectors; this one was created without.';
-  throw validationError([{ location: field('embedding'), code: 'invalid_request', detail }]);
+  throw validationError([{ location: field('embed'), code: 'invalid_request', detail }]);
+}
+
+/** Throws `invalid_request` for another model while the collection has vectors, which would not be comparable. */
+function requireSameModel(
+  { definition, state }: CollectionEntry,
+  { embed }: CollectionChange,
+): void {
+  const { embed: current } = definition;
+  if (embed == null || current === null || embed.model === current.model) return;
+  if (state.kind === 'ready' && state.collection.rows.liveCount === 0) return;
+  const detail = `Expected the model "${current.model}", which made the vectors of the collection; found "${embed.model}". Create a collection for the other model and load the texts into it.`;
+  throw validationError([{ location: field('embed'), code: 'invalid_request', detail }]);
 }
 
 function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
   const found = describeVectors(existing.vectors);
   const requested = describeVectors(input.vectors);
   if (found === requested) {
-    if (JSON.stringify(existing.text) === JSON.stringify(input.text)) return;
+    const isSameText = JSON.stringify(existing.text) === JSON.stringify(input.text);
+    if (isSameText && existing.embed?.model === input.embed?.model) return;
     throw new SagittaError(
       'collection_exists',
-      `Collection "${input.id}" already exists with other settings of "text".`,
+      `Collection "${input.id}" already exists with other settings of "${isSameText ? 'embed' : 'text'}".`,
     );
   }
   throw new SagittaError(

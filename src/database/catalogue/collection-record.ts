@@ -47,7 +47,7 @@ export function toRecord(
   services: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
-  const { ttlSeconds, schema, embedding, replicationFactor } = definition;
+  const { ttlSeconds, schema, embed, replicationFactor } = definition;
   const placement = services.logs.placementOf(definition.incarnation);
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
@@ -58,7 +58,7 @@ export function toRecord(
     ...(definition.text === undefined ? {} : { text: definition.text }),
     ...(ttlSeconds !== null && { ttlSeconds }),
     ...(schema !== null && { schema }),
-    ...(embedding !== null && { embedding }),
+    ...(embed !== null && { embed }),
     ...(replicationFactor !== null && { replicationFactor }),
     ...(placement === null ? {} : placementMembers(placement)),
     // A new collection on another node is known to be empty.

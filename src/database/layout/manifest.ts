@@ -27,7 +27,7 @@ export interface CollectionDefinition {
   /** Absent for a collection without a text index. */
   readonly text?: TextSettings | undefined;
   /** The service that turns texts into vectors; null for none. */
-  readonly embedding: EmbeddingSource | null;
+  readonly embed: EmbeddingSource | null;
   /** The number of nodes of a cluster that hold the collection; null for all. */
   readonly replicationFactor: number | null;
   readonly createdAtMs: number;

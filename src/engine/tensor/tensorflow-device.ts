@@ -1,30 +1,12 @@
-// A matrix device over TensorFlow's binding for Node, on a CUDA GPU or on TensorFlow's CPU library. This is the
-// only file that uses the binding. It must run in a thread of its own, because reading blocks, and share the
-// environment of the process, which the library reads.
+// A matrix device over TensorFlow's binding for Node, on a CUDA GPU or on TensorFlow's CPU library. It must run in a
+// thread of its own, because reading blocks.
 //
-// On Ampere and later GPUs cuBLAS multiplies as TF32 unless the environment forbids it, which this file does
-// before the library is loaded. A probe measures the error of products and selects the error bound.
+// The environment may allow products as TF32. A probe measures the error of products and selects the error bound.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { packageFile } from '../../common/package-files.js';
-import { hasNvidiaDriver, NO_DRIVER } from '../../platform/nvidia-driver.js';
+import { loadTensorflow } from '../../platform/tensorflow-binding.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
-
-/** scripts/install-tensorflow.mjs installs the package in this folder. */
-const INSTALLED = packageFile('build/tensorflow/package.json');
-
-/** Variables that the library reads when it is loaded. Values set by the operator are kept. */
-const ENVIRONMENT = {
-  // Full float32 products.
-  NVIDIA_TF32_OVERRIDE: '0',
-  // Allocate GPU memory as needed instead of all of it.
-  TF_FORCE_GPU_ALLOW_GROWTH: 'true',
-  // Errors only.
-  TF_CPP_MIN_LOG_LEVEL: '2',
-};
 
 const MEBIBYTE = 2 ** 20;
 
@@ -214,44 +196,9 @@ class TensorflowDevice implements TopDevice {
   }
 }
 
-/** Returns why TensorFlow cannot be used, determined without loading it; null if it may be usable. */
-export function unavailableReason({ needsGpu }: { readonly needsGpu: boolean }): string | null {
-  if (needsGpu && !hasNvidiaDriver()) return NO_DRIVER;
-  try {
-    createPackageRequire().resolve('@tensorflow/tfjs-node-gpu');
-    return null;
-  } catch {
-    return 'TensorFlow is not installed; run `node scripts/install-tensorflow.mjs`';
-  }
-}
-
 /** Rejects with a message for an operator when the binding is not installed or does not load. */
 export async function createTensorflowDevice(): Promise<TopDevice> {
-  for (const [name, value] of Object.entries(ENVIRONMENT)) process.env[name] ??= value;
-  const tf = loadPackage();
-  tf.enableProdMode();
-  await tf.ready();
-  return new TensorflowDevice(tf);
-}
-
-/** Resolves packages from the install script's folder if it exists, otherwise from node_modules. */
-function createPackageRequire(): NodeJS.Require {
-  return createRequire(existsSync(INSTALLED) ? INSTALLED : import.meta.url);
-}
-
-function loadPackage(): TensorFlow {
-  const require = createPackageRequire();
-  const util = require('node:util') as { isNullOrUndefined?: (value: unknown) => boolean };
-  // The binding calls this function, which Node 23 removed.
-  util.isNullOrUndefined ??= (value) => value === null || value === undefined;
-  try {
-    return require('@tensorflow/tfjs-node-gpu') as TensorFlow;
-  } catch (error) {
-    const cause = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    throw new Error(
-      `TensorFlow is not installed or does not load (${cause}); run \`node scripts/install-tensorflow.mjs\``,
-    );
-  }
+  return new TensorflowDevice(await loadTensorflow<TensorFlow>());
 }
 
 /** Runs `work`. Returns null when the device is out of memory; throws other errors. */
@@ -283,8 +230,7 @@ function describeGpu(): { name: string; residentBytes: number } {
   return { name: 'a GPU', residentBytes: GPU_BYTES_USUAL };
 }
 
-// The members of the binding that this file uses, declared here so that the build does not need the
-// package.
+// The members of the binding that this file uses.
 
 interface TensorFlowTensor {
   /** Waits for the device. */
@@ -293,8 +239,6 @@ interface TensorFlowTensor {
 }
 
 interface TensorFlow {
-  enableProdMode(): void;
-  ready(): Promise<void>;
   backend(): {
     readonly binding: { readonly TF_Version: string };
     readonly isUsingGpuDevice: boolean;

@@ -1,22 +1,18 @@
-// A matrix device over the WebAssembly backend of TensorFlow.js. This is the only file that uses TensorFlow.js.
-// It must run in a thread of its own, because products block.
+// A matrix device over the WebAssembly backend of TensorFlow.js. It must run in a thread of its own, because products
+// block.
 
-import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
-import { type BackendWasm, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
+import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 import {
   backend,
   type DataStorage,
-  enableProdMode,
   matMul,
   memory,
-  ready,
-  setBackend,
   type Tensor2D,
   tensor2d,
   tidy,
 } from '@tensorflow/tfjs-core';
 import { assert } from '../../common/errors.js';
+import { startWasmBackend } from '../../platform/wasm-backend.js';
 import { type DeviceMatrix, floatProductError, type ProductDevice } from './matrix-device.js';
 
 /**
@@ -129,12 +125,7 @@ class WasmDevice implements ProductDevice {
 
 /** Rejects when the backend does not start: WebAssembly is not supported or its files are missing. */
 export async function createWasmDevice(): Promise<ProductDevice> {
-  const require = createRequire(import.meta.url);
-  // The binaries are next to the package's entry point, where the backend does not look for them in Node.
-  setWasmPaths(`${dirname(require.resolve('@tensorflow/tfjs-backend-wasm'))}/`);
-  enableProdMode();
-  if (!(await setBackend('wasm'))) throw new Error('the WebAssembly backend did not start');
-  await ready();
+  await startWasmBackend();
   const device = new WasmDevice(backend() as BackendWasm);
   checkPacking(device);
   return device;

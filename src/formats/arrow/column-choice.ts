@@ -23,6 +23,8 @@ export interface VectorColumns {
   readonly id: number | null;
   /** Only vectors that have columns. */
   readonly vectors: readonly ChosenVectors[];
+  /** Texts in place of the unnamed vector; null if it has a column, or no column has texts. */
+  readonly embed: number | null;
   readonly metadata: number | null;
   /** The other columns, which become members of the metadata. */
   readonly members: readonly number[];
@@ -37,6 +39,8 @@ interface ChosenVectors {
 export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
+/** The column of texts that a model turns into the unnamed vector, if that has no column. */
+export const EMBED_NAME = 'embed';
 
 /** Chooses columns of rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
@@ -47,13 +51,16 @@ export function chooseVectorColumns(
   const id = chooseId(fields, names.idColumn);
   if (id === null && names.isPatch) throw noIds(fields);
   const unnamed = chooseUnnamed(fields, names);
+  const embed =
+    unnamed === null && Object.hasOwn(names.vectors, UNNAMED) ? chooseEmbed(fields) : null;
+  if (unnamed === null && embed === null) requirePatch(fields, names);
   if (id !== null && id === unnamed)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
   const vectors = [
     ...(unnamed === null ? [] : [{ name: UNNAMED, indexes: [unnamed] }]),
     ...chooseNamed(fields, names),
   ];
-  const taken = new Set([id, ...vectors.flatMap(({ indexes }) => indexes)]);
+  const taken = new Set([id, embed, ...vectors.flatMap(({ indexes }) => indexes)]);
   const isTaken = (index: number) => taken.has(index);
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
@@ -62,17 +69,29 @@ export function chooseVectorColumns(
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
-  return { id, vectors, metadata: hasMetadata ? metadata : null, members };
+  return { id, vectors, embed, metadata: hasMetadata ? metadata : null, members };
 }
 
-/** Throws `invalid_request` if the column is required but missing, or present but not allowed. */
+function chooseEmbed(fields: readonly ArrowField[]): number | null {
+  const index = indexOf(fields, EMBED_NAME);
+  return index !== null && isTextField(fields[index]!) ? index : null;
+}
+
+/** Throws `invalid_request` unless rows may lack the unnamed vector. */
+function requirePatch(
+  fields: readonly ArrowField[],
+  { vectors, isPatch = false }: ColumnNames,
+): void {
+  if (Object.hasOwn(vectors, UNNAMED) && !isPatch) throw noVectors(fields);
+}
+
+/** Throws `invalid_request` if the column is present but not allowed. */
 function chooseUnnamed(
   fields: readonly ArrowField[],
-  { vectorColumn, vectors, isPatch = false }: ColumnNames,
+  { vectorColumn, vectors }: ColumnNames,
 ): number | null {
   const { [UNNAMED]: unnamed, ...named } = vectors;
   const index = chooseVectors(fields, vectorColumn);
-  if (unnamed !== undefined && index === null && !isPatch) throw noVectors(fields);
   if (unnamed !== undefined || index === null) return index;
   throw invalid(
     `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${namesOf(named).map(quoted).join(', ') || 'none'}. A column of metadata needs another name.`,

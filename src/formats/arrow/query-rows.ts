@@ -4,7 +4,6 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
-import { stringAt } from '../../common/utf8-column.js';
 import { located } from './arrow-errors.js';
 import { chooseId, chooseVectors, noVectors, requireUniqueNames } from './column-choice.js';
 import { type ArrowColumn, isValid, openColumns } from './columns.js';
@@ -72,11 +71,6 @@ export interface ArrowQueryRows {
   readonly metrics: Strings | null;
   /** Issues with `values`, `id` and `query_id`, of the first rows with any. If not empty, the rest is undefined. */
   readonly issues: readonly RowIssue[];
-}
-
-/** Returns the text of a row; null if the column is absent or the row is null. */
-export function cellText(cells: Strings | null, row: number): string | null {
-  return cells === null || !isValid(cells.validity, row) ? null : stringAt(cells.text, row);
 }
 
 /** Returns the number of a row; null if the column is absent or the row is null. */

@@ -3,6 +3,7 @@
 
 import { isUtf8 } from '../../common/bytes.js';
 import type { Utf8Column } from '../../common/types.js';
+import { stringAt } from '../../common/utf8-column.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type ArrowColumn, isValid } from './columns.js';
 import { readIndexes, readOffsets } from './offsets.js';
@@ -12,6 +13,11 @@ export interface Strings {
   readonly text: Utf8Column;
   /** Bits, 1 for a string; null if no value is null. The span of a null value is meaningless. */
   readonly validity: Uint8Array | null;
+}
+
+/** Returns the text of a row; null if the column is absent or the row is null. */
+export function cellText(cells: Strings | null, row: number): string | null {
+  return cells === null || !isValid(cells.validity, row) ? null : stringAt(cells.text, row);
 }
 
 const VIEW_BYTES = 16;

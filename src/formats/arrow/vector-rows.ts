@@ -11,6 +11,7 @@ import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
+import { cellText, readStrings } from './strings.js';
 import { ARROW_KINDS, type FoundVectors } from './vector-kinds.js';
 
 export interface VectorRowsOptions extends ColumnNames {
@@ -26,6 +27,8 @@ export interface VectorRows {
   readonly ids: Utf8Column | null;
   /** The vectors with columns, by name. Values are finite and, if possible, views of the batch's body. */
   readonly vectors: ReadonlyMap<string, FoundVectors>;
+  /** Texts in place of the unnamed vector, null for rows without one; null if the batch has no column of texts. */
+  readonly texts: readonly (string | null)[] | null;
   /** JSON objects written here, or text as received, known only to be UTF-8; null if the batch has no metadata. */
   readonly metadata: Utf8Column | null;
   /** Issues of the first rows with any. If not empty, the content of the columns is undefined. */
@@ -53,6 +56,7 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     const idBytesMax = limits.vectorIdBytesMax;
     const ids =
       chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, issues });
+    const texts = chosen.embed === null ? null : readStrings(columns[chosen.embed]!, bytesMax);
     const metadata = readMetadata({
       count: batch.rowCount,
       objects: chosen.metadata === null ? null : columns[chosen.metadata]!,
@@ -62,6 +66,13 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
       issues,
     });
     const { rowCount: count } = batch;
-    return { count, ids, vectors: new Map(vectors), metadata, issues: issues.items };
+    return {
+      count,
+      ids,
+      vectors: new Map(vectors),
+      texts: texts && Array.from({ length: count }, (_, row) => cellText(texts, row)),
+      metadata,
+      issues: issues.items,
+    };
   });
 }

@@ -21,8 +21,8 @@ import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batc
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
 import { packMetadata } from './parsed-metadata.js';
-import { buffersOf, type ParsedRows, writeRowsMax } from './parsed-rows.js';
-import { checkMetadata, measureId } from './row-rules.js';
+import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
+import { checkMetadata, checkText, measureId } from './row-rules.js';
 import { pathOf, VECTOR_KINDS } from './vector-kinds.js';
 
 export interface BatchInput {
@@ -77,10 +77,29 @@ function readBatch(input: BatchInput): ParsedRows {
     return { name, ...column };
   });
   const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
+  const texts = readTexts(rows.texts, input, issues);
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  return { batch: { count, ids, vectors, metadata: text }, metadata, cuts, digest };
+  return { batch: { count, ids, vectors, metadata: text }, metadata, cuts, digest, texts };
+}
+
+/** The texts in place of the unnamed vector, which only rows of a patch may lack. */
+function readTexts(
+  texts: readonly (string | null)[] | null,
+  { isPatch, limits }: BatchInput,
+  issues: BatchIssues,
+): RowText[] | undefined {
+  if (texts === null) return;
+  const found: RowText[] = [];
+  for (const [row, text] of texts.entries()) {
+    if (issues.isFull) break;
+    if (text === null && isPatch) continue;
+    const violation = checkText(text, limits);
+    if (violation === null) found.push({ row, text: text! });
+    else issues.add(row, ['embed'], violation);
+  }
+  return found.length === 0 ? undefined : found;
 }
 
 /** The issues of a record batch, located by row of the stream and, in the detail, by row of the batch. */

@@ -22,6 +22,7 @@ import type { CollectionHandle } from '../../database/collection-handle.js';
 import { mapRankings } from '../../database/rankings/requests.js';
 import { conformVector } from '../bodies/dense-vectors.js';
 import type { ParsedRows } from '../bodies/parsed-rows.js';
+import { TextError } from './builtin-model.js';
 import type { Embedder } from './embedder.js';
 
 interface EmbedContext {
@@ -105,9 +106,10 @@ async function embedTexts(
 ): Promise<Float32Array> {
   const { embedding: source } = collection;
   const shape = collection.vectors[UNNAMED];
-  // A collection without the unnamed vector cannot have an endpoint.
+  // A collection without the unnamed vector cannot have a model.
   if (source === null || shape?.kind !== 'dense') {
-    const detail = 'The collection has no embedding endpoint. Set `embedding`, or send vectors.';
+    const detail =
+      'The collection has no model for texts. Set its member `embed`, or send vectors.';
     throw notConfigured(texts[0]!.location, detail);
   }
   const sent = texts.map(({ text }) => text);
@@ -115,6 +117,11 @@ async function embedTexts(
   const vectors = await embedder
     .embed(sent, { source, dimension }, signal)
     .catch((error: unknown) => {
+      if (error instanceof TextError) {
+        const { index, detail } = error.issue;
+        const { location } = texts[index]!;
+        throw validationError([{ location, code: 'invalid_request', detail }]);
+      }
       const isAboutText =
         error instanceof SagittaError && error.code === 'embedding_not_configured';
       throw isAboutText ? notConfigured(texts[0]!.location, error.message) : error;

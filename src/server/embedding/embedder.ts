@@ -1,6 +1,6 @@
-// Turns texts into vectors through a configured endpoint with the protocol of OpenAI (`POST …/embeddings`). Calls
-// are batched, retried after transient failures, and suspended while the endpoint keeps failing. Returned vectors
-// are finite and have the requested dimension.
+// Turns texts into vectors with the built-in model, or through a configured endpoint with the protocol of OpenAI
+// (`POST …/embeddings`). Calls of endpoints are batched, retried after transient failures, and suspended while the
+// endpoint keeps failing. Returned vectors are finite and have the requested dimension.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal } from '../../common/cancel-signal.js';
@@ -8,9 +8,10 @@ import { CircuitBreaker } from '../../common/circuit-breaker.js';
 import { SagittaError } from '../../common/errors.js';
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { EmbeddingSource } from '../../common/types.js';
-import type { Config, EmbeddingEndpoint } from '../../platform/config.js';
+import { BUILTIN, type Config, type EmbeddingEndpoint } from '../../platform/config.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { readVector } from '../bodies/dense-vectors.js';
+import { BuiltinModel } from './builtin-model.js';
 
 export type EmbeddingOptions = Pick<
   Config,
@@ -47,6 +48,7 @@ class TransientFailure extends Error {
 }
 
 export class Embedder {
+  readonly builtin = new BuiltinModel();
   readonly #options: EmbeddingOptions;
   readonly #breakers = new Map<string, CircuitBreaker>();
   readonly #countCalls: (amount: number, labels: { outcome: Outcome }) => void;
@@ -64,10 +66,28 @@ export class Embedder {
   }
 
   /**
-   * The vectors of the texts, row-major [texts.length, dimension]; the caller owns them. Throws
-   * `embedding_not_configured`, `embedding_failed`, `embedding_unavailable` and the signal's reason.
+   * The vectors of the texts, row-major [texts.length, dimension]; the caller owns them. Throws TextError,
+   * `embedding_not_configured`, `embedding_failed`, `embedding_unavailable`, `overloaded` and the signal's reason.
    */
   async embed(
+    texts: readonly string[],
+    { source, dimension }: { readonly source: EmbeddingSource; readonly dimension: number },
+    signal: AbortSignal,
+  ): Promise<Float32Array> {
+    const vectors =
+      source.endpoint === BUILTIN
+        ? await this.builtin.embed(texts, source.model, signal)
+        : await this.#callEndpoint(texts, { source, dimension }, signal);
+    this.#countTexts(texts.length);
+    return vectors;
+  }
+
+  /** Ends the threads of the built-in model. */
+  async close(): Promise<void> {
+    await this.builtin.close();
+  }
+
+  async #callEndpoint(
     texts: readonly string[],
     { source, dimension }: { readonly source: EmbeddingSource; readonly dimension: number },
     signal: AbortSignal,
@@ -94,7 +114,6 @@ export class Embedder {
       // A stream embeds often with one signal, which lets go of the combined one.
       controller.abort();
     }
-    this.#countTexts(texts.length);
     return vectors;
   }
 

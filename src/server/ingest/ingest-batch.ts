@@ -96,8 +96,9 @@ export async function* lineBatches(
 
 export async function* recordBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shapes, isKeyed, isPatch, idColumn, vectorColumn, onBuffered }: BatchOptions,
+  options: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
+  const { services, shapes, isKeyed, isPatch, idColumn, vectorColumn, onBuffered, embed } = options;
   const { limits } = services;
   const bodies = createBodyPool(BODIES_KEPT_MAX);
   const reader = new ArrowStreamReader(body, {
@@ -117,7 +118,11 @@ export async function* recordBatches(
       firstRow,
       rowCount,
       byteCount,
-      parse: () => runParseTask(services.pool, parseRecordBatchTask, input, byteCount, {}),
+      parse: async () =>
+        embed(
+          await runParseTask(services.pool, parseRecordBatchTask, input, byteCount, {}),
+          firstRow,
+        ),
       release: () => bodies.release(batch.body.bytes),
     };
   }

@@ -19,11 +19,11 @@ import {
   type ArrowQueryRows,
   type ColumnRules,
   cellNumber,
-  cellText,
   type QueryRowsOptions,
   readQueryRows,
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
+import { cellText } from '../../formats/arrow/strings.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { parseJson } from '../bodies/json-body.js';
 import { measureId } from '../bodies/row-rules.js';

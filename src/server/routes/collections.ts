@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import { isJsonObject } from '../../common/metadata-path.js';
+import { UNNAMED } from '../../common/vectors.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
 import type { JsonBody, ParsedBody } from '../bodies/json-body.js';
 import {
@@ -13,6 +14,7 @@ import {
   fetchRemoteRecord,
   mergeRowState,
 } from '../cluster/remote-records.js';
+import { dimensionOf, sourceOf } from '../embedding/embedding-source.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { bodyOf, runWrite } from '../requests/idempotency.js';
@@ -75,12 +77,15 @@ function createCollection(services: RouteServices): Route {
         const body = validateBody(collections.create, json);
         checkVectorNames('vectors', json.vectors);
         checkVectorNames('sparse_vectors', json.sparse_vectors);
-        const { dimension, metric, elementType, vectors, sparseVectors, ...settings } = body;
+        const { metric, elementType, vectors, sparseVectors, embed, ...settings } = body;
+        const source = sourceOf(embed, services.embedder);
+        const dimension = dimensionOf(body.dimension, source);
         const id = named ?? randomUUID();
         if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
           {
             ...settings,
+            embed: source,
             id,
             labels: settings.labels ?? {},
             vectors: toFieldShapes({ dimension, metric, elementType, vectors, sparseVectors }),
@@ -186,7 +191,7 @@ function updateCollection(services: RouteServices): Route {
     audit: 'collection.update',
     tag: 'Collections',
     summary:
-      'Change the description, labels, time to live, schema, embedding or replication factor of a collection, or add and drop named vectors',
+      'Change the description, labels, time to live, schema, model or replication factor of a collection, or add and drop named vectors',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
@@ -203,12 +208,17 @@ function updateCollection(services: RouteServices): Route {
       const body = validateBody(collections.update, json);
       checkVectorNames('vectors', json.vectors);
       checkVectorNames('sparse_vectors', json.sparse_vectors);
+      const collection = database.collection(request.params.id);
+      const embed = sourceOf(body.embed, services.embedder);
+      const unnamed = collection.vectors[UNNAMED];
+      if (unnamed?.kind === 'dense') dimensionOf(unnamed.dimension, embed);
       const change = {
         ...body,
+        embed,
         vectors: toFieldChanges(body.vectors),
         sparseVectors: toSparseChanges(body.sparseVectors),
       };
-      const record = await database.collection(request.params.id).update(change);
+      const record = await collection.update(change);
       return replyWith(await completeRecord(services, record));
     },
   });

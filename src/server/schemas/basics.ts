@@ -190,8 +190,7 @@ export function basicSchemas(limits: Limits) {
         maxItems: countMax,
       });
   const embed = z.string().min(1).max(limits.embedCharactersMax).meta({
-    description:
-      'A text in place of the vector, into which the embedding endpoint of the collection turns it.',
+    description: 'A text in place of the vector, into which the model of the collection turns it.',
   });
   const path = z
     .string()

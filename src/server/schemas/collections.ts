@@ -7,7 +7,7 @@ import type { Limits } from '../../common/limits.js';
 import { isJsonObject, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { findVectorsViolations } from '../../database/collection/vector-changes.js';
-import { EMBEDDING_NAME } from '../../platform/config.js';
+import { BUILTIN, EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../bodies/value-kinds.js';
 import type { LocatedViolation } from '../bodies/vector-rules.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
@@ -138,12 +138,12 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const embedding = z
     .strictObject({
-      endpoint: z
-        .string()
-        .regex(EMBEDDING_NAME)
-        .meta({ description: 'The name of an endpoint in the configuration of the server.' }),
+      endpoint: z.string().regex(EMBEDDING_NAME).meta({
+        description:
+          'The name of an endpoint in the configuration of the server, or `builtin` for the built-in model.',
+      }),
       model: z.string().min(1).max(limits.labelCharactersMax).meta({
-        description: 'The model to use.',
+        description: 'The model to use; that of `builtin` with its version.',
       }),
       sends_dimension: z.boolean().default(false).meta({
         description:
@@ -155,6 +155,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description:
         'Turns texts into vectors: vectors and queries may contain `embed`, a text, in place of values.',
       examples: [{ endpoint: 'local', model: 'bge-small-en-v1.5' }],
+    });
+  const embed = z
+    .union([z.literal(BUILTIN), embedding])
+    .nullable()
+    .meta({
+      description:
+        'What turns texts into unnamed vectors: `builtin` for the built-in English model, whose vectors have 512 elements, or a model of an endpoint; null or absent for none.',
+      examples: ['builtin'],
     });
   const replicationFactor = upTo(REPLICATION_FACTOR_MAX).nullable();
   const nodeName = z.string().min(1).max(NODE_NAME_CHARACTERS_MAX);
@@ -183,9 +191,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       schema: types.nullable().optional().meta({
         description: 'Types of metadata by path; null or absent for none.',
       }),
-      embedding: embedding.nullable().optional().meta({
-        description: 'The endpoint that turns texts into vectors; null or absent for none.',
-      }),
+      embed: embed.optional(),
       replication_factor: replicationFactor.optional().meta({
         description:
           'The number of nodes of a cluster that hold the collection; null or absent for all. Requests can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect outside a cluster, where it is only stored.',
@@ -214,8 +220,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'Replaces the whole schema; null for none. Every vector must match. The check takes a few seconds for a million vectors, during which writes wait.',
       }),
-      embedding: embedding.nullable().optional().meta({
-        description: 'The endpoint that turns texts into vectors from now on; null for none.',
+      embed: embed.optional().meta({
+        description:
+          'What turns texts into unnamed vectors from now on; null for nothing. Another model than the present one is refused while the collection has vectors, which would not be comparable.',
       }),
       replication_factor: replicationFactor.optional().meta({
         description:
@@ -346,9 +353,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       schema: types
         .optional()
         .meta({ description: 'The declared types; absent if there are none.' }),
-      embedding: embedding
+      embed: embedding
         .optional()
-        .meta({ description: 'The embedding endpoint; absent if there is none.' }),
+        .meta({ description: 'What turns texts into unnamed vectors; absent if nothing does.' }),
       replication_factor: count(
         'The intended number of nodes that hold it; absent for all.',
       ).optional(),
@@ -524,15 +531,20 @@ interface UnnamedMembers {
   readonly dimension?: unknown;
   readonly element_type?: unknown;
   readonly metric?: unknown;
-  readonly embedding?: unknown;
+  readonly embed?: unknown;
   readonly vectors?: object | undefined;
   readonly sparse_vectors?: object | undefined;
   readonly text?: unknown;
 }
 
+/** Whether the built-in model, which has a dimension of its own, makes the unnamed vectors. */
+function isBuiltin(embed: unknown): boolean {
+  return embed === BUILTIN || (embed as { endpoint?: unknown } | null)?.endpoint === BUILTIN;
+}
+
 /** Checks the members of a collection without the unnamed vector. */
 function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[] {
-  if (body.dimension !== undefined) return [];
+  if (body.dimension !== undefined || isBuiltin(body.embed)) return [];
   const violations: LocatedViolation[] = [];
   const report = (name: string, detail: string) =>
     violations.push({ code: 'invalid_request', detail, path: [name] });
@@ -547,10 +559,10 @@ function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[
   if (body.element_type !== undefined) {
     report('element_type', 'Expected dimension with element_type; found none.');
   }
-  if (body.embedding != null) {
+  if (body.embed != null) {
     report(
-      'embedding',
-      'Expected dimension with embedding, since texts become unnamed vectors; found none.',
+      'embed',
+      'Expected dimension with embed, since texts become unnamed vectors; found none.',
     );
   }
   return violations;

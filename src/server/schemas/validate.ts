@@ -97,7 +97,7 @@ function validate<Schema extends z.ZodType>(
   const result = schema.safeParse(value, { error: knownNames });
   if (result.success) return toProperties(schema, result.data);
   const issues: ValidationIssue[] = [];
-  for (const issue of result.error.issues) {
+  for (const issue of result.error.issues.flatMap(insideUnion)) {
     const room = ISSUES_MAX - issues.length;
     if (room === 0) break;
     // The keys of JSON are never symbols.
@@ -116,6 +116,17 @@ function validate<Schema extends z.ZodType>(
     }
   }
   throw validationError(issues);
+}
+
+/** The issues of the alternative of a union whose type the value has, if there is one. */
+function insideUnion(issue: Issue): readonly Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const fitting = issue.errors.filter((issues) =>
+    issues.every(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
+  );
+  const [only] = fitting;
+  if (only === undefined || fitting.length > 1) return [issue];
+  return only.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
 const NAME_SEPARATOR = ', ';

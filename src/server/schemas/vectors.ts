@@ -68,7 +68,8 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       z.strictObject({ ...members, embed }).meta({
         id: ids[1],
-        description: 'A vector given by a text that an embedding endpoint turns into its values.',
+        description:
+          'A vector given by a text, which the model of the collection turns into its values.',
         examples: [{ ...example, embed: 'On exactness' }],
       }),
       z.strictObject(members).meta({

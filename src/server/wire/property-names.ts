@@ -66,6 +66,7 @@ function makeRename(schema: z.core.$ZodType): Rename | null {
     const inner = renameOf(schema.valueType);
     return inner && ((members) => mapValues(members as object, inner));
   }
+  if (schema instanceof z.ZodUnion) return makeUnionRename(schema);
   if (!(schema instanceof z.ZodObject)) return null;
   const members = new Map(
     Object.entries(schema.shape).map(([name, member]) => [
@@ -85,6 +86,13 @@ function makeRename(schema: z.core.$ZodType): Rename | null {
     }
     return renamed;
   };
+}
+
+/** The alternatives of a union are values that are not objects, and at most one object with names that differ. */
+function makeUnionRename(schema: z.ZodUnion): Rename | null {
+  const [inner = null, ...others] = schema.options.map(renameOf).filter((each) => each !== null);
+  assert(others.length === 0, 'a union has one alternative whose names differ');
+  return inner && ((value) => (typeof value === 'object' && value !== null ? inner(value) : value));
 }
 
 /** Clients choose the names, which may be those of members of every object. */

@@ -293,11 +293,11 @@ const FITS: Readonly<Record<string, (value: JsonObject, target: Target) => JsonO
   CollectionCreate(value, { random }) {
     const dimension = random.pick([1, 2, 3, 8, 33]);
     if (value.vectors !== undefined && random.chance(0.3)) {
-      const { dimension: _, metric: _metric, embedding: _embedding, ...rest } = value;
+      const { dimension: _, metric: _metric, embed: _embed, ...rest } = value;
       return rest;
     }
-    const hasEmbedding = typeof value.embedding === 'object' && value.embedding !== null;
-    const embedding = hasEmbedding ? { embedding: embeddingOf(dimension) } : {};
+    const hasEmbedding = typeof value.embed === 'object' && value.embed !== null;
+    const embedding = hasEmbedding ? { embed: embeddingOf(dimension) } : {};
     return { ...value, dimension, ...embedding };
   },
   HistogramRequest: (value) =>

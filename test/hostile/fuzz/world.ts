@@ -92,7 +92,7 @@ export class World {
       named: new Map(named),
       sparse: Object.keys(asObject(record.sparse_vectors)),
       hasText: typeof record.text === 'object' && record.text !== null,
-      embeds: typeof record.embedding === 'object' && record.embedding !== null,
+      embeds: typeof record.embed === 'object' && record.embed !== null,
       ids: [],
       sequence: 0,
       cursors: [],

@@ -31,7 +31,7 @@ async function open(options: Partial<EmbeddingOptions> = {}, collection: object 
     },
   });
   services.push(service);
-  const body = { id: 'c', dimension: 2, metric: 'dot', embedding: EMBEDDING, ...collection };
+  const body = { id: 'c', dimension: 2, metric: 'dot', embed: EMBEDDING, ...collection };
   assert.equal((await service.call('POST', '/v1/collections', { body })).status, 200);
   return service;
 }
@@ -67,7 +67,7 @@ describe('texts in place of vectors', () => {
   });
 
   it('are taken by every route that writes or searches', async () => {
-    const service = await open({}, { embedding: { ...EMBEDDING, sends_dimension: true } });
+    const service = await open({}, { embed: { ...EMBEDDING, sends_dimension: true } });
     assert.equal((await write(service, { id: 'one', embed: 'aeiou' })).status, 200);
     const put = await service.call('PUT', '/v1/collections/c/vectors/two', {
       body: { embed: 'hmm' },
@@ -120,8 +120,8 @@ describe('texts in place of vectors', () => {
     const service = await open();
     const shown = await service.call('GET', '/v1/collections/c');
     const expected = { ...EMBEDDING, sends_dimension: false };
-    assert.deepEqual(shown.json.embedding, expected);
-    const change = { embedding: null };
+    assert.deepEqual(shown.json.embed, expected);
+    const change = { embed: null };
     await service.call('PATCH', '/v1/collections/c', { body: change });
     const reply = await query(service, { embed: 'text' });
     assert.equal(reply.status, 400);
@@ -151,7 +151,7 @@ describe('texts in place of vectors', () => {
   });
 
   it('need an endpoint that the configuration has', async () => {
-    const service = await open({}, { embedding: { endpoint: 'other', model: 'm' } });
+    const service = await open({}, { embed: { endpoint: 'other', model: 'm' } });
     const reply = await write(service, { vectors: [{ values: [1, 2] }, { embed: 'x' }] });
     assert.deepEqual(pointersOf(reply), ['embedding_not_configured /vectors/1/embed']);
     assert.equal(await valuesOf(service, 'x'), undefined);

@@ -46,7 +46,7 @@ export const ADVANCED_MEMBERS = Object.keys({
   element_type: true,
   ttl_seconds: true,
   schema: true,
-  embedding: true,
+  embed: true,
   replication_factor: true,
 } satisfies Record<Exclude<keyof CollectionInput, keyof CollectionDraft>, true>);
 

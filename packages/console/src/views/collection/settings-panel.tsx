@@ -48,7 +48,7 @@ function otherMemory({ mapped_bytes: mapped, device_bytes: device }: CollectionR
 
 /** Names and values of the settings; unset ones are left out. */
 function settingsOf(collection: CollectionRecord): readonly (readonly [string, ReactNode])[] {
-  const { engine, labels, ttl_seconds: ttl, text, embedding } = collection;
+  const { engine, labels, ttl_seconds: ttl, text, embed } = collection;
   return [
     ['Reason for the engine', engine.reason],
     ['Labels', <Labels key="labels" labels={labels} />],
@@ -59,9 +59,7 @@ function settingsOf(collection: CollectionRecord): readonly (readonly [string, R
         : `${formatDuration(ttl)} after the write, unless the write sets an expiry`,
     ],
     ...(text === undefined ? [] : [['Text index', describeText(text)] as const]),
-    ...(embedding === undefined
-      ? []
-      : [['Embedding', `${embedding.model} at ${embedding.endpoint}`] as const]),
+    ...(embed === undefined ? [] : [['Model', `${embed.model} at ${embed.endpoint}`] as const]),
     ['Created', formatTime(collection.created_at)],
     ['Settings changed', formatTime(collection.updated_at)],
   ];
