@@ -30,9 +30,11 @@ interface Sample extends CollectionInput {
 
 const WORDNET: Sample = {
   id: 'wordnet',
-  file: 'wordnet.arrow',
-  dimension: 256,
-  description: 'Sample: word senses of WordNet 3.0 as text vectors',
+  file: 'wordnet-sentences.arrow',
+  dimension: 512,
+  vectors: { terms: { dimension: 256 } },
+  text: { fields: ['lemma', 'gloss'], language: 'english' },
+  description: 'Sample: word senses of WordNet 3.0 as sentence vectors',
 };
 const DIGITS: Sample = {
   id: 'digits',
@@ -43,6 +45,8 @@ const DIGITS: Sample = {
   // The console draws the values of a vector as a picture of 8 × 8 pixels.
   labels: { preview: 'values:8x8' },
 };
+/** The first query that the demo prints, for the model that made the vectors of WORDNET. */
+const SENTENCE = 'a big cat with stripes';
 /** The sense "Atlantic bottlenose dolphin". */
 const DOLPHIN = 'n02069974';
 /** Label that marks an unfinished load, so that the next start repeats it. */
@@ -87,15 +91,16 @@ export function defineDemo(command: Command): void {
           return fetch(url, { ...init, headers });
         },
       });
-      await loadSamples(client).catch((error: unknown) => {
+      const modelIssue = await loadSamples(client).catch((error: unknown) => {
         throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
       });
       preparation.isDone = true;
+      return modelIssue;
     };
     const onReady = async (server: RunningServer) => {
-      await prepare(server);
+      const modelIssue = await prepare(server);
       const consoleUrl = config.isConsoleServed ? `${server.url}/console/` : null;
-      process.stdout.write(welcome(server.url, consoleUrl));
+      process.stdout.write(welcome(server.url, consoleUrl, modelIssue));
       if (open === true) await openConsole(consoleUrl);
     };
     await serve(config, onReady, { preparation });
@@ -107,8 +112,18 @@ async function openConsole(consoleUrl: string | null): Promise<void> {
   if (reason !== null) process.stdout.write(`Cannot open the console: ${reason}.\n`);
 }
 
-async function loadSamples(client: Client): Promise<void> {
+/** Returns why sentences cannot be turned into vectors; null if they can. */
+async function loadSamples(client: Client): Promise<string | null> {
   for (const sample of [WORDNET, DIGITS]) await loadSample(client, sample);
+  try {
+    await client.collections.update(WORDNET.id, { embed: 'builtin' });
+    return null;
+  } catch (error) {
+    // The model's package is optional; and the collection may be an older sample with other vectors.
+    const codes: readonly string[] = ['embedding_not_configured', 'dimension_mismatch'];
+    if (error instanceof SagittaClientError && codes.includes(error.code)) return error.detail;
+    throw error;
+  }
 }
 
 async function loadSample(client: Client, { file, ...collection }: Sample): Promise<void> {
@@ -161,9 +176,19 @@ const FORMAT_MATCHES =
   'node -e \'for (const m of JSON.parse(require("fs").readFileSync(0)).matches) ' +
   'console.log(m.score.toFixed(3), m.id, m.metadata.lemma, "-", m.metadata.gloss)\'';
 
-function welcome(url: string, consoleUrl: string | null): string {
+function welcome(url: string, consoleUrl: string | null, modelIssue: string | null): string {
   const query = `curl -sS ${url}/v1/collections/${WORDNET.id}/query -H 'content-type: application/json'`;
   const near = `"id": "${DOLPHIN}", "top_k": 5, "include_metadata": true`;
+  const meaning =
+    modelIssue === null
+      ? `
+Senses whose gloss means something similar to a sentence:
+
+  ${query} -d '{"embed": "${SENTENCE}", "top_k": 5, "include_metadata": true}' | ${FORMAT_MATCHES}
+`
+      : `
+Queries by sentences: ${modelIssue}
+`;
   const filter = '{"category": "noun.animal", "word_count": {"$gte": 3}}';
   const page = `"id": "${DOLPHIN}", "limit": 5, "include_metadata": true`;
   const takeCursor = `sed 's/.*"next_cursor":"\\([^"]*\\)".*/\\1/'`;
@@ -172,8 +197,8 @@ function welcome(url: string, consoleUrl: string | null): string {
 Sagitta is listening on ${url}. API documentation: ${url}/docs
 
 Paste these queries into another terminal.
-
-The words nearest to "dolphin":
+${meaning}
+The senses nearest to "dolphin":
 
   ${query} -d '{${near}}' | ${FORMAT_MATCHES}
 

@@ -341,20 +341,26 @@ function noSuchVector(id: string, name: string, { named }: TargetVectors): CliEr
 async function createTarget(
   client: Client,
   options: ImportFilesOptions,
-  { dimension, named: vectors }: RowBatch,
+  batch: RowBatch,
 ): Promise<Target> {
-  const { collection: id, metric, vectorName: name, embed } = options;
-  const chosen = metric !== undefined && { metric };
-  const inputs = {
-    // Words find what the model does not know, such as names.
-    texts: () => ({ embed: 'builtin', text: { fields: [embed!], language: 'english' }, ...chosen }),
-    named: () => ({ vectors: { [name!]: { dimension: vectors!.at(-1)!.dimension, ...chosen } } }),
-    unnamed: () => ({ dimension, ...chosen }),
-  } as const;
-  const kind = embed !== undefined ? 'texts' : name !== undefined ? 'named' : 'unnamed';
-  const { record, isNew } = await createCollection(client, { id, ...inputs[kind]() });
+  const input = { id: options.collection, ...shapeOf(batch, options) };
+  const { record, isNew } = await createCollection(client, input);
   const journal = await options.openJournal(record.created_at);
   return { ...describeVectors(record), created: isNew ? record : null, journal, uniform: {} };
+}
+
+/** The vectors of a new collection for the rows. */
+function shapeOf(
+  { dimension, named }: RowBatch,
+  { metric, vectorName, embed }: ImportChoices,
+): Omit<CollectionInput, 'id'> {
+  const chosen = metric !== undefined && { metric };
+  if (embed !== undefined) {
+    // Words find what the model does not know, such as names.
+    return { embed: 'builtin', text: { fields: [embed], language: 'english' }, ...chosen };
+  }
+  if (vectorName === undefined) return { dimension, ...chosen };
+  return { vectors: { [vectorName]: { dimension: named!.at(-1)!.dimension, ...chosen } } };
 }
 
 /** Creates the collection unless another program has done so in the meantime. */
