@@ -23,6 +23,7 @@ const NAMES = [
   'projection',
   'text',
   'hybrid',
+  'sentences',
   'scores',
   'engine',
   'rest',

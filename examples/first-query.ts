@@ -4,16 +4,16 @@
 import { createClient } from '@sagitta/client';
 
 const client = createClient({ baseUrl: process.env.SAGITTA_URL ?? 'http://127.0.0.1:8484' });
-const words = client.collection('wordnet');
+const senses = client.collection('wordnet');
 
 const animals = { category: 'noun.animal' };
-const { matches } = await words.query({
-  id: 'n02069974',
+const { matches } = await senses.query({
+  embed: 'a big cat with stripes',
   top_k: 3,
   filter: animals,
   include_metadata: true,
 });
 
-const count = await words.count({ filter: animals });
-console.log(`${count} animals; nearest to the Atlantic bottlenose dolphin:`);
+const count = await senses.count({ filter: animals });
+console.log(`${count} animals; most like a big cat with stripes:`);
 for (const { score, metadata } of matches) console.log(score.toFixed(3), metadata?.lemma);

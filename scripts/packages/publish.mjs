@@ -34,7 +34,7 @@ const REQUIRED = {
     'build/prebuilt/linux-x64/sagitta.node',
     'build/prebuilt/linux-arm64/sagitta.node',
     'kernels/node/addon.cpp',
-    'examples/data/wordnet.arrow',
+    'examples/data/wordnet-sentences.arrow',
     'scripts/sagitta.cjs',
     'LICENSE',
     'NOTICE',

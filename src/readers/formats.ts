@@ -143,6 +143,7 @@ export const INPUT_FORMAT_NAMES = Object.keys(INPUT_FORMATS) as InputFormat[];
 /** Options that apply only to some formats: the spelling of each and the test for a format. */
 const FORMAT_OPTIONS = {
   idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
+  embed: ['--embed', ({ hasMetadata }: Format) => hasMetadata],
   valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
   fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
   exclude: ['--exclude', ({ hasMetadata }: Format) => hasMetadata],

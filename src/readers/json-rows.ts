@@ -265,13 +265,20 @@ function readValues(location: string, field: string, text: string): Float32Array
 function readMetadata(
   location: string,
   names: { readonly id: string; readonly values: string },
-  { fields, exclude = [], vectors = UNNAMED_ONLY }: ReaderOptions,
+  { fields, embed, exclude = [], vectors = UNNAMED_ONLY }: ReaderOptions,
   members: ReadonlyMap<string, string>,
 ): string {
-  if (fields !== undefined) {
+  const isOther = (name: string) =>
+    name !== names.id &&
+    name !== names.values &&
+    !(name === 'vectors' && vectors.named.size > 0) &&
+    !exclude.includes(name);
+  // Rows with texts are those of any program; rows with vectors are written for the API.
+  const stored = fields ?? (embed === undefined ? undefined : [...members.keys()].filter(isOther));
+  if (stored !== undefined) {
     const chosen: MemberText[] = [];
     let object = '';
-    for (const name of fields) {
+    for (const name of stored) {
       const text = members.get(name);
       if (text === undefined) continue;
       const value = parse(location, name, text);
@@ -281,9 +288,7 @@ function readMetadata(
     return mergedMetadata(location, object, chosen);
   }
   for (const name of members.keys()) {
-    if (name === names.id || name === names.values || name === 'metadata') continue;
-    if (name === 'vectors' && vectors.named.size > 0) continue;
-    if (exclude.includes(name)) continue;
+    if (name === 'metadata' || !isOther(name)) continue;
     const expected = [names.id, names.values, 'metadata'];
     throw new RowError(
       location,

@@ -9,6 +9,8 @@ export interface ReaderChoices {
   readonly idField?: string | null | undefined;
   /** Column of the vector. Absent: the first of VECTOR_NAMES that exists. */
   readonly valuesField?: string | undefined;
+  /** The column of the text that becomes the vector, which stays part of the metadata. */
+  readonly embed?: string | undefined;
   /** Columns that become metadata; a column `metadata` contributes its members. Absent: the default of the format. */
   readonly fields?: readonly string[] | undefined;
   /** Columns that do not become metadata. */

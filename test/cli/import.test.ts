@@ -767,3 +767,47 @@ function npyOf(rows: readonly (readonly number[])[]): Uint8Array {
     Buffer.from(Float32Array.from(rows.flat()).buffer),
   ]);
 }
+
+it('--embed makes vectors of a field, in a new collection with the built-in model', async () => {
+  const texts = ['Kittens chase mice.', 'Shares fell on Tuesday.'];
+  const path = await file('texts.csv', `id,text\na,${texts[0]}\nb,${texts[1]}\n`);
+  const { created, rows } = await imported(path, '-c', 'texts', '--embed', 'text');
+  assert.deepEqual({ created, rows }, { created: true, rows: 2 });
+  const record = await client.collections.get('texts');
+  assert.equal(record.embed?.endpoint, 'builtin');
+  assert.deepEqual(record.text?.fields, ['text']);
+  const { matches } = await client
+    .collection('texts')
+    .query({ embed: 'a young cat hunts', top_k: 1 });
+  assert.equal(matches[0]?.id, 'a');
+  assert.deepEqual(await metadataOf('texts', 'a'), { text: texts[0] });
+});
+
+it('--embed needs a text in every row, no vectors, and a collection with a model', async () => {
+  const expectError = async (expected: RegExp, ...args: string[]) => {
+    const { code, stderr } = await importFiles(...args);
+    assert.notEqual(code, 0);
+    assert.match(stderr, expected);
+  };
+  const gap = await file('gap.ndjson', '{"id":"a","text":"x"}\n{"id":"b","title":"y"}\n');
+  await expectError(
+    /gap\.ndjson:2: expected a text in text, which --embed names, found no such field; the fields of this row are title/,
+    ...[gap, '-c', 'gaps', '--embed', 'text'],
+  );
+  const both = await file('both.ndjson', '{"id":"a","text":"x","values":[1,2]}\n');
+  await expectError(/found a vector beside the text/, both, '-c', 'gaps', '--embed', 'text');
+  await expectError(
+    /--embed makes the vectors, so it excludes --values-field/,
+    ...[both, '-c', 'gaps', '--embed', 'text', '--values-field', 'values'],
+  );
+  await client.collections.create({ id: 'modelless', dimension: 2 });
+  await expectError(
+    /--embed needs a model, and collection modelless has none/,
+    gap,
+    '-c',
+    'modelless',
+    '--embed',
+    'text',
+  );
+  await assert.rejects(client.collections.get('gaps'), { code: 'collection_not_found' });
+});

@@ -24,14 +24,17 @@ interface Example {
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 const skip = hasCurl ? false : 'curl is not installed';
 
-for (const path of ['README.md', 'docs/api-guide.md']) {
+for (const path of ['README.md', 'docs/api-guide.md', 'docs/search-your-texts.md']) {
   test(`the examples in ${path} print the output shown`, { skip }, async () => {
     const server = await startTestServer({ SAGITTA_ENGINE: 'auto' });
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
     try {
       await putCommandInto(folder);
       const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_URL: server.url };
-      const load = 'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
+      // As the demo does.
+      const load = `sagitta collections create wordnet --embed builtin --vectors '{"terms": {"dimension": 256}}' \
+        --text-fields lemma,gloss --text-language english &&
+        sagitta import examples/data/wordnet-sentences.arrow --collection wordnet --batch 1000`;
       // The examples write outside the checkout but read these folders.
       for (const name of ['examples', 'dist']) await symlink(join(ROOT, name), join(folder, name));
       const options = { cwd: folder };

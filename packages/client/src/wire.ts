@@ -311,7 +311,7 @@ export interface VectorInput<Values = readonly number[], Metadata = JsonObject> 
   readonly values: Values;
 }
 
-/** A vector given by a text that an embedding endpoint turns into its values. */
+/** A vector given by a text, which the model of the collection turns into its values. */
 export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   /** If absent, a ULID is generated and returned. */
   readonly id?: string;
@@ -328,10 +328,7 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
    * Absent: after `ttl_seconds` of the collection, if set.
    */
   readonly expires_at?: string | null;
-  /**
-   * A text in place of the vector, into which the embedding endpoint of the collection turns
-   * it.
-   */
+  /** A text in place of the vector, into which the model of the collection turns it. */
   readonly embed: string;
 }
 
@@ -361,10 +358,7 @@ export interface PatchInput<Values = readonly number[], Metadata = JsonObject> {
   /** A JSON merge patch (RFC 7396): members replace others, and null removes them. */
   readonly metadata?: Metadata;
   readonly values?: Values;
-  /**
-   * A text in place of the vector, into which the embedding endpoint of the collection turns
-   * it.
-   */
+  /** A text in place of the vector, into which the model of the collection turns it. */
   readonly embed?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[] | null>>;
   /** The same for sparse vectors. */
@@ -523,10 +517,7 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
-  /**
-   * A text in place of the vector, into which the embedding endpoint of the collection turns
-   * it.
-   */
+  /** A text in place of the vector, into which the model of the collection turns it. */
   readonly embed?: string;
   readonly recommend?: Recommend;
   readonly discover?: Discover;
@@ -724,10 +715,7 @@ export interface FusionPart<Values = readonly number[], Filter = JsonObject> {
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
-  /**
-   * A text in place of the vector, into which the embedding endpoint of the collection turns
-   * it.
-   */
+  /** A text in place of the vector, into which the model of the collection turns it. */
   readonly embed?: string;
   readonly recommend?: Recommend;
   readonly discover?: Discover;
@@ -766,10 +754,7 @@ export interface Prefetch<Values = readonly number[], Filter = JsonObject> {
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
   readonly multi_vector?: readonly Values[];
-  /**
-   * A text in place of the vector, into which the embedding endpoint of the collection turns
-   * it.
-   */
+  /** A text in place of the vector, into which the model of the collection turns it. */
   readonly embed?: string;
   readonly recommend?: Recommend;
   readonly discover?: Discover;

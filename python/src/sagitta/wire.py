@@ -564,7 +564,7 @@ class VectorInput(TypedDict):
 
 
 class TextInput(TypedDict):
-    """A vector given by a text that an embedding endpoint turns into its values."""
+    """A vector given by a text, which the model of the collection turns into its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -579,8 +579,7 @@ class TextInput(TypedDict):
     Absent: after `ttl_seconds` of the collection, if set.
     """
     embed: str
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
 
 
 class RecordInput(TypedDict):
@@ -645,7 +644,7 @@ class VectorSingleWrite(TypedDict):
 
 
 class TextSingleWrite(TypedDict):
-    """A vector given by a text that an embedding endpoint turns into its values."""
+    """A vector given by a text, which the model of the collection turns into its values."""
     id: NotRequired[VectorId]
     """If absent, a ULID is generated and returned."""
     vectors: NotRequired[NamedValues]
@@ -667,8 +666,7 @@ class TextSingleWrite(TypedDict):
     sent.
     """
     embed: str
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
 
 
 class RecordSingleWrite(TypedDict):
@@ -707,8 +705,7 @@ class PatchInput(TypedDict):
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
@@ -745,8 +742,7 @@ class VectorSinglePatch(TypedDict):
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
@@ -812,7 +808,7 @@ class ValuesPutAnywhere(TypedDict):
 
 
 class TextPutAnywhere(TypedDict):
-    """A vector given by a text that an embedding endpoint turns into its values."""
+    """A vector given by a text, which the model of the collection turns into its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -831,8 +827,7 @@ class TextPutAnywhere(TypedDict):
     if any.
     """
     embed: str
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
 
 
 class RecordPutAnywhere(TypedDict):
@@ -889,7 +884,7 @@ class ValuesPut(TypedDict):
 
 
 class TextPut(TypedDict):
-    """A vector given by a text that an embedding endpoint turns into its values."""
+    """A vector given by a text, which the model of the collection turns into its values."""
     id: NotRequired[VectorId]
     """If present, equal to the id in the path."""
     vectors: NotRequired[NamedValues]
@@ -904,8 +899,7 @@ class TextPut(TypedDict):
     Absent: after `ttl_seconds` of the collection, if set.
     """
     embed: str
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
 
 
 class RecordPut(TypedDict):
@@ -937,8 +931,7 @@ class VectorPatch(TypedDict):
     """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
@@ -1265,8 +1258,7 @@ class FusionPart(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
@@ -1319,8 +1311,7 @@ class Prefetch(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
@@ -1407,8 +1398,7 @@ class Query(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]
@@ -1652,8 +1642,7 @@ class QueryAnywhere(TypedDict):
     """A stored vector to search with. It is excluded from its own result."""
     multi_vector: NotRequired[MultiVector]
     embed: NotRequired[str]
-    """A text in place of the vector, into which the embedding endpoint of the collection turns it.
-    """
+    """A text in place of the vector, into which the model of the collection turns it."""
     recommend: NotRequired[Recommend]
     discover: NotRequired[Discover]
     text: NotRequired[TextQuery]

@@ -45,8 +45,6 @@ export interface ImportChoices extends ReaderChoices {
   /** The named vector that receives the vectors of the files. Absent: the unnamed vector. */
   readonly vectorName?: string;
   readonly metric?: Metric;
-  /** The metadata field with the texts that become the unnamed vectors. */
-  readonly embed?: string;
   readonly ids?: string;
   readonly metadata?: string;
   readonly rowIds?: boolean;

@@ -67,7 +67,13 @@ function createCollection(services: RouteServices): Route {
     reply: collections.record,
     takesIdempotencyKey: true,
     sendsLocation: true,
-    errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
+    errors: [
+      'collection_exists',
+      'dimension_mismatch',
+      'embedding_not_configured',
+      'limit_exceeded',
+      'storage_full',
+    ],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
       const named = requestedId(parsed);
@@ -199,6 +205,8 @@ function updateCollection(services: RouteServices): Route {
     errors: [
       'collection_not_found',
       'collection_unavailable',
+      'dimension_mismatch',
+      'embedding_not_configured',
       'invalid_metadata',
       'limit_exceeded',
       'storage_full',
