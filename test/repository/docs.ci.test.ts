@@ -37,7 +37,8 @@ for (const path of ['README.md', 'docs/api-guide.md', 'docs/search-your-texts.md
         sagitta import examples/data/wordnet-sentences.arrow --collection wordnet --batch 1000`;
       // The examples write outside the checkout but read these folders.
       for (const name of ['examples', 'dist']) await symlink(join(ROOT, name), join(folder, name));
-      const options = { cwd: folder };
+      // Imports in examples report their progress.
+      const options = { cwd: folder, mayWriteToStderr: true };
       await runShell(`${load} > import.log 2>&1`, environment, options);
       await runExamples(path, (script) =>
         runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment, options),
