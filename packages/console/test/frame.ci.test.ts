@@ -9,7 +9,7 @@ import { createClient } from '@sagitta/client';
 import type { Browser } from 'playwright-core';
 import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
 import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
-import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
+import { expectAccessible, expectStillDocument, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** Chromium's own message about a request that fails or returns an error status. */
@@ -49,7 +49,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
         });
         await page.getByRole('heading', { name: 'Overview' }).waitFor();
         await expectAccessible(page, 'the overview');
-        await expectNoSidewaysScroll(page, 'the overview');
+        await expectStillDocument(page, 'the overview');
         if (width < 768) await page.getByRole('button', { name: 'Open the navigation' }).click();
         await page.getByRole('link', { name: 'alpha' }).first().waitFor();
         await expectAccessible(page, 'the navigation');
