@@ -9,7 +9,8 @@ import { useMembers } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { Skeleton } from '../../ui/skeleton.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { FilterEditor } from '../filter/filter-editor.js';
@@ -181,11 +182,7 @@ function Table({ collection, state, change, rows, columns }: SharedProps) {
     }
   };
   if (rows.rowCount === undefined) {
-    return (
-      <div className={styles.place}>
-        {rows.error === undefined && <Loading label="Reading vectors" />}
-      </div>
-    );
+    return rows.error === undefined && <Skeleton shape="rows" label="Reading vectors" />;
   }
   if (rows.rowCount === 0) {
     return (
