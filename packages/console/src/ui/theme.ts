@@ -1,7 +1,7 @@
 // The colour theme: the system's, or the user's choice, which the browser remembers.
 
-import { useSyncExternalStore } from 'react';
 import { createStore, useStore } from '../api/store.js';
+import { useMedia } from './use-media.js';
 
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -31,18 +31,10 @@ function readTheme(): Theme {
   return THEMES.find((name) => name === stored) ?? 'system';
 }
 
-const SYSTEM_IS_DARK = matchMedia('(prefers-color-scheme: dark)');
-
 /** The theme in effect, for content that CSS cannot colour, such as a canvas. */
 export function useShownTheme(): 'light' | 'dark' {
   const chosen = useStore(theme);
-  const isSystemDark = useSyncExternalStore(
-    (onChange) => {
-      SYSTEM_IS_DARK.addEventListener('change', onChange);
-      return () => SYSTEM_IS_DARK.removeEventListener('change', onChange);
-    },
-    () => SYSTEM_IS_DARK.matches,
-  );
+  const isSystemDark = useMedia('(prefers-color-scheme: dark)');
   if (chosen !== 'system') return chosen;
   return isSystemDark ? 'dark' : 'light';
 }
