@@ -84,8 +84,8 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
 function OpenServer() {
   return (
     <p className={styles.warning}>
-      Anyone who can reach this server has full access. Once the first key exists, every request
-      needs a credential. The first key has the scope admin, so that it can create others.
+      This server is open: anyone who can reach it has full access. Create a key to require
+      authentication.
     </p>
   );
 }

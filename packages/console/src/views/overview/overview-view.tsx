@@ -7,6 +7,7 @@ import { CopyButton } from '../../ui/copy-button.js';
 import { Meter } from '../../ui/meter.js';
 import { PageLayout, Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { OpenServerNotice } from '../open-server-notice.js';
 import { AliasPanel } from './alias-panel.js';
 import { CollectionTable } from './collection-table.js';
 import { NewCollectionButton } from './create-collection.js';
@@ -29,6 +30,7 @@ export default function OverviewView() {
         </>
       }
     >
+      <OpenServerNotice />
       <ServicePanel readiness={readiness.data} />
       {readiness.error !== null && (
         <ErrorMessage error={readiness.error} onRetry={() => void readiness.refetch()} />
