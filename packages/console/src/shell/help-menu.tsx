@@ -6,10 +6,10 @@ import { SERVER_URL } from '../api/session.js';
 import menuStyles from '../ui/menu-button.module.css';
 import styles from './session-menu.module.css';
 
-const DOCUMENTS = [
-  { path: '/docs/guide/', label: 'Guide' },
-  { path: '/docs/', label: 'API reference' },
-  { path: '/openapi.json', label: 'OpenAPI document' },
+export const DOCUMENTS = [
+  { url: `${SERVER_URL}/docs/guide/`, label: 'Guide' },
+  { url: `${SERVER_URL}/docs/`, label: 'API reference' },
+  { url: `${SERVER_URL}/openapi.json`, label: 'OpenAPI document' },
 ];
 
 export function HelpMenu() {
@@ -19,11 +19,11 @@ export function HelpMenu() {
         <CircleHelp size={16} aria-hidden />
       </MenuButton>
       <Menu className={menuStyles.menu} gutter={6} unmountOnHide>
-        {DOCUMENTS.map(({ path, label }) => (
+        {DOCUMENTS.map(({ url, label }) => (
           <MenuItem
-            key={path}
+            key={url}
             className={menuStyles.item}
-            render={<a href={`${SERVER_URL}${path}`} target="_blank" rel="noreferrer" />}
+            render={<a href={url} target="_blank" rel="noreferrer" />}
           >
             {label}
           </MenuItem>

@@ -6,7 +6,8 @@ import { useMedia } from './use-media.js';
 export type Theme = 'system' | 'light' | 'dark';
 
 const STORAGE_KEY = 'sagitta.theme';
-const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
+const SYSTEM_IS_DARK = '(prefers-color-scheme: dark)';
+export const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 
 export const theme = createStore<Theme>(readTheme());
 applyTheme(theme.get());
@@ -19,6 +20,13 @@ export function setTheme(next: Theme): void {
 
 export function nextTheme(): void {
   setTheme(THEMES[(THEMES.indexOf(theme.get()) + 1) % THEMES.length]!);
+}
+
+/** To the opposite of the one in effect. */
+export function toggleTheme(): void {
+  const shown = theme.get();
+  const isDark = shown === 'system' ? matchMedia(SYSTEM_IS_DARK).matches : shown === 'dark';
+  setTheme(isDark ? 'light' : 'dark');
 }
 
 function applyTheme(next: Theme): void {
@@ -34,7 +42,7 @@ function readTheme(): Theme {
 /** The theme in effect, for content that CSS cannot colour, such as a canvas. */
 export function useShownTheme(): 'light' | 'dark' {
   const chosen = useStore(theme);
-  const isSystemDark = useMedia('(prefers-color-scheme: dark)');
+  const isSystemDark = useMedia(SYSTEM_IS_DARK);
   if (chosen !== 'system') return chosen;
   return isSystemDark ? 'dark' : 'light';
 }
