@@ -7,7 +7,7 @@ import menuStyles from '../ui/menu-button.module.css';
 import styles from './session-menu.module.css';
 
 export const DOCUMENTS = [
-  { url: `${SERVER_URL}/docs/guide/`, label: 'Guide' },
+  { url: `${SERVER_URL}/docs/api-guide.html`, label: 'Guide' },
   { url: `${SERVER_URL}/docs/`, label: 'API reference' },
   { url: `${SERVER_URL}/openapi.json`, label: 'OpenAPI document' },
 ];
