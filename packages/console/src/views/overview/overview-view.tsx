@@ -57,10 +57,10 @@ function CollectionsSection() {
 }
 
 const COMMANDS = [
-  { text: 'sagitta demo', what: 'A server with sample data' },
+  { text: 'sagitta demo', what: 'Start a server with sample data' },
   {
     text: 'sagitta import vectors.parquet --collection documents',
-    what: 'A file, from the command line',
+    what: 'Import a file from the command line',
   },
 ];
 
