@@ -29,7 +29,7 @@ export default function MapView({ collection }: CollectionViewProps) {
     return (
       <>
         <h1 className="visually-hidden">Map of {collection.id}</h1>
-        <Empty title="There is nothing to draw">
+        <Empty title="Nothing to show on the map">
           <p>The map shows dense vectors, and this collection has none.</p>
         </Empty>
       </>
