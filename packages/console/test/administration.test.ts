@@ -67,7 +67,7 @@ describe('a new key', () => {
     assert.deepEqual(parsed.kind === 'invalid' && Object.keys(parsed.errors), Object.keys(wrong));
     const burst = parseKey({ ...draft, burst: '5' }, NOW_MS);
     assert.deepEqual(burst.kind === 'invalid' && burst.errors, {
-      rate: 'Expected a rate as well.',
+      rate: 'Enter a rate as well.',
     });
     const glob = parseKey({ ...draft, grants: [{ scope: 'admin', globs: 'a/b' }] }, NOW_MS);
     assert.match((glob.kind === 'invalid' && glob.errors.grants) || '', /admin:a\/b/);

@@ -204,7 +204,7 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
 
     await client.keys.revoke(first.id);
     await page.getByText('no longer accepts your credential').waitFor({ timeout: WAIT_MS_MAX });
-    await dialog.getByLabel('Remember it until this tab is closed').check();
+    await dialog.getByLabel('Stay signed in until this tab is closed').check();
     await field.fill(second.key);
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
@@ -218,7 +218,7 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
     await page.getByRole('link', { name: 'API keys' }).click();
     await page.getByText('This requires the scope admin').waitFor();
     await expectAccessible(page, 'a view for administrators only');
-    await page.getByRole('button', { name: 'Session of reader' }).click();
+    await page.getByRole('button', { name: 'Signed in as reader' }).click();
     await page.getByText('vectors:read', { exact: true }).waitFor();
     await expectAccessible(page, 'the menu of the session');
     await page.getByRole('button', { name: 'Sign out' }).click();

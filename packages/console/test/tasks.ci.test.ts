@@ -116,7 +116,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await page.getByLabel('Owner').fill('operations');
     await expectAccessible(page, 'the dialog of a new key');
     await press(page, 'Create');
-    await page.getByText('This page is signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
+    await page.getByText('You are now signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
     await expectAccessible(page, 'the secret of a new key');
     await press(page, 'I have copied it');
     await page.getByRole('row', { name: /operations .* yours admin active never/ }).waitFor();
@@ -133,7 +133,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await expectAccessible(page, 'the dialog of a key for web pages');
     await press(page, 'Create');
     const secret =
-      (await page.getByRole('dialog', { name: 'The key' }).locator('code').textContent()) ?? '';
+      (await page.getByRole('dialog', { name: 'New key' }).locator('code').textContent()) ?? '';
     const fromPage: typeof fetch = (url, init) => {
       const headers = new Headers(init?.headers);
       headers.set('origin', 'https://app.example');
@@ -145,7 +145,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await assert.rejects(elsewhere.collection('cut').count(), { code: 'origin_not_allowed' });
     await press(page, 'I have copied it');
     await page
-      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, 20 at once/ })
+      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, bursts of 20/ })
       .waitFor();
     await press(page, 'Revoke the key of reader');
     await press(page, 'Revoke');

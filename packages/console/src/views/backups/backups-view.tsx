@@ -118,7 +118,7 @@ function StartPanel() {
       <p role="status" className={styles.note}>
         {run.kind === 'running' && <Elapsed sinceMs={run.startedAtMs} />}
         {run.kind === 'done' &&
-          `The backup ${run.backup.name} is on disk: ${formatBytes(run.backup.byte_length)}.`}
+          `Backup ${run.backup.name} completed: ${formatBytes(run.backup.byte_length)}.`}
       </p>
       {run.kind === 'failed' && <ErrorMessage error={run.error} />}
     </Panel>
@@ -136,7 +136,7 @@ function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
   return (
     <>
       Running for <span aria-hidden>{formatDuration(seconds)}</span>
-      <span className="visually-hidden">a while</span>. You can leave this view.
+      <span className="visually-hidden">a while</span>. You can leave this page.
     </>
   );
 }

@@ -161,11 +161,7 @@ function Toolbar(props: ToolbarProps) {
           filter !== undefined &&
           ` of ${formatCount(collection.vector_count)}`}
       </p>
-      <IconButton
-        icon={RefreshCw}
-        label="Show the current state of the collection"
-        onClick={rows.refresh}
-      />
+      <IconButton icon={RefreshCw} label="Refresh" onClick={rows.refresh} />
     </div>
   );
 }
@@ -187,7 +183,7 @@ function Table({ collection, state, change, rows, columns, isCards }: SharedProp
     const ids = await rows.readIds(first, Math.min(last, first + SELECTED_MAX));
     change({ selection: withAll(state.selection, ids) });
     if (last - first > SELECTED_MAX) {
-      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, the maximum for one action.`);
+      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, the maximum per action.`);
     }
   };
   if (rows.rowCount === undefined) {
@@ -227,9 +223,9 @@ function Table({ collection, state, change, rows, columns, isCards }: SharedProp
 
 function NoRows({ isFiltered }: { readonly isFiltered: boolean }) {
   return isFiltered ? (
-    <Empty title="No vector passes the filter">Change a condition, or clear the filter.</Empty>
+    <Empty title="No vectors match the filter">Change a condition, or clear the filter.</Empty>
   ) : (
-    <Empty title="The collection has no vectors">
+    <Empty title="No vectors yet">
       <a href="#/import">Import a file</a>
     </Empty>
   );

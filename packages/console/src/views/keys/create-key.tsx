@@ -98,7 +98,7 @@ function RestrictionFields({ draft, errors, onChange }: DraftFieldsProps) {
     <>
       <TextField
         label="Web pages (origins)"
-        hint="Only these pages may use the key. Leave empty for no restriction. Programs can pretend to be a page."
+        hint="Only these pages may use the key; other programs can still imitate one. Leave empty for no restriction."
         error={errors.origins}
         placeholder="https://app.example.org"
         value={draft.origins}
@@ -113,8 +113,8 @@ function RestrictionFields({ draft, errors, onChange }: DraftFieldsProps) {
         onChange={(rate) => onChange({ rate })}
       />
       <TextField
-        label="Reads and writes at once"
-        hint="Leave empty for the number per second."
+        label="Reads and writes in a burst"
+        hint="Leave empty to match the rate per second."
         error={errors.burst}
         inputMode="numeric"
         value={draft.burst}

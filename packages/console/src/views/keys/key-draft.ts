@@ -67,7 +67,7 @@ export function parseKey(
   const wrong = scopes.find((scope) => parseGrant(scope) === null);
   const dayCount = days.trim() === '' ? undefined : Number(days);
   const errors = {
-    ...(owner.trim() === '' && { owner: 'Expected the user of the key.' }),
+    ...(owner.trim() === '' && { owner: 'Enter who or what will use the key.' }),
     ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
@@ -103,7 +103,7 @@ function checkRestrictions({ origins, rate, burst }: Restrictions) {
       }),
     ...(burst.trim() !== '' &&
       (isMissing
-        ? { rate: 'Expected a rate as well.' }
+        ? { rate: 'Enter a rate as well.' }
         : !(Number.isInteger(Number(burst)) && Number(burst) > 0) && {
             burst: `Found ${burst}, expected a whole number above 0.`,
           })),

@@ -40,7 +40,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
   return (
     <PageLayout
       title="API keys"
-      subtitle="The server stores a digest of each key, never the key."
+      subtitle="The server stores only a digest of each key."
       actions={
         <Button kind="primary" icon={Plus} onClick={() => setTask({ kind: 'create' })}>
           New key
