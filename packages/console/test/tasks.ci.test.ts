@@ -90,6 +90,19 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
+  test('without a directory for backups, the page says what to configure and asks for nothing', async () => {
+    const bare = await startConsoleServer({ hasBackups: false });
+    const { page, expectNoProblems, close } = await openConsole(browser, bare.url, {
+      path: '/backups',
+    });
+    await page.getByText('No backup directory is configured').waitFor();
+    await page.getByText('SAGITTA_BACKUP_DIR').waitFor();
+    await expectAccessible(page, 'backups without a directory');
+    expectNoProblems();
+    await close();
+    await bare.close();
+  });
+
   test('an import stops at a bad row, then skips and lists it', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: '/import',
@@ -114,6 +127,8 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     });
     await press(page, 'New key');
     await page.getByLabel('Owner').fill('operations');
+    await page.getByText('This first key is an admin key').waitFor();
+    assert.equal(await page.getByRole('checkbox').count(), 0);
     await expectAccessible(page, 'the dialog of a new key');
     await press(page, 'Create');
     await page.getByText('You are now signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
