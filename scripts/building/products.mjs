@@ -36,7 +36,14 @@ export const PRODUCTS = {
     commands: [['scripts/build-kernels.mjs', '--if-possible']],
   },
   app: {
-    sources: ['src', 'packages/client/src', 'packages/console/src/icon.svg', 'package-lock.json'],
+    sources: [
+      'src',
+      'packages/client/src',
+      'packages/console/src/icon.svg',
+      // The guide.
+      'docs',
+      'package-lock.json',
+    ],
     scripts: ['scripts/building'],
     output: 'dist/app',
     commands: [['scripts/building/program.mjs']],

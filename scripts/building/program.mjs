@@ -8,6 +8,7 @@ import { dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 import { Visitor } from 'rolldown/utils';
 import { wrap } from './code-cache.cjs';
+import { writeGuide } from './guide.mjs';
 import { buildIfChanged } from './inputs.mjs';
 import { ROOT } from './products.mjs';
 import { ThirdParty } from './third-party.mjs';
@@ -27,11 +28,12 @@ const ENTRIES = [
   ['server/embedding/model-worker'],
 ];
 
-/** The files of the API reference, by name in dist/app/docs. */
+/** The files of the API reference and of the guide beside its pages, by name in dist/app/docs. */
 const DOCS = {
   'index.html': 'src/server/pages/docs/index.html',
   'initializer.js': 'src/server/pages/docs/initializer.js',
   'icon.svg': 'packages/console/src/icon.svg',
+  'guide.css': 'src/server/pages/docs/guide.css',
   'index.css': 'node_modules/swagger-ui-dist/index.css',
   'swagger-ui.css': 'node_modules/swagger-ui-dist/swagger-ui.css',
   'swagger-ui-bundle.js': 'node_modules/swagger-ui-dist/swagger-ui-bundle.js',
@@ -152,6 +154,7 @@ function copyDocs(thirdParty) {
     copyFileSync(join(ROOT, source), join(OUT, 'docs', name));
     thirdParty.add(join(ROOT, source));
   }
+  writeGuide(join(ROOT, 'docs'), join(OUT, 'docs'));
 }
 
 /** Writes the file that loads an entry module through the code cache. */

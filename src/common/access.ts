@@ -3,12 +3,12 @@
 
 /** What each scope allows; the API documentation is generated from these texts. */
 export const SCOPE_MEANINGS = {
-  'collections:read': 'see the records of collections',
+  'collections:read': 'list collections and read their settings',
   'collections:write': 'create, change and delete collections',
   'vectors:read': 'query, list, count and read vectors',
   'vectors:write': 'write and delete vectors',
   'metrics:read': 'read the metrics of the service',
-  admin: 'everything: all of the above, keys and backups',
+  admin: 'full access: all of the above, plus keys and backups',
 } as const;
 
 export type Scope = keyof typeof SCOPE_MEANINGS;

@@ -11,6 +11,7 @@ export function createFakeBackups(): BackupService {
     collectionCount: 1,
   });
   return {
+    isConfigured: true,
     async create(name = `made-${records.size}`) {
       if (records.has(name)) {
         throw new SagittaError('backup_exists', `There is a backup with the name "${name}".`);

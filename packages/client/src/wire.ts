@@ -1421,6 +1421,11 @@ export interface PrincipalRecord {
   readonly grants: readonly Grant[];
   /** Whether requests need a credential, which is the case once there is one. */
   readonly credentials_required: boolean;
+  /**
+   * Whether the server has a directory for backups, without which `/backups` answers with an
+   * error.
+   */
+  readonly backups_configured: boolean;
   /** The record of the API key that the caller presents; null for other credentials. */
   readonly key: ApiKeyRecord | null;
 }

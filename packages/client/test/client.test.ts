@@ -334,8 +334,10 @@ it('probes, metrics and the OpenAPI document are available', async () => {
 });
 
 it('says who the caller is', async () => {
-  const { kind, credentials_required, key } = await client.principal();
+  const { kind, credentials_required, backups_configured, key } = await client.principal();
   assert.deepEqual([kind, credentials_required, key], ['anonymous', false, null]);
+  // The server of these tests has no directory for backups.
+  assert.equal(backups_configured, false);
 });
 
 it('segments of a collection are listed one at a time', async () => {

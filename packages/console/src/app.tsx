@@ -4,7 +4,8 @@ import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { Shell } from './shell/shell.js';
 import { ViewBoundary } from './shell/view-boundary.js';
-import { Empty, Loading } from './ui/states.js';
+import { Skeleton } from './ui/skeleton.js';
+import { NotFound } from './views/not-found.js';
 
 const OverviewView = lazy(() => import('./views/overview/overview-view.js'));
 const CollectionViews = lazy(() => import('./views/collection/collection-views.js'));
@@ -17,7 +18,7 @@ export function App() {
   return (
     <Shell>
       <ViewBoundary>
-        <Suspense fallback={<Loading />}>
+        <Suspense fallback={<Skeleton shape="page" />}>
           <Switch>
             <Route path="/" component={OverviewView} />
             <Route path="/import" component={ImportView} />
@@ -28,9 +29,9 @@ export function App() {
               {({ id }) => <CollectionViews key={id} id={decodeURIComponent(id)} />}
             </Route>
             <Route>
-              <Empty title="Page not found">
-                <a href="#/">Go to the overview</a>
-              </Empty>
+              <NotFound title="Page not found" what="There is no page at this address">
+                The link may be incomplete, or from another version of the console.
+              </NotFound>
             </Route>
           </Switch>
         </Suspense>

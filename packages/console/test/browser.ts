@@ -103,10 +103,20 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
   assert.deepEqual(found, [], `axe-core on ${what}`);
 }
 
-/** Fails if the page is wider than the window. */
-export async function expectNoSidewaysScroll(page: Page, what: string): Promise<void> {
-  const { content, window: shown } = (await page.evaluate(
-    '({ content: document.documentElement.scrollWidth, window: innerWidth })',
-  )) as { content: number; window: number };
-  assert.ok(content <= shown, `${what} is ${content} px wide in a window of ${shown} px`);
+/**
+ * Fails if the document itself scrolls, in any direction: only boxes inside the frame may, so that header and tabs
+ * stay where they are. Leaves the document where it was.
+ */
+export async function expectStillDocument(page: Page, what: string): Promise<void> {
+  const found = (await page.evaluate(`(() => {
+    const { scrollWidth, scrollHeight } = document.scrollingElement;
+    scrollTo(9999, 9999);
+    const [x, y] = [scrollX, scrollY];
+    scrollTo(0, 0);
+    return { scrollWidth, scrollHeight, x, y, width: innerWidth, height: innerHeight };
+  })()`)) as Record<'scrollWidth' | 'scrollHeight' | 'x' | 'y' | 'width' | 'height', number>;
+  const { scrollWidth, scrollHeight, x, y, width, height } = found;
+  const sizes = `${scrollWidth} x ${scrollHeight} px in a window of ${width} x ${height} px`;
+  assert.ok(scrollWidth <= width && scrollHeight <= height, `the document of ${what} is ${sizes}`);
+  assert.deepEqual({ x, y }, { x: 0, y: 0 }, `the document of ${what} scrolls`);
 }

@@ -24,11 +24,18 @@ export interface ConsoleServer {
   close(): Promise<void>;
 }
 
-export async function startConsoleServer(): Promise<ConsoleServer> {
+interface ConsoleServerOptions {
+  /** Whether it has a directory for backups; true when absent. */
+  readonly hasBackups?: boolean;
+}
+
+export async function startConsoleServer({
+  hasBackups = true,
+}: ConsoleServerOptions = {}): Promise<ConsoleServer> {
   const directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
   const [port] = await freePorts(1);
   const settings = {
-    SAGITTA_BACKUP_DIR: join(directory, 'backups'),
+    ...(hasBackups && { SAGITTA_BACKUP_DIR: join(directory, 'backups') }),
     SAGITTA_PORT: String(port),
   };
   const dataDirectory = join(directory, 'data');

@@ -9,7 +9,7 @@ import { createClient } from '@sagitta/client';
 import type { Browser } from 'playwright-core';
 import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
 import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
-import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
+import { expectAccessible, expectStillDocument, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** Chromium's own message about a request that fails or returns an error status. */
@@ -49,7 +49,7 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
         });
         await page.getByRole('heading', { name: 'Overview' }).waitFor();
         await expectAccessible(page, 'the overview');
-        await expectNoSidewaysScroll(page, 'the overview');
+        await expectStillDocument(page, 'the overview');
         if (width < 768) await page.getByRole('button', { name: 'Open the navigation' }).click();
         await page.getByRole('link', { name: 'alpha' }).first().waitFor();
         await expectAccessible(page, 'the navigation');
@@ -72,6 +72,90 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await page.keyboard.press('Control+k');
     await page.keyboard.press('Escape');
     await page.getByRole('combobox', { name: 'Go to' }).waitFor({ state: 'detached' });
+    expectNoProblems();
+    await close();
+  });
+
+  test('the palette opens a vector by its id, runs actions and shows the current collection first', async () => {
+    await server.client.collection('beta').upsert([{ id: 'north-star', values: [1, 2] }]);
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/collections/beta/schema',
+    });
+    await page.getByRole('heading', { name: 'beta' }).waitFor();
+    const options = page.getByRole('option');
+    await page.keyboard.press('Control+k');
+    await options.filter({ hasText: 'alpha: Schema' }).waitFor();
+    assert.match((await options.first().textContent()) ?? '', /^beta: Schema/);
+    await page.keyboard.type('north');
+    await options.filter({ hasText: 'north-star' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#\/collections\/beta\/browse/);
+    await page.getByRole('heading', { name: 'north-star' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('new collection');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'New collection' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('toggle theme');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: /^Theme: dark/ }).waitFor();
+    expectNoProblems();
+    await close();
+  });
+
+  test('the help menu leads to documents of the server', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url);
+    await page.getByRole('button', { name: 'Help' }).click();
+    await expectAccessible(page, 'the help menu');
+    for (const name of ['Guide', 'API reference', 'OpenAPI document']) {
+      const url = await page.getByRole('menuitem', { name }).getAttribute('href');
+      assert.equal((await fetch(url!)).status, 200, url!);
+    }
+    expectNoProblems();
+    await close();
+  });
+
+  test('an open server is reported on the overview until this is dismissed', async () => {
+    const { page, close } = await openConsole(browser, server.url);
+    const notice = page.getByText('This server is open');
+    await notice.waitFor();
+    await page.getByRole('button', { name: 'Dismiss for this session' }).click();
+    await notice.waitFor({ state: 'detached' });
+    await page.reload();
+    await page
+      .getByRole('link', { name: /^alpha/ })
+      .last()
+      .waitFor();
+    assert.equal(await notice.count(), 0);
+    await close();
+  });
+
+  test('a missing collection has no tabs, and a way back', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/collections/missing/browse',
+    });
+    await page.getByText('Collection not found').waitFor();
+    await expectAccessible(page, 'a missing collection');
+    assert.equal(await page.getByRole('navigation', { name: /^Views of/ }).count(), 0);
+    await page.getByRole('link', { name: 'Go to the overview' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    expectNoProblems(FAILED_REQUEST);
+    await close();
+  });
+
+  test('on a phone, the tabs name the collection and fade where there are more of them', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/collections/alpha/browse',
+      width: 320,
+      height: 568,
+    });
+    const tabs = page.getByRole('navigation', { name: 'Views of alpha' });
+    await tabs.getByText('alpha', { exact: true }).waitFor();
+    await tabs.locator('[data-hidden=after], [data-hidden=both]').waitFor();
+    await tabs.getByRole('link', { name: 'Duplicates & joins' }).click();
+    await page.getByRole('heading', { name: 'Duplicates' }).first().waitFor();
+    await tabs.locator('[data-hidden=before]').waitFor();
     expectNoProblems();
     await close();
   });
@@ -204,7 +288,7 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
 
     await client.keys.revoke(first.id);
     await page.getByText('no longer accepts your credential').waitFor({ timeout: WAIT_MS_MAX });
-    await dialog.getByLabel('Remember it until this tab is closed').check();
+    await dialog.getByLabel('Stay signed in until this tab is closed').check();
     await field.fill(second.key);
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
@@ -216,9 +300,9 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
       .first()
       .waitFor();
     await page.getByRole('link', { name: 'API keys' }).click();
-    await page.getByText('This requires the scope admin').waitFor();
+    await page.getByText('This page requires the admin scope').waitFor();
     await expectAccessible(page, 'a view for administrators only');
-    await page.getByRole('button', { name: 'Session of reader' }).click();
+    await page.getByRole('button', { name: 'Signed in as reader' }).click();
     await page.getByText('vectors:read', { exact: true }).waitFor();
     await expectAccessible(page, 'the menu of the session');
     await page.getByRole('button', { name: 'Sign out' }).click();

@@ -90,6 +90,19 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
+  test('without a directory for backups, the page says what to configure and asks for nothing', async () => {
+    const bare = await startConsoleServer({ hasBackups: false });
+    const { page, expectNoProblems, close } = await openConsole(browser, bare.url, {
+      path: '/backups',
+    });
+    await page.getByText('No backup directory is configured').waitFor();
+    await page.getByText('SAGITTA_BACKUP_DIR').waitFor();
+    await expectAccessible(page, 'backups without a directory');
+    expectNoProblems();
+    await close();
+    await bare.close();
+  });
+
   test('an import stops at a bad row, then skips and lists it', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: '/import',
@@ -114,9 +127,11 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     });
     await press(page, 'New key');
     await page.getByLabel('Owner').fill('operations');
+    await page.getByText('This first key is an admin key').waitFor();
+    assert.equal(await page.getByRole('checkbox').count(), 0);
     await expectAccessible(page, 'the dialog of a new key');
     await press(page, 'Create');
-    await page.getByText('This page is signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
+    await page.getByText('You are now signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
     await expectAccessible(page, 'the secret of a new key');
     await press(page, 'I have copied it');
     await page.getByRole('row', { name: /operations .* yours admin active never/ }).waitFor();
@@ -133,7 +148,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await expectAccessible(page, 'the dialog of a key for web pages');
     await press(page, 'Create');
     const secret =
-      (await page.getByRole('dialog', { name: 'The key' }).locator('code').textContent()) ?? '';
+      (await page.getByRole('dialog', { name: 'New key' }).locator('code').textContent()) ?? '';
     const fromPage: typeof fetch = (url, init) => {
       const headers = new Headers(init?.headers);
       headers.set('origin', 'https://app.example');
@@ -145,7 +160,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await assert.rejects(elsewhere.collection('cut').count(), { code: 'origin_not_allowed' });
     await press(page, 'I have copied it');
     await page
-      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, 20 at once/ })
+      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, bursts of 20/ })
       .waitFor();
     await press(page, 'Revoke the key of reader');
     await press(page, 'Revoke');

@@ -2111,6 +2111,10 @@ class Principal(TypedDict):
     """What the caller may do, in no particular order."""
     credentials_required: bool
     """Whether requests need a credential, which is the case once there is one."""
+    backups_configured: bool
+    """Whether the server has a directory for backups, without which `/backups` answers with an
+    error.
+    """
     key: ApiKey | None
     """The record of the API key that the caller presents; null for other credentials."""
 

@@ -30,7 +30,7 @@ export interface BackupRecord {
 }
 
 /** The operations of `Backups`, without its private state. */
-export type BackupService = Pick<Backups, 'create' | 'createAt' | 'list'>;
+export type BackupService = Pick<Backups, 'isConfigured' | 'create' | 'createAt' | 'list'>;
 
 /** Makes one backup at a time; a second one throws `overloaded`. */
 export class Backups {
@@ -39,6 +39,11 @@ export class Backups {
 
   constructor(options: BackupsOptions) {
     this.#options = options;
+  }
+
+  /** Whether there is a directory of named backups, which `create` and `list` need. */
+  get isConfigured(): boolean {
+    return this.#options.directory !== null;
   }
 
   /**

@@ -1,5 +1,6 @@
-// Serves the API reference at /docs/: Swagger UI from files that the build copies from its package, so that it works
-// offline. The page loads the document from /openapi.json.
+// Serves the API reference at /docs/, and the documents for users beside it, such as /docs/api-guide.html, all without
+// a network. The reference is Swagger UI from files that the build copies from its package; it loads the document from
+// /openapi.json. The build renders the other documents.
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { packageFile } from '../../common/package-files.js';

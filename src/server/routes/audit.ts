@@ -22,7 +22,7 @@ export function auditRoutes(services: RouteServices): Route[] {
       tag: 'Keys',
       summary: 'List the newest audit events',
       description:
-        'Changes of collections, aliases, keys and backups, and attempted changes. The newest events are kept across restarts; the log of the server is the complete record.',
+        'Every change to collections, aliases, keys and backups, including failed attempts. The newest events are kept across restarts; the log of the server is the complete record.',
       access: { scope: 'admin', on: 'service' },
       query,
       body: null,

@@ -8,7 +8,7 @@ import { defineJsonRoute } from './json-route.js';
 const KEY_PREFIX = 'key:';
 
 export function principalRoutes(services: RouteServices): Route[] {
-  const { authenticator, database } = services;
+  const { authenticator, backups, database } = services;
   const keyOf = (principalId: string): ApiKeyRecord | null =>
     principalId.startsWith(KEY_PREFIX)
       ? database.apiKeys.get(principalId.slice(KEY_PREFIX.length))
@@ -30,6 +30,7 @@ export function principalRoutes(services: RouteServices): Route[] {
         kind: kindOf(principal.id),
         grants: principal.grants,
         credentialsRequired: authenticator.isRequired,
+        backupsConfigured: backups.isConfigured,
         key: keyOf(principal.id),
       }),
     }),

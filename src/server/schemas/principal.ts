@@ -12,6 +12,7 @@ const example = {
   kind: 'key',
   grants: [{ scope: 'vectors:read', collections: 'catalog-*' }],
   credentials_required: true,
+  backups_configured: true,
   key: KEY_EXAMPLE,
 } as const;
 
@@ -43,6 +44,10 @@ export const principalSchemas = {
         .meta({ description: 'What the caller may do, in no particular order.' }),
       credentials_required: z.boolean().meta({
         description: 'Whether requests need a credential, which is the case once there is one.',
+      }),
+      backups_configured: z.boolean().meta({
+        description:
+          'Whether the server has a directory for backups, without which `/backups` answers with an error.',
       }),
       key: keySchemas.record.nullable().meta({
         description:

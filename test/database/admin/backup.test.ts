@@ -106,6 +106,7 @@ describe('backups', () => {
   it("need a configured directory, except for a backup into a folder of the caller's choice", async () => {
     const store = (await openIn(await makeDirectory())) as DiskStore;
     const backups = new Backups({ store, directory: null, logger: silentLogger });
+    assert.equal(backups.isConfigured, false);
     await assert.rejects(backups.create('x'), { code: 'backups_not_configured' });
     await assert.rejects(backups.list(), { code: 'backups_not_configured' });
     const folder = join(await makeDirectory(), 'x');

@@ -1,4 +1,4 @@
-// The API reference, from the files that the build has copied.
+// The API reference and the guide, from the files that the build has copied and rendered.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -41,6 +41,29 @@ describe('the API reference', () => {
     const { pathname } = new URL(url!, ROOT + path);
     const { openapi } = (await service.app.inject(pathname)).json();
     assert.equal(openapi, '3.1.0');
+  });
+
+  it('has documents beside it whose links all lead to pages and headings', async () => {
+    const pages = new Map<string, string>();
+    const wanted = [new URL('/docs/api-guide.html', ROOT)];
+    const anchors: URL[] = [];
+    for (let url = wanted.pop(); url !== undefined; url = wanted.pop()) {
+      if (pages.has(url.pathname)) continue;
+      const { status, text } = await service.call('GET', url.pathname);
+      assert.equal(status, 200, url.href);
+      pages.set(url.pathname, text);
+      if (!url.pathname.endsWith('.html')) continue;
+      for (const [, link] of text.matchAll(/(?:src|href)="([^"]+)"/g)) {
+        const next = new URL(link!, url);
+        if (next.origin !== ROOT) continue;
+        if (next.hash !== '') anchors.push(next);
+        wanted.push(next);
+      }
+    }
+    assert.ok(pages.size > 10, [...pages.keys()].join(' '));
+    for (const { pathname, hash, href } of anchors) {
+      assert.ok(pages.get(pathname)!.includes(` id="${hash.slice(1)}"`), href);
+    }
   });
 
   it('is found without the slash, and has no other files', async () => {

@@ -26,6 +26,7 @@ describe('the route of the caller', () => {
       kind: 'anonymous',
       grants: [{ scope: 'admin', collections: '*' }],
       credentials_required: false,
+      backups_configured: true,
       key: null,
     });
     assert.equal(headers['cache-control'], 'no-store');

@@ -1,20 +1,22 @@
-// The command palette: opens any view of any collection by a part of its name.
+// The command palette: opens any view of any collection by a part of its name, or a vector of the current collection by
+// the beginning of its id, and runs actions.
 
 import { Combobox, ComboboxItem, ComboboxList, ComboboxProvider, Dialog } from '@ariakit/react';
 import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useCollections } from '../api/queries.js';
-import { setTheme, type Theme } from '../ui/theme.js';
-import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../views/routes.js';
+import { useStore } from '../api/store.js';
+import { copyText } from '../ui/copy-button.js';
+import { notify } from '../ui/notices.js';
+import { setTheme, THEMES, toggleTheme } from '../ui/theme.js';
+import { viewActions } from '../ui/view-actions.js';
+import { browseState } from '../views/browse/browse-state.js';
+import { useIdSuggestions } from '../views/filter/use-suggestions.js';
+import { isCreatingCollection } from '../views/overview/creating.js';
+import { collectionPath, SERVICE_VIEWS } from '../views/routes.js';
 import styles from './command-palette.module.css';
-
-interface PaletteCommand {
-  readonly label: string;
-  readonly run: () => void;
-}
-
-const SHOWN_MAX = 60;
-const THEMES: readonly Theme[] = ['light', 'dark', 'system'];
+import { DOCUMENTS } from './help-menu.js';
+import { collectionAt, matching, type PaletteCommand, viewCommands } from './palette-commands.js';
 
 interface CommandPaletteProps {
   readonly isOpen: boolean;
@@ -38,21 +40,28 @@ export function CommandPalette({ isOpen, onClose }: CommandPaletteProps) {
 
 function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState('');
-  const commands = useCommands();
-  const found = useMemo(() => matching(commands, text), [commands, text]);
+  const [location] = useLocation();
+  const current = collectionAt(location);
+  const commands = useCommands(current);
+  const vectors = useVectorCommands(current, text.trim());
+  const found = useMemo(() => [...matching(commands, text), ...vectors], [commands, vectors, text]);
   return (
     <ComboboxProvider open value={text} setValue={setText} focusLoop>
       <Combobox
         autoSelect="always"
         autoFocus
         aria-label="Go to"
-        placeholder="Go to a collection or a view"
+        placeholder={
+          current === undefined
+            ? 'Search views and actions'
+            : `Search views, actions and ids in ${current}`
+        }
         className={styles.input}
       />
       <ComboboxList className={styles.list} aria-label="Commands">
-        {found.map(({ label, run }) => (
+        {found.map(({ label, note, run }) => (
           <ComboboxItem
-            key={label}
+            key={`${note} ${label}`}
             value={label}
             setValueOnClick={false}
             className={styles.item}
@@ -60,36 +69,82 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
               onClose();
               run();
             }}
-          />
+          >
+            <span dir="auto">{label}</span>
+            <span className={styles.note}>{note}</span>
+          </ComboboxItem>
         ))}
       </ComboboxList>
-      {found.length === 0 && <p className={styles.none}>No view or collection matches “{text}”.</p>}
+      {found.length === 0 && <p className={styles.none}>Nothing matches “{text}”.</p>}
     </ComboboxProvider>
   );
 }
 
-function useCommands(): readonly PaletteCommand[] {
+/** What concerns the current view and collection comes first, other collections last. */
+function useCommands(current: string | undefined): readonly PaletteCommand[] {
   const [, navigate] = useLocation();
   const { data: collections } = useCollections();
-  return useMemo(
-    () => [
-      ...SERVICE_VIEWS.map(({ path, label }) => ({ label, run: () => navigate(path) })),
-      ...(collections ?? []).flatMap(({ id }) =>
-        COLLECTION_VIEWS.map(({ name, label }) => ({
-          label: `${id}: ${label}`,
-          run: () => navigate(collectionPath(id, name)),
-        })),
-      ),
-      ...THEMES.map((name) => ({ label: `Theme: ${name}`, run: () => setTheme(name) })),
-    ],
-    [collections, navigate],
-  );
+  const ofView = useStore(viewActions);
+  return useMemo(() => {
+    const ids = (collections ?? []).map(({ id }) => id);
+    const viewsOf = (some: readonly string[]) =>
+      some.flatMap((id) =>
+        viewCommands(id, (opened, view) => navigate(collectionPath(opened, view))),
+      );
+    return [
+      ...ofView.map((action) => ({ ...action, note: 'action' })),
+      ...viewsOf(ids.filter((id) => id === current)),
+      ...actionsWith(navigate),
+      ...SERVICE_VIEWS.map(({ path, label }) => ({
+        label,
+        note: 'server',
+        run: () => navigate(path),
+      })),
+      ...viewsOf(ids.filter((id) => id !== current)),
+    ];
+  }, [collections, current, navigate, ofView]);
 }
 
-/** The commands whose labels contain every word of the text. */
-function matching(commands: readonly PaletteCommand[], text: string): readonly PaletteCommand[] {
-  const words = text.toLowerCase().split(/\s+/);
-  return commands
-    .filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
-    .slice(0, SHOWN_MAX);
+function actionsWith(navigate: (path: string) => void): PaletteCommand[] {
+  const actions: readonly (readonly [string, () => void])[] = [
+    [
+      'New collection',
+      () => {
+        isCreatingCollection.set(true);
+        navigate('/');
+      },
+    ],
+    ['Import a file', () => navigate('/import')],
+    ['Copy the address of this page', () => void copyAddress()],
+    ['Toggle theme', toggleTheme],
+    ...THEMES.map((name) => [`Theme: ${name}`, () => setTheme(name)] as const),
+    ...DOCUMENTS.map(
+      ({ url, label }) => [label, () => void window.open(url, '_blank', 'noreferrer')] as const,
+    ),
+  ];
+  return actions.map(([label, run]) => ({ label, note: 'action', run }));
+}
+
+async function copyAddress(): Promise<void> {
+  await copyText(location.href);
+  notify('Copied the address of this page.');
+}
+
+/** Opens the vectors whose ids begin with the text. */
+function useVectorCommands(collection: string | undefined, text: string): PaletteCommand[] {
+  const [, navigate] = useLocation();
+  const isActive = collection !== undefined && text !== '';
+  const suggestions = useIdSuggestions(collection ?? '', text, isActive);
+  return useMemo(() => {
+    if (!isActive) return [];
+    return suggestions.map(({ value: id }) => ({
+      label: id,
+      note: `vector of ${collection}`,
+      run: () => {
+        const state = browseState(collection);
+        state.set({ ...state.get(), openId: id });
+        navigate(collectionPath(collection, 'browse'));
+      },
+    }));
+  }, [suggestions, collection, isActive, navigate]);
 }

@@ -23,14 +23,15 @@ export function SessionMenu() {
 }
 
 function SignedIn({ principal }: { readonly principal: PrincipalRecord | undefined }) {
-  const name = principal === undefined ? 'Signed in' : nameOf(principal);
+  const name = principal && nameOf(principal);
+  const label = name === undefined ? 'Signed in' : `Signed in as ${name}`;
   return (
     <PopoverProvider placement="bottom-end">
-      <PopoverDisclosure className={styles.button} aria-label={`Session of ${name}`} title={name}>
+      <PopoverDisclosure className={styles.button} aria-label={label} title={label}>
         <CircleUser size={18} aria-hidden />
       </PopoverDisclosure>
       <Popover gutter={6} className={styles.menu} aria-label="Session">
-        <p className={styles.name}>{name}</p>
+        <p className={styles.name}>{name ?? label}</p>
         {principal !== undefined && <Grants principal={principal} />}
         <PopoverDismiss className={styles.item} onClick={() => signInReason.set('missing')}>
           Use another credential

@@ -11,6 +11,7 @@ import { classNames } from '../ui/class-names.js';
 import { Notices } from '../ui/notices.js';
 import { nextTheme, theme } from '../ui/theme.js';
 import { CommandPalette } from './command-palette.js';
+import { HelpMenu } from './help-menu.js';
 import { Navigation } from './navigation.js';
 import { SessionMenu } from './session-menu.js';
 import styles from './shell.module.css';
@@ -52,6 +53,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <span>Go to…</span>
           <kbd aria-hidden>Ctrl K</kbd>
         </button>
+        <HelpMenu />
         <ThemeButton />
         <SessionMenu />
       </header>

@@ -9,7 +9,7 @@ import { Checkbox, TextField } from '../ui/field.js';
 
 const TEXTS = {
   missing: 'This server requires a credential.',
-  refused: 'The server no longer accepts your credential: it was revoked, or it has expired.',
+  refused: 'The server no longer accepts your credential. It has expired or was revoked.',
 };
 
 export function SignIn() {
@@ -54,7 +54,7 @@ function SignInForm({ text }: { readonly text: string }) {
         onChange={setCredential}
       />
       <Checkbox
-        label="Remember it until this tab is closed"
+        label="Stay signed in until this tab is closed"
         isChecked={remember}
         onChange={setRemember}
       />

@@ -4,6 +4,7 @@
 
 import { Component, type ReactNode } from 'react';
 import { Button } from '../ui/button.js';
+import { PageContent } from '../ui/panel.js';
 import { Empty, ErrorMessage } from '../ui/states.js';
 
 interface State {
@@ -30,8 +31,11 @@ export class ViewBoundary extends Component<{ readonly children: ReactNode }, St
   override render() {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    if (isMissingCode(error)) return <Reload />;
-    return <ErrorMessage error={error} onRetry={this.reset} />;
+    return (
+      <PageContent>
+        {isMissingCode(error) ? <Reload /> : <ErrorMessage error={error} onRetry={this.reset} />}
+      </PageContent>
+    );
   }
 }
 

@@ -38,7 +38,7 @@ export function CopyButton({ text, label, isLabelShown = false }: CopyButtonProp
 }
 
 /** `navigator.clipboard` exists only over HTTPS and on localhost. */
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
   area.value = text;

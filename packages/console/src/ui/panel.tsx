@@ -27,6 +27,11 @@ export function PageLayout({ title, subtitle, actions, children }: PageLayoutPro
   );
 }
 
+/** What stands in the place of a view and has no heading of its own. */
+export function PageContent({ children }: { readonly children: ReactNode }) {
+  return <div className={styles.page}>{children}</div>;
+}
+
 interface PanelProps {
   readonly title?: ReactNode;
   readonly actions?: ReactNode;

@@ -1,12 +1,13 @@
 // The colour theme: the system's, or the user's choice, which the browser remembers.
 
-import { useSyncExternalStore } from 'react';
 import { createStore, useStore } from '../api/store.js';
+import { useMedia } from './use-media.js';
 
 export type Theme = 'system' | 'light' | 'dark';
 
 const STORAGE_KEY = 'sagitta.theme';
-const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
+const SYSTEM_IS_DARK = '(prefers-color-scheme: dark)';
+export const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 
 export const theme = createStore<Theme>(readTheme());
 applyTheme(theme.get());
@@ -21,6 +22,13 @@ export function nextTheme(): void {
   setTheme(THEMES[(THEMES.indexOf(theme.get()) + 1) % THEMES.length]!);
 }
 
+/** To the opposite of the one in effect. */
+export function toggleTheme(): void {
+  const shown = theme.get();
+  const isDark = shown === 'system' ? matchMedia(SYSTEM_IS_DARK).matches : shown === 'dark';
+  setTheme(isDark ? 'light' : 'dark');
+}
+
 function applyTheme(next: Theme): void {
   if (next === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = next;
@@ -31,18 +39,10 @@ function readTheme(): Theme {
   return THEMES.find((name) => name === stored) ?? 'system';
 }
 
-const SYSTEM_IS_DARK = matchMedia('(prefers-color-scheme: dark)');
-
 /** The theme in effect, for content that CSS cannot colour, such as a canvas. */
 export function useShownTheme(): 'light' | 'dark' {
   const chosen = useStore(theme);
-  const isSystemDark = useSyncExternalStore(
-    (onChange) => {
-      SYSTEM_IS_DARK.addEventListener('change', onChange);
-      return () => SYSTEM_IS_DARK.removeEventListener('change', onChange);
-    },
-    () => SYSTEM_IS_DARK.matches,
-  );
+  const isSystemDark = useMedia(SYSTEM_IS_DARK);
   if (chosen !== 'system') return chosen;
   return isSystemDark ? 'dark' : 'light';
 }

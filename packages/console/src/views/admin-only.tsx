@@ -37,10 +37,11 @@ function MissingScope({ principal: { id, grants } }: { readonly principal: Princ
   );
   return (
     <Panel>
-      <Empty title="This requires the scope admin for all collections">
+      <Empty title="This page requires the admin scope for all collections">
         <p>
-          You are {id}, with {scopes.length === 0 ? 'no scope' : `the scopes ${scopes.join(', ')}`}.
-          Sign in with another credential, or ask an administrator.
+          You are signed in as {id}, with{' '}
+          {scopes.length === 0 ? 'no scope' : `the scopes ${scopes.join(', ')}`}. Sign in with
+          another credential, or ask an administrator.
         </p>
       </Empty>
     </Panel>

@@ -28,7 +28,7 @@ export default function AuditView() {
       {() => (
         <PageLayout
           title="Audit"
-          subtitle="Changes to collections, aliases, keys and backups, including refused and failed attempts."
+          subtitle="Every change to collections, aliases, keys and backups, including failed attempts."
         >
           <AuditList />
         </PageLayout>

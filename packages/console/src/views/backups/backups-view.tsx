@@ -1,6 +1,6 @@
 // Starts backups, lists the existing ones, and shows how to restore each.
 
-import { type BackupRecord, SagittaClientError } from '@sagitta/client';
+import type { BackupRecord } from '@sagitta/client';
 import { useEffect, useState } from 'react';
 import { queryClient, useApi } from '../../api/queries.js';
 import { session } from '../../api/session.js';
@@ -38,17 +38,15 @@ async function startBackup(name: string): Promise<void> {
   void queryClient.invalidateQueries({ queryKey: ['backups'] });
 }
 
+const BACKUP_COMMAND = 'sagitta backup --to ./backup';
 const nameStore = createStore('');
 
 export default function BackupsView() {
   return (
     <AdminOnly title="Backups">
-      {() => (
-        <PageLayout
-          title="Backups"
-          subtitle="Each backup is a complete data directory as of one moment. The server keeps running meanwhile."
-        >
-          <Backups />
+      {({ backups_configured: isConfigured }) => (
+        <PageLayout title="Backups" subtitle="Consistent online snapshots of the data directory.">
+          {isConfigured ? <Backups /> : <NotConfigured />}
         </PageLayout>
       )}
     </AdminOnly>
@@ -63,7 +61,6 @@ function Backups() {
   } = useApi(['backups'], (client, signal) => client.backups.list({ signal }), {
     refetchInterval: ({ state }) => (state.error === null ? 10_000 : false),
   });
-  if (isNotConfigured(error)) return <NotConfigured detail={error.detail} />;
   return (
     <>
       <StartPanel />
@@ -79,15 +76,18 @@ function Backups() {
   );
 }
 
-function isNotConfigured(error: unknown): error is SagittaClientError {
-  return error instanceof SagittaClientError && error.code === 'backups_not_configured';
-}
-
-function NotConfigured({ detail }: { readonly detail: string }) {
+function NotConfigured() {
   return (
     <Panel>
       <Empty title="No backup directory is configured">
-        <p>{detail}</p>
+        <p>
+          To back up from here, set <code>SAGITTA_BACKUP_DIR</code> to a directory on the server’s
+          host and restart the server. Without it, run this command on the host:
+        </p>
+        <span className={styles.command}>
+          <code>{BACKUP_COMMAND}</code>
+          <CopyButton text={BACKUP_COMMAND} label="Copy the command" />
+        </span>
       </Empty>
     </Panel>
   );
@@ -118,7 +118,7 @@ function StartPanel() {
       <p role="status" className={styles.note}>
         {run.kind === 'running' && <Elapsed sinceMs={run.startedAtMs} />}
         {run.kind === 'done' &&
-          `The backup ${run.backup.name} is on disk: ${formatBytes(run.backup.byte_length)}.`}
+          `Backup ${run.backup.name} completed: ${formatBytes(run.backup.byte_length)}.`}
       </p>
       {run.kind === 'failed' && <ErrorMessage error={run.error} />}
     </Panel>
@@ -136,7 +136,7 @@ function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
   return (
     <>
       Running for <span aria-hidden>{formatDuration(seconds)}</span>
-      <span className="visually-hidden">a while</span>. You can leave this view.
+      <span className="visually-hidden">a while</span>. You can leave this page.
     </>
   );
 }

@@ -64,10 +64,14 @@ const DEFAULT_PATHS_MAX = 6;
 const DEFAULT_VALUES_MAX = 1_024;
 const TITLES = /^(title|name|lemma|label|headline|subject)$/i;
 
-/** The columns until the user chooses others: titles first, then the most frequent paths. */
+/** So that several cards fit onto a phone. */
+const CARD_COLUMNS_MAX = 4;
+
+/** The columns until the user chooses others: titles first, then the most frequent paths; fewer for cards. */
 export function defaultColumns(
   collection: CollectionRecord,
   paths: readonly FoundPath[],
+  isCards = false,
 ): readonly string[] {
   const metadata = paths
     .filter(({ count, types }) => types.object < count)
@@ -76,11 +80,12 @@ export function defaultColumns(
     .map(({ path }) => path);
   const { dimension = 0 } = collection;
   const hasValues = dimension > 0 && dimension <= DEFAULT_VALUES_MAX;
-  return [
+  const columns = [
     ...(pictureShape(collection) === undefined ? [] : [PICTURE_KEY]),
     ...metadata,
     ...(hasValues ? [VALUES_KEY] : []),
   ];
+  return isCards ? columns.slice(0, CARD_COLUMNS_MAX) : columns;
 }
 
 /** Whether these columns need the values of the rows. */

@@ -9,8 +9,10 @@ import { useMembers } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { Skeleton } from '../../ui/skeleton.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import { useDebounced } from '../../ui/use-debounced.js';
+import { NARROW, useMedia } from '../../ui/use-media.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import { SELECTED_MAX, withAll } from '../vectors/table-selection.js';
@@ -35,6 +37,7 @@ import {
 import { ColumnPicker } from './column-picker.js';
 import { ExportDialog } from './export-dialog.js';
 import { SelectionBar } from './selection-bar.js';
+import { SortSelect } from './sort-select.js';
 import { type RowList, useRows } from './use-rows.js';
 
 /** The table waits for a pause in typing. */
@@ -44,17 +47,18 @@ export default function BrowseView({ collection }: CollectionViewProps) {
   const [state, change] = useMembers(browseState(collection.id));
   const [isExporting, setExporting] = useState(false);
   const { data: paths } = useFoundPaths(collection.id);
-  const columns = state.columns ?? defaultColumns(collection, paths ?? []);
+  const isCards = useMedia(NARROW);
+  const columns = state.columns ?? defaultColumns(collection, paths ?? [], isCards);
   const hasValues = needsValues(collection, columns);
   const filter = useDebounced(state.filter, TYPING_MS);
   const rows = useRows(collection, { filter, sort: state.sort, hasValues });
   const ids = useMemo(() => [...state.selection], [state.selection]);
   const metadataPaths = columns.filter((key) => key !== VALUES_KEY && key !== PICTURE_KEY);
-  const shared = { collection, state, change, rows };
+  const shared = { collection, state, change, rows, columns, isCards };
   return (
     <div className={styles.view}>
       <h1 className="visually-hidden">Vectors of {collection.id}</h1>
-      <Toolbar {...shared} columns={columns} onExport={() => setExporting(true)} />
+      <Toolbar {...shared} onExport={() => setExporting(true)} />
       {state.isFilterShown && (
         <div className={styles.filter}>
           <FilterEditor
@@ -71,7 +75,7 @@ export default function BrowseView({ collection }: CollectionViewProps) {
         </div>
       )}
       <div className={styles.main}>
-        <Table {...shared} columns={columns} />
+        <Table {...shared} />
         {state.openId !== undefined && (
           <aside className={styles.details} aria-label="Details">
             <VectorDetails
@@ -116,13 +120,16 @@ interface SharedProps extends CollectionViewProps {
   readonly rows: RowList;
   /** The keys of the columns after the id. */
   readonly columns: readonly string[];
+  /** Whether the page is so narrow that rows are cards. */
+  readonly isCards: boolean;
 }
 
 interface ToolbarProps extends SharedProps {
   readonly onExport: () => void;
 }
 
-function Toolbar({ collection, state, change, rows, columns, onExport }: ToolbarProps) {
+function Toolbar(props: ToolbarProps) {
+  const { collection, state, change, rows, columns, isCards, onExport } = props;
   const { data: paths = [] } = useFoundPaths(collection.id);
   const { filter, isFilterShown, widths } = state;
   return (
@@ -145,22 +152,21 @@ function Toolbar({ collection, state, change, rows, columns, onExport }: Toolbar
       <Button icon={Download} onClick={onExport}>
         Export
       </Button>
+      {isCards && (
+        <SortSelect columns={columns} sort={state.sort} onChange={(sort) => change({ sort })} />
+      )}
       <p className={styles.count} role="status" aria-busy={rows.isOutdated}>
         {rows.rowCount !== undefined && pluralize(rows.rowCount, 'vector')}
         {rows.rowCount !== undefined &&
           filter !== undefined &&
           ` of ${formatCount(collection.vector_count)}`}
       </p>
-      <IconButton
-        icon={RefreshCw}
-        label="Show the current state of the collection"
-        onClick={rows.refresh}
-      />
+      <IconButton icon={RefreshCw} label="Refresh" onClick={rows.refresh} />
     </div>
   );
 }
 
-function Table({ collection, state, change, rows, columns }: SharedProps) {
+function Table({ collection, state, change, rows, columns, isCards }: SharedProps) {
   const { data: paths } = useFoundPaths(collection.id);
   const tableColumns = useMemo(() => {
     const byPath = new Map((paths ?? []).map((found) => [found.path, found]));
@@ -177,15 +183,11 @@ function Table({ collection, state, change, rows, columns }: SharedProps) {
     const ids = await rows.readIds(first, Math.min(last, first + SELECTED_MAX));
     change({ selection: withAll(state.selection, ids) });
     if (last - first > SELECTED_MAX) {
-      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, the maximum for one action.`);
+      notify(`Selected ${formatCount(SELECTED_MAX)} vectors, the maximum per action.`);
     }
   };
   if (rows.rowCount === undefined) {
-    return (
-      <div className={styles.place}>
-        {rows.error === undefined && <Loading label="Reading vectors" />}
-      </div>
-    );
+    return rows.error === undefined && <Skeleton shape="rows" label="Reading vectors" />;
   }
   if (rows.rowCount === 0) {
     return (
@@ -198,6 +200,7 @@ function Table({ collection, state, change, rows, columns }: SharedProps) {
     <VectorTable
       label={`Vectors of ${collection.id}`}
       className={styles.table}
+      isCards={isCards}
       columns={tableColumns}
       rowCount={rows.rowCount}
       rowAt={rows.rowAt}
@@ -220,9 +223,9 @@ function Table({ collection, state, change, rows, columns }: SharedProps) {
 
 function NoRows({ isFiltered }: { readonly isFiltered: boolean }) {
   return isFiltered ? (
-    <Empty title="No vector passes the filter">Change a condition, or clear the filter.</Empty>
+    <Empty title="No vectors match the filter">Change a condition, or clear the filter.</Empty>
   ) : (
-    <Empty title="The collection has no vectors">
+    <Empty title="No vectors yet">
       <a href="#/import">Import a file</a>
     </Empty>
   );

@@ -82,7 +82,7 @@ function ExportForm(props: ExportDialogProps) {
         label="Format"
         error={
           isTooLong
-            ? 'So many selected vectors can only be exported as CSV or JSON lines. For other formats, use a filter.'
+            ? 'A selection this large can be exported only as CSV or JSON Lines. For other formats, use a filter.'
             : undefined
         }
         value={choice.format}

@@ -8,7 +8,7 @@ import { csvLine } from '../../ui/csv.js';
 
 export const EXPORT_FORMATS = {
   csv: { label: 'CSV', mediaType: 'text/csv', extension: 'csv' },
-  ndjson: { label: 'JSON lines', mediaType: 'application/x-ndjson', extension: 'ndjson' },
+  ndjson: { label: 'JSON Lines', mediaType: 'application/x-ndjson', extension: 'ndjson' },
   arrow: {
     label: 'Arrow stream',
     mediaType: 'application/vnd.apache.arrow.stream',

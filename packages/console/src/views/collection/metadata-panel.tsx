@@ -33,9 +33,9 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
       {error !== null && <ErrorMessage error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Loading label="Reading the metadata" />}
       {data !== undefined && data.paths.length === 0 && (
-        <Empty title="No vector has metadata">
+        <Empty title="No metadata yet">
           {filter !== undefined && (
-            <p>No vector passes the filter, or those that do have no metadata.</p>
+            <p>No vectors match the filter, or those that do have no metadata.</p>
           )}
         </Empty>
       )}
@@ -75,7 +75,7 @@ function PathTable({ collection, found, filter }: PathTableProps) {
             <th scope="col">Path</th>
             <th scope="col">Types</th>
             <th scope="col" className={tableStyles.number}>
-              Vectors with path
+              Coverage
             </th>
             <th scope="col" className={tableStyles.number}>
               Distinct values

@@ -50,18 +50,18 @@ function otherMemory({ mapped_bytes: mapped, device_bytes: device }: CollectionR
 function settingsOf(collection: CollectionRecord): readonly (readonly [string, ReactNode])[] {
   const { engine, labels, ttl_seconds: ttl, text, embed } = collection;
   return [
-    ['Reason for the engine', engine.reason],
+    ['Why this engine', engine.reason],
     ['Labels', <Labels key="labels" labels={labels} />],
     [
       'Expiry',
       ttl === undefined
-        ? 'Never, unless the write sets an expiry'
-        : `${formatDuration(ttl)} after the write, unless the write sets an expiry`,
+        ? 'No default expiry'
+        : `${formatDuration(ttl)} after each write by default`,
     ],
     ...(text === undefined ? [] : [['Text index', describeText(text)] as const]),
     ...(embed === undefined ? [] : [['Model', `${embed.model} at ${embed.endpoint}`] as const]),
     ['Created', formatTime(collection.created_at)],
-    ['Settings changed', formatTime(collection.updated_at)],
+    ['Settings last changed', formatTime(collection.updated_at)],
   ];
 }
 

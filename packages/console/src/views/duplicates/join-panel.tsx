@@ -41,7 +41,7 @@ export function JoinPanel({ collection }: JoinPanelProps) {
     return (
       <Empty title="No collection to join with">
         <p>
-          No other collection that you may read has vectors of {using.dimension} dimensions.{' '}
+          No other collection you can read has vectors of {using.dimension} dimensions.{' '}
           <a href="#/import">Import one</a>
         </p>
       </Empty>
@@ -153,7 +153,7 @@ interface TopKFieldProps {
 function TopKField({ text, topK, threshold, onChange }: TopKFieldProps) {
   const isMissing = topK === undefined && threshold === undefined;
   const error = isMissing
-    ? 'Expected a number of matches, a minimum score or both.'
+    ? 'Enter a number of matches, a minimum score, or both.'
     : Number.isNaN(topK)
       ? 'Expected a whole number above 0.'
       : undefined;

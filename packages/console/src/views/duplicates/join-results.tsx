@@ -32,7 +32,7 @@ export function JoinResults({ collection }: { readonly collection: CollectionRec
   const collections = { left: collection.id, right: request.with! };
   const without =
     found.unmatchedCount > 0 ? ` ${formatCount(found.unmatchedCount)} have no match.` : '';
-  const compared = `${pluralize(found.rowCount, 'vector')} searched for in ${collections.right}.${without}${ENDINGS[ending]}`;
+  const compared = `${pluralize(found.rowCount, 'vector')} looked up in ${collections.right}.${without}${ENDINGS[ending]}`;
   if (found.matches.length === 0) {
     return (
       <div role="status">

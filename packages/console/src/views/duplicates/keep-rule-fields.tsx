@@ -11,8 +11,8 @@ import type { KeepRule } from './keep-rules.js';
 const RULES = [
   { value: 'first', label: 'The one written first' },
   { value: 'last', label: 'The one written last' },
-  { value: 'greatest', label: 'The greatest value of…' },
-  { value: 'least', label: 'The least value of…' },
+  { value: 'greatest', label: 'The largest value of…' },
+  { value: 'least', label: 'The smallest value of…' },
 ] as const satisfies readonly { value: KeepRule['kind']; label: string }[];
 
 export function KeepRuleFields({ collection }: { readonly collection: CollectionRecord }) {

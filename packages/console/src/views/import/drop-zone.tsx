@@ -40,7 +40,7 @@ export function DropZone() {
       <p>or drop it here</p>
       <p className={styles.muted}>
         Parquet, Arrow, NDJSON, a JSON array, CSV, npy, npz, fvecs, fbin, GloVe or word2vec, of any
-        size: the file is read in pieces. To continue an interrupted import, choose the same file
+        size: the file is read in pieces. To resume an interrupted import, choose the same file
         again.
       </p>
     </div>

@@ -66,7 +66,7 @@ function ContinueImport({ saved: { draft, progress } }: { readonly saved: SavedI
       <p>
         An earlier import of this file into <strong>{draft.collectionId}</strong> stopped after{' '}
         {pluralize(progress.endRow, 'row')}
-        {progress.badCount > 0 && `, ${formatCount(progress.badCount)} of them bad`}.
+        {progress.badCount > 0 && `, ${formatCount(progress.badCount)} of them invalid`}.
       </p>
       <Button kind="primary" onClick={() => void continueImport()}>
         Continue from row {formatCount(progress.endRow + 1)}

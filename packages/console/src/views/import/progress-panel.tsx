@@ -78,7 +78,7 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
 function statusText({ kind, progress, file }: ProgressState): string {
   if (kind === 'done') return `All rows of ${file.name} were read.`;
   if (kind === 'stopped') {
-    return `${pluralize(progress.done.endRow, 'row')} of the file are done. Continue here, or choose the same file again later.`;
+    return `${pluralize(progress.done.endRow, 'row')} processed. Resume here, or choose the same file again later.`;
   }
   if (progress.waitingFor === undefined) return '';
   return `${describeError(progress.waitingFor).title}. The import continues automatically.`;

@@ -7,7 +7,7 @@ import { session, signIn } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextField } from '../../ui/field.js';
-import { type KeyDraft, type KeyErrors, parseKey } from './key-draft.js';
+import { EMPTY_DRAFT, firstKey, type KeyDraft, type KeyErrors, parseKey } from './key-draft.js';
 import { ScopePicker } from './scope-picker.js';
 
 interface CreateKeyProps {
@@ -17,17 +17,7 @@ interface CreateKeyProps {
   readonly onCreated: (key: ApiKeyWithSecret) => void;
 }
 
-const EMPTY_DRAFT: KeyDraft = {
-  owner: '',
-  grants: [],
-  days: '',
-  origins: '',
-  rate: '',
-  burst: '',
-};
-/** A first key without the scope `admin` would lock everyone out. */
-const FIRST_DRAFT: KeyDraft = { ...EMPTY_DRAFT, grants: [{ scope: 'admin', globs: '' }] };
-const draftStore = createStore<KeyDraft | undefined>(undefined);
+const draftStore = createStore<KeyDraft>(EMPTY_DRAFT);
 
 export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boolean }) {
   return (
@@ -38,17 +28,17 @@ export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boole
 }
 
 function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
-  const draft = useStore(draftStore) ?? (isFirst ? FIRST_DRAFT : EMPTY_DRAFT);
+  const draft = useStore(draftStore);
   const [errors, setErrors] = useState<KeyErrors>({});
   const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
   const create = async () => {
-    const parsed = parseKey(draft, { nowMs: Date.now(), isFirst });
+    const parsed = parseKey(isFirst ? firstKey(draft.owner) : draft, Date.now());
     setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
     if (parsed.kind === 'invalid') return;
     const key = await session.get().client.keys.create(parsed.input);
     // From now on requests need a credential, so the page would otherwise ask for one immediately.
     if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
-    draftStore.set(undefined);
+    draftStore.set(EMPTY_DRAFT);
     onCreated(key);
     void queryClient.invalidateQueries({ queryKey: ['keys'] });
   };
@@ -62,39 +52,53 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
         value={draft.owner}
         onChange={(owner) => change({ owner })}
       />
-      <ScopePicker
-        grants={draft.grants}
-        onChange={(grants) => change({ grants })}
-        error={errors.grants}
-      />
-      <TextField
-        label="Expires after (days)"
-        hint={
-          isFirst ? 'Leave empty: the first key must not expire.' : 'Leave empty for no expiry.'
-        }
-        error={errors.days}
-        inputMode="decimal"
-        value={draft.days}
-        onChange={(days) => change({ days })}
-      />
-      {!isFirst && <RestrictionFields draft={draft} errors={errors} onChange={change} />}
+      {isFirst ? (
+        <p>
+          This first key is an admin key: it has full access and never expires, so that you can
+          create other keys with it. Once it exists, every request needs a credential.
+        </p>
+      ) : (
+        <PermissionFields draft={draft} errors={errors} onChange={change} />
+      )}
     </DialogForm>
   );
 }
 
-interface RestrictionFieldsProps {
+interface DraftFieldsProps {
   readonly draft: KeyDraft;
   readonly errors: KeyErrors;
   readonly onChange: (part: Partial<KeyDraft>) => void;
 }
 
+/** What the key permits, and until when. */
+function PermissionFields({ draft, errors, onChange }: DraftFieldsProps) {
+  return (
+    <>
+      <ScopePicker
+        grants={draft.grants}
+        onChange={(grants) => onChange({ grants })}
+        error={errors.grants}
+      />
+      <TextField
+        label="Expires after (days)"
+        hint="Leave empty for no expiry."
+        error={errors.days}
+        inputMode="decimal"
+        value={draft.days}
+        onChange={(days) => onChange({ days })}
+      />
+      <RestrictionFields draft={draft} errors={errors} onChange={onChange} />
+    </>
+  );
+}
+
 /** Restrictions for a key that is published in a web page. */
-function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) {
+function RestrictionFields({ draft, errors, onChange }: DraftFieldsProps) {
   return (
     <>
       <TextField
         label="Web pages (origins)"
-        hint="Only these pages may use the key. Leave empty for no restriction. Programs can pretend to be a page."
+        hint="Only these pages may use the key; other programs can still imitate one. Leave empty for no restriction."
         error={errors.origins}
         placeholder="https://app.example.org"
         value={draft.origins}
@@ -109,8 +113,8 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
         onChange={(rate) => onChange({ rate })}
       />
       <TextField
-        label="Reads and writes at once"
-        hint="Leave empty for the number per second."
+        label="Reads and writes in a burst"
+        hint="Leave empty to match the rate per second."
         error={errors.burst}
         inputMode="numeric"
         value={draft.burst}

@@ -2,7 +2,6 @@
 
 import type { ApiKeyInput, ApiKeyRecord } from '@sagitta/client';
 import {
-  hasAdminScope,
   matchesGlob,
   parseGrant,
   SCOPES,
@@ -31,6 +30,15 @@ export interface KeyDraft {
   readonly burst: string;
 }
 
+export const EMPTY_DRAFT: KeyDraft = {
+  owner: '',
+  grants: [],
+  days: '',
+  origins: '',
+  rate: '',
+  burst: '',
+};
+
 export type ParsedKey =
   | { readonly kind: 'valid'; readonly input: ApiKeyInput }
   | { readonly kind: 'invalid'; readonly errors: KeyErrors };
@@ -46,17 +54,20 @@ export function canBeLimited(scope: Scope): boolean {
   return !SERVICE_SCOPES.includes(scope);
 }
 
-/** `isFirst`: whether requests need no credential until this key exists. */
+/** The key after which requests need a credential. With fewer permissions, nobody could create others. */
+export function firstKey(owner: string): KeyDraft {
+  return { ...EMPTY_DRAFT, owner, grants: [{ scope: 'admin', globs: '' }] };
+}
+
 export function parseKey(
   { owner, grants, days, ...restrictions }: KeyDraft,
-  { nowMs, isFirst }: { nowMs: number; isFirst: boolean },
+  nowMs: number,
 ): ParsedKey {
   const scopes = grants.flatMap(scopesOf);
   const wrong = scopes.find((scope) => parseGrant(scope) === null);
-  const firstErrors = isFirst ? checkFirst(scopes, { days, ...restrictions }) : {};
   const dayCount = days.trim() === '' ? undefined : Number(days);
   const errors = {
-    ...(owner.trim() === '' && { owner: 'Expected the user of the key.' }),
+    ...(owner.trim() === '' && { owner: 'Enter who or what will use the key.' }),
     ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
@@ -66,7 +77,6 @@ export function parseKey(
         days: `Found ${days}, expected a number of days.`,
       }),
     ...checkRestrictions(restrictions),
-    ...firstErrors,
   };
   if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
   const input = {
@@ -78,28 +88,6 @@ export function parseKey(
     ...restrictionsOf(restrictions),
   };
   return { kind: 'valid', input };
-}
-
-/** The first key must always be able to create others. */
-function checkFirst(
-  scopes: readonly string[],
-  { days, origins, rate }: Pick<KeyDraft, 'days' | 'origins' | 'rate'>,
-): KeyErrors {
-  return {
-    ...(!hasAdminScope(scopes) && {
-      grants:
-        'The first key needs the scope admin for all collections: without it, nobody could create others.',
-    }),
-    ...(days.trim() !== '' && {
-      days: 'The first key must not expire: after that, nobody could create others.',
-    }),
-    ...(origins.trim() !== '' && {
-      origins: 'The first key must not be limited to web pages: programs could not create others.',
-    }),
-    ...(rate.trim() !== '' && {
-      rate: 'The first key must not have a rate limit: when it is used up, nobody can create keys.',
-    }),
-  };
 }
 
 type Restrictions = Pick<KeyDraft, 'origins' | 'rate' | 'burst'>;
@@ -115,7 +103,7 @@ function checkRestrictions({ origins, rate, burst }: Restrictions) {
       }),
     ...(burst.trim() !== '' &&
       (isMissing
-        ? { rate: 'Expected a rate as well.' }
+        ? { rate: 'Enter a rate as well.' }
         : !(Number.isInteger(Number(burst)) && Number(burst) > 0) && {
             burst: `Found ${burst}, expected a whole number above 0.`,
           })),

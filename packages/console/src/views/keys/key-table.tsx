@@ -89,7 +89,7 @@ function Limits({ record }: { readonly record: ApiKeyRecord }) {
       ))}
       {rate !== null && (
         <li>
-          {rate.per_second}/s, {rate.burst} at once
+          {rate.per_second}/s, bursts of {rate.burst}
         </li>
       )}
     </ul>

@@ -40,7 +40,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
   return (
     <PageLayout
       title="API keys"
-      subtitle="The server stores a digest of each key, never the key."
+      subtitle="The server stores only a digest of each key."
       actions={
         <Button kind="primary" icon={Plus} onClick={() => setTask({ kind: 'create' })}>
           New key
@@ -84,8 +84,8 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
 function OpenServer() {
   return (
     <p className={styles.warning}>
-      Anyone who can reach this server has full access. Once the first key exists, every request
-      needs a credential. The first key has the scope admin, so that it can create others.
+      This server is open: anyone who can reach it has full access. Create a key to require
+      authentication.
     </p>
   );
 }

@@ -20,7 +20,7 @@ interface SecretDialogProps {
 
 export function SecretDialog({ record, onClose }: SecretDialogProps) {
   return (
-    <Dialog title="The key" isOpen={record !== undefined} onClose={onClose} closesByButtonsOnly>
+    <Dialog title="New key" isOpen={record !== undefined} onClose={onClose} closesByButtonsOnly>
       {record !== undefined && <Secret record={record} onClose={onClose} />}
     </Dialog>
   );
@@ -47,9 +47,9 @@ function Secret({ record, onClose }: SecretProps) {
   return (
     <div className={styles.form}>
       <p>
-        The key of <strong dir="auto">{record.owner}</strong>. Copy it now: it will not be shown
-        again.
-        {isUsed && ' This page is signed in with it.'}
+        This is the key of <strong dir="auto">{record.owner}</strong>. Copy it now: it will not be
+        shown again.
+        {isUsed && ' You are now signed in with it.'}
       </p>
       <div className={styles.secret}>
         <code>{record.key}</code>
@@ -58,7 +58,7 @@ function Secret({ record, onClose }: SecretProps) {
       {error !== undefined && <ErrorMessage error={error} />}
       <DialogActions>
         {!isUsed && (credential === undefined || isOwn) && (
-          <Button onClick={() => void signInWithKey()}>Sign in with it</Button>
+          <Button onClick={() => void signInWithKey()}>Sign in with this key</Button>
         )}
         <Button kind="primary" onClick={onClose}>
           I have copied it

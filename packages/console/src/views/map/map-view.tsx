@@ -5,7 +5,9 @@ import { denseVectors } from '@sagitta/client';
 import { useEffect } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
-import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { PageContent } from '../../ui/panel.js';
+import { Skeleton } from '../../ui/skeleton.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './map.module.css';
 import { MapSettings } from './map-settings.js';
@@ -29,7 +31,7 @@ export default function MapView({ collection }: CollectionViewProps) {
     return (
       <>
         <h1 className="visually-hidden">Map of {collection.id}</h1>
-        <Empty title="There is nothing to draw">
+        <Empty title="Nothing to show on the map">
           <p>The map shows dense vectors, and this collection has none.</p>
         </Empty>
       </>
@@ -48,10 +50,14 @@ export default function MapView({ collection }: CollectionViewProps) {
         isBusy={state.kind === 'loading'}
         onLoad={load}
       />
-      {state.kind === 'loading' && <Loading label="Projecting the vectors" />}
-      {state.kind === 'failed' && <ErrorMessage error={state.error} onRetry={load} />}
+      {state.kind === 'loading' && <Skeleton shape="canvas" label="Projecting the vectors" />}
+      {state.kind === 'failed' && (
+        <PageContent>
+          <ErrorMessage error={state.error} onRetry={load} />
+        </PageContent>
+      )}
       {state.kind === 'ready' && state.data.ids.length === 0 && (
-        <Empty title="No vector passes the filter" />
+        <Empty title="No vectors match the filter" />
       )}
       {state.kind === 'ready' && state.data.ids.length > 0 && (
         <ReadyMap

@@ -20,6 +20,7 @@ import {
 import { LabelEditor } from '../collection/label-editor.js';
 import { collectionPath } from '../routes.js';
 import { MetricField } from '../vector-fields.js';
+import { isCreatingCollection } from './creating.js';
 import styles from './overview.module.css';
 
 const draftStore = createStore<CollectionDraft>(EMPTY_DRAFT);
@@ -30,11 +31,11 @@ const ADVANCED_EXAMPLE = `{
 }`;
 
 export function NewCollectionButton() {
-  const [isOpen, setOpen] = useState(false);
-  const close = () => setOpen(false);
+  const isOpen = useStore(isCreatingCollection);
+  const close = () => isCreatingCollection.set(false);
   return (
     <>
-      <Button kind="primary" icon={Plus} onClick={() => setOpen(true)}>
+      <Button kind="primary" icon={Plus} onClick={() => isCreatingCollection.set(true)}>
         New collection
       </Button>
       <Dialog title="New collection" isOpen={isOpen} onClose={close}>

@@ -7,6 +7,7 @@ import { CopyButton } from '../../ui/copy-button.js';
 import { Meter } from '../../ui/meter.js';
 import { PageLayout, Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { OpenServerNotice } from '../open-server-notice.js';
 import { AliasPanel } from './alias-panel.js';
 import { CollectionTable } from './collection-table.js';
 import { NewCollectionButton } from './create-collection.js';
@@ -29,6 +30,7 @@ export default function OverviewView() {
         </>
       }
     >
+      <OpenServerNotice />
       <ServicePanel readiness={readiness.data} />
       {readiness.error !== null && (
         <ErrorMessage error={readiness.error} onRetry={() => void readiness.refetch()} />
@@ -55,10 +57,10 @@ function CollectionsSection() {
 }
 
 const COMMANDS = [
-  { text: 'sagitta demo', what: 'A server with sample data' },
+  { text: 'sagitta demo', what: 'Start a server with sample data' },
   {
     text: 'sagitta import vectors.parquet --collection documents',
-    what: 'A file, from the command line',
+    what: 'Import a file from the command line',
   },
 ];
 

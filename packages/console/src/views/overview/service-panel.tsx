@@ -63,19 +63,16 @@ function Figures({
       />
       <Stat label="Vectors" value={formatCompact(amountOf('sagitta_vectors'))} />
       <Stat
-        label="Memory of collections"
+        label="Collection memory"
         value={formatBytes(amountOf('sagitta_host_bytes'))}
-        note={mappedBytes > 0 && `and ${formatBytes(mappedBytes)} of mapped files`}
+        note={mappedBytes > 0 && `plus ${formatBytes(mappedBytes)} of mapped files`}
       />
       {deviceBytes > 0 && <Stat label="Device memory" value={formatBytes(deviceBytes)} />}
+      <Stat label="Process memory" value={formatBytes(amountOf('process_resident_memory_bytes'))} />
       <Stat
-        label="Memory of the process"
-        value={formatBytes(amountOf('process_resident_memory_bytes'))}
-      />
-      <Stat
-        label="Log to replay"
+        label="Unflushed log"
         value={formatBytes(amountOf('sagitta_log_bytes'))}
-        note="at a restart"
+        note="replayed on restart"
       />
     </>
   );

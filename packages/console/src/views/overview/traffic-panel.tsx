@@ -15,7 +15,9 @@ export function TrafficPanel() {
   if (isForbidden) {
     return (
       <Panel title="Traffic">
-        <p>Requests and latencies need the scope metrics:read, which your credential lacks.</p>
+        <p>
+          Request and latency figures require the scope metrics:read, which your credential lacks.
+        </p>
       </Panel>
     );
   }
@@ -41,7 +43,7 @@ export function TrafficPanel() {
           series={[
             { label: 'all', color: '--accent', values: traffic.requestsPerSecond },
             {
-              label: 'refused or failed',
+              label: 'errors',
               color: '--danger',
               dash: [5, 4],
               values: traffic.errorsPerSecond,

@@ -8,6 +8,7 @@ import { useLocation } from 'wouter';
 import { useMembers } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { Empty } from '../../ui/states.js';
+import { useViewAction } from '../../ui/view-actions.js';
 import { needsValues } from '../browse/browse-state.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { collectionPath } from '../routes.js';
@@ -24,6 +25,7 @@ import { useMatches } from './use-matches.js';
 export default function QueryView({ collection }: CollectionViewProps) {
   const [state, change] = useMembers(queryState(collection));
   const { run, problem } = useRun(collection, state, change);
+  useViewAction('Run the query', run);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();

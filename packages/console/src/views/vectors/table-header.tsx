@@ -20,6 +20,8 @@ const WIDTH_MAX = 1_600;
 
 interface TableHeaderProps {
   readonly gridId: string;
+  /** Whether only screen readers get the header. */
+  readonly isHidden: boolean;
   readonly columns: readonly VectorTableColumn[];
   readonly isSelectable: boolean;
   /** The column of the active cell, if it is in the header. */
@@ -31,10 +33,10 @@ interface TableHeaderProps {
 }
 
 export function TableHeader(props: TableHeaderProps) {
-  const { gridId, columns, isSelectable, active, sort, onSort, widths, onWidth } = props;
+  const { gridId, isHidden, columns, isSelectable, active, sort, onSort, widths, onWidth } = props;
   const offset = isSelectable ? 1 : 0;
   return (
-    <div role="rowgroup" className={styles.header}>
+    <div role="rowgroup" className={isHidden ? 'visually-hidden' : styles.header}>
       <div role="row" aria-rowindex={1} data-row={-1} className={styles.row}>
         {isSelectable && (
           <span

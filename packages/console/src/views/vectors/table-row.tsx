@@ -23,6 +23,8 @@ interface TableBodyRowProps {
   /** Undefined while the row is loading. */
   readonly row: ShownVector | undefined;
   readonly columns: readonly VectorTableColumn[];
+  /** Whether each cell but the first shows the label of its column. */
+  readonly isCard: boolean;
   /** Undefined if the table does not support selection. */
   readonly isSelected: boolean | undefined;
   readonly isOpen: boolean;
@@ -31,7 +33,7 @@ interface TableBodyRowProps {
 }
 
 export const TableBodyRow = memo(function TableBodyRow(props: TableBodyRowProps) {
-  const { gridId, index, top, row, columns, isSelected, isOpen, activeColumn } = props;
+  const { gridId, index, top, row, columns, isCard, isSelected, isOpen, activeColumn } = props;
   const offset = isSelected === undefined ? 0 : 1;
   // Attributes slow down scrolling, so only the active cell gets an id.
   const cell = (column: number) => ({
@@ -73,6 +75,11 @@ export const TableBodyRow = memo(function TableBodyRow(props: TableBodyRowProps)
             activeColumn === i + offset && styles.active,
           )}
         >
+          {isCard && i > 0 && (
+            <span aria-hidden className={styles.cardLabel}>
+              {column.label}
+            </span>
+          )}
           {row === undefined ? <span className={styles.placeholder} /> : column.render(row, index)}
         </span>
       ))}

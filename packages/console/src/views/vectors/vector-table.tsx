@@ -11,9 +11,10 @@ import {
   useRef,
   useState,
 } from 'react';
+import { classNames } from '../../ui/class-names.js';
 import { useElementSize } from '../../ui/use-element-size.js';
 import type { ShownVector } from './preview.js';
-import { contentHeight } from './scroll-window.js';
+import { contentHeight, type ScrollArea } from './scroll-window.js';
 import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
 import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
 import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
@@ -24,8 +25,14 @@ import styles from './vector-table.module.css';
 const ROW_HEIGHT = 34;
 const HEADER_HEIGHT = 36;
 
+/** A card has a line for each cell, and padding and a border. */
+const CARD_LINE_HEIGHT = 28;
+const CARD_FRAME_HEIGHT = 17;
+
 interface VectorTableProps {
   readonly label: string;
+  /** Whether rows are cards, with a cell below the other, and only screen readers get the header. */
+  readonly isCards?: boolean;
   readonly columns: readonly VectorTableColumn[];
   readonly rowCount: number;
   /** Undefined while the row is loading. A new function causes all rows to be rendered again. */
@@ -49,19 +56,20 @@ interface VectorTableProps {
 }
 
 export function VectorTable(props: VectorTableProps) {
-  const { label, columns, rowCount, rowAt, selection, openId, sort } = props;
+  const { label, isCards = false, columns, rowCount, rowAt, selection, openId, sort } = props;
   const gridId = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
-  const viewportHeight = useElementSize(scroller).height - HEADER_HEIGHT;
+  const viewportHeight = useElementSize(scroller).height - (isCards ? 0 : HEADER_HEIGHT);
+  const rowHeight = isCards ? CARD_FRAME_HEIGHT + columns.length * CARD_LINE_HEIGHT : ROW_HEIGHT;
   const area = useMemo(
-    () => ({ rowCount, rowHeight: ROW_HEIGHT, viewportHeight: Math.max(viewportHeight, 0) }),
-    [rowCount, viewportHeight],
+    () => ({ rowCount, rowHeight, viewportHeight: Math.max(viewportHeight, 0) }),
+    [rowCount, rowHeight, viewportHeight],
   );
   const { first, last, anchor, onScroll, showRow } = useScrollWindow(scroller, layer, area);
   const [ownWidths, setOwnWidths] = useState<Readonly<Record<string, number>>>({});
   const widths = props.widths ?? ownWidths;
-  const grid = useGridState(props, area.viewportHeight, showRow);
+  const grid = useGridState(props, area, showRow);
   const { onRangeChange } = props;
   useEffect(() => onRangeChange?.(first, last), [onRangeChange, first, last]);
   const isSelectable = selection !== undefined;
@@ -69,7 +77,7 @@ export function VectorTable(props: VectorTableProps) {
     grid.active.row === -1 || (grid.active.row >= first && grid.active.row < last);
   const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
   const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
-  const slotCount = slotsOf(area.viewportHeight);
+  const slotCount = slotsOf(area);
   const changeWidth = (key: string, width: number) => {
     const next = { ...widths, [key]: width };
     if (props.onWidthsChange) props.onWidthsChange(next);
@@ -88,15 +96,8 @@ export function VectorTable(props: VectorTableProps) {
       aria-multiselectable={isSelectable || undefined}
       aria-activedescendant={isActiveShown ? cellId(gridId, grid.active) : undefined}
       tabIndex={0}
-      className={`${styles.grid} ${props.className ?? ''}`}
-      style={
-        {
-          '--columns': template.map((width) => `${width}px`).join(' '),
-          '--width': `${template.reduce((sum, width) => sum + width, 0)}px`,
-          '--row-height': `${ROW_HEIGHT}px`,
-          '--header-height': `${HEADER_HEIGHT}px`,
-        } as CSSProperties
-      }
+      className={classNames(styles.grid, isCards && styles.cards, props.className)}
+      style={sizesOf(template, rowHeight)}
       onScroll={onScroll}
       onKeyDown={(event) => {
         const isResize = grid.active.row === -1 && event.shiftKey && event.key.startsWith('Arrow');
@@ -109,6 +110,7 @@ export function VectorTable(props: VectorTableProps) {
     >
       <TableHeader
         gridId={gridId}
+        isHidden={isCards}
         columns={columns}
         isSelectable={isSelectable}
         active={grid.active.row === -1 ? grid.active.column : undefined}
@@ -128,7 +130,8 @@ export function VectorTable(props: VectorTableProps) {
                 key={index % slotCount}
                 gridId={gridId}
                 index={index}
-                top={(index - anchor) * ROW_HEIGHT}
+                top={(index - anchor) * rowHeight}
+                isCard={isCards}
                 row={row}
                 columns={columns}
                 isSelected={isSelectable ? row !== undefined && selection.has(row.id) : undefined}
@@ -143,10 +146,22 @@ export function VectorTable(props: VectorTableProps) {
   );
 }
 
+/** The variables of the style sheet. */
+function sizesOf(columns: readonly number[], rowHeight: number): CSSProperties {
+  const sizes = {
+    '--columns': columns.map((width) => `${width}px`).join(' '),
+    '--width': `${columns.reduce((sum, width) => sum + width, 0)}px`,
+    '--row-height': `${rowHeight}px`,
+    '--card-line-height': `${CARD_LINE_HEIGHT}px`,
+    '--header-height': `${HEADER_HEIGHT}px`,
+  };
+  return sizes as CSSProperties;
+}
+
 /** The active cell, and the handlers for keys and clicks. */
 function useGridState(
   props: VectorTableProps,
-  viewportHeight: number,
+  { viewportHeight, rowHeight }: ScrollArea,
   showRow: (row: number) => void,
 ) {
   const { columns, rowCount, rowAt, selection, onSelectionChange, onOpen } = props;
@@ -187,7 +202,7 @@ function useGridState(
     const extent = {
       rowCount,
       columnCount: columns.length + offset,
-      pageRows: Math.max(1, Math.floor(viewportHeight / ROW_HEIGHT) - 1),
+      pageRows: Math.max(1, Math.floor(viewportHeight / rowHeight) - 1),
     };
     const ctrlKey = event.ctrlKey || event.metaKey;
     const next = cellAfterKey(active, { key: event.key, ctrlKey }, extent);
@@ -225,8 +240,8 @@ function clampRow(cell: ActiveCell, rowCount: number): ActiveCell {
 }
 
 /** The maximum number of rows rendered at once. */
-function slotsOf(viewportHeight: number): number {
-  return Math.ceil(viewportHeight / ROW_HEIGHT) + EXTRA_ROWS;
+function slotsOf({ viewportHeight, rowHeight }: ScrollArea): number {
+  return Math.ceil(viewportHeight / rowHeight) + EXTRA_ROWS;
 }
 
 /** The next of ascending, descending and unsorted. */
