@@ -14,6 +14,7 @@ const VIEWS = {
   query: lazy(() => import('../query/query-view.js')),
   map: lazy(() => import('../map/map-view.js')),
   duplicates: lazy(() => import('../duplicates/duplicates-view.js')),
+  join: lazy(() => import('../join/join-view.js')),
 };
 
 export default function CollectionViews({ id }: { readonly id: string }) {
