@@ -5,10 +5,12 @@ import { denseVectors } from '@sagitta/client';
 import { useEffect } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
-import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { Button } from '../../ui/button.js';
+import { Empty, ErrorMessage } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './map.module.css';
 import { MapSettings } from './map-settings.js';
+import { MapSkeleton } from './map-skeleton.js';
 import { mapDraftOf, mapStateOf, requestOf } from './map-state.js';
 import { ReadyMap } from './ready-map.js';
 import { useMap } from './use-map.js';
@@ -48,7 +50,14 @@ export default function MapView({ collection }: CollectionViewProps) {
         isBusy={state.kind === 'loading'}
         onLoad={load}
       />
-      {state.kind === 'loading' && <Loading label="Projecting the vectors" />}
+      {state.kind === 'loading' && (
+        <MapSkeleton collection={collection} progress={state.progress} onStop={actions.stop} />
+      )}
+      {state.kind === 'none' && (
+        <Empty title="The map has not been drawn">
+          <Button onClick={load}>Draw the map</Button>
+        </Empty>
+      )}
       {state.kind === 'failed' && <ErrorMessage error={state.error} onRetry={load} />}
       {state.kind === 'ready' && state.data.ids.length === 0 && (
         <Empty title="No vector passes the filter" />
