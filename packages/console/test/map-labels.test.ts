@@ -116,6 +116,17 @@ describe('the labels of areas', () => {
     assert.equal(labels.find(({ text }) => text === 'third')!.entry, 2);
   });
 
+  test('do not repeat a value that is not concentrated as a term', () => {
+    const tagged = new PointTerms(300);
+    for (let point = 0; point < 300; point++) {
+      tagged.set(point, termsOf(point < 30 ? ['rare'] : []));
+    }
+    const entries = Uint8Array.from({ length: 300 }, (_, point) => (point < 30 ? 0 : 1));
+    const names = new Map([[0, 'rare']]);
+    assert.deepEqual(textsOf(areaLabels(grid, tagged, undefined)), ['rare']);
+    assert.deepEqual(textsOf(areaLabels(grid, tagged, { entries, names })), []);
+  });
+
   test('stay at a point of the area, and finer areas do not repeat the name of a coarser one', () => {
     const labels = areaLabels(grid, terms, undefined);
     const dogs = labels.filter(({ text }) => text.includes('dog'));

@@ -3,13 +3,14 @@ import { describe, test } from 'node:test';
 import { searchPoints } from '../src/views/map/point-search.js';
 
 const texts = {
-  ids: ['n1', 'n2', 'n3', 'n4', 'dog'],
-  titles: ['Hot dog', 'dogma', 'underdog', 'cat', undefined],
+  ids: ['n1', 'n2', 'n3', 'n4', 'dog', 'n5'],
+  titles: ['Hot dog', 'dogma', 'underdog', 'cat', undefined, 'dog food'],
   bodies: [
     'hot dog\na sausage',
     'dogma',
     'underdog',
     'cat\nan animal unlike a dog, which purrs',
+    '',
     '',
   ],
 };
@@ -17,11 +18,11 @@ const texts = {
 describe('the search for points', () => {
   test('ranks exact names, beginnings, words, parts and other texts', () => {
     const { points, count, best } = searchPoints(texts, ' DOG ');
-    assert.deepEqual(points, [4, 1, 0, 2, 3]);
-    assert.equal(count, 5);
+    assert.deepEqual(points, [4, 5, 1, 0, 2, 3]);
+    assert.equal(count, 6);
     assert.deepEqual(
       best.map(({ title }) => title),
-      ['dog', 'dogma', 'Hot dog', 'underdog', 'cat'],
+      ['dog', 'dog food', 'dogma', 'Hot dog', 'underdog', 'cat'],
     );
   });
 

@@ -50,16 +50,19 @@ export function areaLabels(
   const labels: AreaLabel[] = [];
   /** The texts of coarser labels at each point; finer ones say something else. */
   const textsAt: string[][] = Array.from({ length: grid.cells.length }, () => NO_TEXTS);
+  const values = [...(categories?.names.values() ?? [])];
   for (const level of LEVELS) {
     const areas = pointsByArea(grid, level);
     const named = new Set<string>();
     for (const { points, peak } of areas) {
       const anchor = pointNearestTo(points, peak, grid.cells);
-      const taken = new Set(textsAt[anchor]);
-      const name =
-        concentratedValue(points, categories, taken) ?? distinctiveTerms(points, terms, taken);
       // An area with the name of a larger one of the same level would be taken for it.
-      if (name === undefined || named.has(name.text)) continue;
+      const taken = new Set([...named, ...textsAt[anchor]!]);
+      const name =
+        concentratedValue(points, categories, taken) ??
+        // The colours already show the values.
+        distinctiveTerms(points, terms, new Set([...taken, ...values]));
+      if (name === undefined) continue;
       named.add(name.text);
       const { zoomMin } = level;
       labels.push({ ...name, count: points.length, point: anchor, zoomMin });
@@ -149,7 +152,7 @@ function totalsOf(entries: Uint8Array): Uint32Array {
 /** The share of an area's points that must have a term. */
 const TERM_SHARE_MIN = 0.12;
 /** How many times more frequent it must be than in the whole sample. */
-const TERM_LIFT_MIN = 3;
+const TERM_LIFT_MIN = 2.5;
 /** A second term is named if it distinguishes the area nearly as well. */
 const SECOND_TERM_SHARE = 0.5;
 /** Terms that begin with the same letters are forms of one word. */

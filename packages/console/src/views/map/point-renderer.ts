@@ -52,7 +52,7 @@ uniform float ringWidth;
 out vec4 pixel;
 void main() {
   bool isMarked = mark != 0u;
-  bool isMatch = (mark & 2u) != 0u;
+  bool isMatch = mark == 2u;
   float size = isMarked ? diameter + 2.0 : diameter;
   float radius = length(gl_PointCoord - 0.5) * size;
   float coverage = clamp(size * 0.5 - radius + 0.5, 0.0, 1.0);

@@ -33,9 +33,9 @@ export interface SearchableTexts {
 }
 
 /** The kinds of matches, from the best. */
-const RANKS = { equal: 0, start: 1, word: 2, part: 3, text: 4, none: 5 } as const;
+const RANKS = { equal: 0, firstWord: 1, start: 2, word: 3, part: 4, text: 5, none: 6 } as const;
 
-/** An exact id or title comes first, then titles that begin with the text, that have a word or a part, then other texts. */
+/** An exact id or title comes first, then titles that begin with the text, that have it elsewhere, then other texts. */
 export function searchPoints(texts: SearchableTexts, text: string): PointHits {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return NO_HITS;
@@ -61,8 +61,13 @@ function rankOf(name: string, wanted: string): number {
   const lower = name.toLowerCase();
   const at = lower.indexOf(wanted);
   if (at < 0) return RANKS.none;
-  if (at === 0) return lower.length === wanted.length ? RANKS.equal : RANKS.start;
-  return /[\p{L}\p{N}]/u.test(lower[at - 1]!) ? RANKS.part : RANKS.word;
+  if (at > 0) return isInWord(lower[at - 1]!) ? RANKS.part : RANKS.word;
+  if (lower.length === wanted.length) return RANKS.equal;
+  return isInWord(lower[wanted.length]!) ? RANKS.start : RANKS.firstWord;
+}
+
+function isInWord(character: string): boolean {
+  return /[\p{L}\p{N}]/u.test(character);
 }
 
 function foundPoint(
