@@ -111,12 +111,13 @@ function pointNearestTo(points: readonly number[], peak: number, cells: Int32Arr
 
 type AreaName = Pick<AreaLabel, 'text' | 'entry'>;
 
-/** The share of an area's points that must have a value. */
-const VALUE_SHARE_MIN = 0.5;
-/** How much more frequent it must be than in the whole sample, as a share of what is possible. */
-const VALUE_GAIN_MIN = 0.4;
+/** A value is concentrated if so many points of an area have it, and it is so much more frequent than elsewhere. */
+const VALUE_SHARE_MIN = 0.25;
+const VALUE_LIFT_MIN = 3;
+/** Or, for a value that is frequent everywhere, if so few of the usual others are left. */
+const OTHERS_SHARE_MAX = 0.5;
 
-/** The most frequent value of an area if it is concentrated there. */
+/** The value that distinguishes an area best if it is concentrated there. */
 function concentratedValue(
   points: readonly number[],
   categories: PointCategories | undefined,
@@ -127,14 +128,16 @@ function concentratedValue(
   const counts = new Uint32Array(256);
   for (const point of points) counts[entries[point]!]!++;
   const totals = totalsOf(entries);
+  let [best, bestGain] = [undefined as AreaName | undefined, 0];
   for (const [entry, text] of names) {
     const share = counts[entry]! / points.length;
     const usual = totals[entry]! / entries.length;
-    const gain = (share - usual) / (1 - usual);
-    if (share < VALUE_SHARE_MIN || !(gain >= VALUE_GAIN_MIN)) continue;
-    return taken.has(text) ? undefined : { text, entry };
+    const isRare = share >= VALUE_SHARE_MIN && share >= VALUE_LIFT_MIN * usual;
+    const isPure = share > usual && 1 - share <= OTHERS_SHARE_MAX * (1 - usual);
+    const gain = share * Math.log(share / usual);
+    if ((isRare || isPure) && gain > bestGain) [best, bestGain] = [{ text, entry }, gain];
   }
-  return undefined;
+  return best === undefined || taken.has(best.text) ? undefined : best;
 }
 
 const totalsByEntries = new WeakMap<Uint8Array, Uint32Array>();

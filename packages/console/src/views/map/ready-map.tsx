@@ -195,6 +195,11 @@ function Side({ collection, data, colours: shown, path, actions }: SideProps) {
           onSelect={(entry) => selectionStore.set(pointsOf(colours.entries, entry))}
         />
       )}
+      {path === '' && ids.length === 0 && (
+        <p className={styles.note}>
+          All points have one colour. “Colour by” shows the values of a metadata path.
+        </p>
+      )}
       {ids.length > 0 && (
         <MapSelection
           collection={collection}
