@@ -103,8 +103,9 @@ describe('the labels of areas', () => {
   });
 
   test('are values of the colours only where these are concentrated', () => {
+    const secondEvery = (point: number) => (point < 200 ? 3 : 6);
     const entries = Uint8Array.from({ length: 300 }, (_, point) =>
-      point < 100 ? 0 : point < 200 ? (point % 3 === 0 ? 1 : 2) : 2,
+      point < 100 ? 0 : point % secondEvery(point) === 0 ? 1 : 2,
     );
     const names = new Map([
       [0, 'first'],
