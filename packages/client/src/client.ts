@@ -29,7 +29,7 @@ export type {
 } from './projection.js';
 export { proxyHint } from './proxy.js';
 export type { ReplyBody } from './reply-body.js';
-export type { CallOptions, WriteOptions } from './requests.js';
+export type { CallOptions, ProgressOptions, WriteOptions } from './requests.js';
 export type { RetryOptions } from './retry.js';
 export type { Aliases, Audit, Backups, Collections, Keys, Service } from './service.js';
 export type { SharedRoutes as DefaultCollection } from './shared-routes.js';

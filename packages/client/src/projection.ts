@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../../src/common/types.js';
 import { SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
-import { type CallOptions, callOptions, type Requests } from './requests.js';
+import { type CallOptions, callOptions, type ProgressOptions, type Requests } from './requests.js';
 import { decodeLines, openStream, type StreamReply } from './stream-reply.js';
 
 /** By default 20 000 rows, two dimensions and no neighbours. */
@@ -51,7 +51,10 @@ export interface Projections<Metadata extends object = JsonObject> {
     options: CallOptions & { readonly format: 'arrow' | 'ndjson' },
   ): Promise<StreamReply>;
   /** The coordinates of a sample along its principal components, and its neighbours, as columns. */
-  project(request?: ProjectionRequest<Metadata>, options?: CallOptions): Promise<ProjectionReply>;
+  project(
+    request?: ProjectionRequest<Metadata>,
+    options?: ProgressOptions,
+  ): Promise<ProjectionReply>;
 }
 
 export function createProjections({ transport }: Requests, root: string): Projections {
@@ -65,12 +68,12 @@ export function createProjections({ transport }: Requests, root: string): Projec
       });
       return { body, sequence };
     },
-    async project(request = {}, options) {
+    async project(request = {}, { onProgress, ...options } = {}) {
       const { body } = await projections.projectionStream(request, {
         ...options,
         format: 'ndjson',
       });
-      return readProjection(decodeLines(body, transport.parse));
+      return readProjection(decodeLines(body, transport.parse), onProgress);
     },
   };
   return projections;
@@ -93,6 +96,7 @@ interface ProjectionRow {
 /** Throws SagittaClientError: the error in the last line, or `unexpected_reply`. */
 async function readProjection(
   lines: AsyncGenerator<ProjectionHead | ProjectionRow, void, undefined>,
+  onProgress: ProgressOptions['onProgress'],
 ): Promise<ProjectionReply> {
   const first = await lines.next();
   if (first.done === true || !('row_count' in first.value)) {
@@ -105,12 +109,14 @@ async function readProjection(
   const starts = new Uint32Array(row_count + 1);
   const rows: number[] = [];
   const distances: number[] = [];
+  onProgress?.(0, row_count);
   for await (const row of lines as AsyncIterable<ProjectionRow>) {
     coordinates.set(row.coordinates, ids.length * varianceRatios.length);
     ids.push(row.id);
     rows.push(...(row.neighbors ?? []));
     distances.push(...(row.distances ?? []));
     starts[ids.length] = rows.length;
+    onProgress?.(ids.length, row_count);
   }
   if (ids.length !== row_count) {
     const detail = `expected ${row_count} rows, found ${ids.length}`;

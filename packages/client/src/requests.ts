@@ -12,6 +12,11 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+export interface ProgressOptions extends CallOptions {
+  /** Called when the reply begins and after each row, with the number of rows read and of all rows. */
+  readonly onProgress?: (readCount: number, rowCount: number) => void;
+}
+
 export interface WriteOptions extends CallOptions {
   /** Generated when absent; pass one to make a write safe across restarts of your process. */
   readonly idempotencyKey?: string;

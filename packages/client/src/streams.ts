@@ -8,7 +8,7 @@ import { encodeFilter, encodeRequestJson } from './encode-json.js';
 import { noteCommitted, SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { requireKnown } from './known-options.js';
-import { type CallOptions, callOptions, type Requests } from './requests.js';
+import { type CallOptions, callOptions, type ProgressOptions, type Requests } from './requests.js';
 import { isServerFailure } from './retry.js';
 import {
   decodeLines,
@@ -159,7 +159,7 @@ export interface Streams<Metadata extends object = JsonObject> {
     options: CallOptions & { readonly format: StreamFormat },
   ): Promise<JoinReply>;
   /** The nearest neighbours of every row, one row at a time in insertion order. */
-  join(request: JoinRequest<Metadata>, options?: CallOptions): AsyncIterable<JoinRow>;
+  join(request: JoinRequest<Metadata>, options?: ProgressOptions): AsyncIterable<JoinRow>;
   /** Every row of one snapshot as bytes, in insertion order. */
   exportStream(
     options: ColumnExportOptions<Metadata> & { readonly format: StreamFormat },
@@ -225,9 +225,17 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       const rowCount = sequenceOf(headers, 'sagitta-row-count');
       return { body, sequence, withSequence, rowCount };
     },
-    async *join(request, options) {
-      const { body } = await streams.joinStream(request, { ...options, format: 'ndjson' });
-      yield* decodeLines<JoinRow>(body, transport.parse);
+    async *join(request, { onProgress = () => undefined, ...options } = {}) {
+      const { body, rowCount = 0 } = await streams.joinStream(request, {
+        ...options,
+        format: 'ndjson',
+      });
+      let readCount = 0;
+      onProgress(readCount, rowCount);
+      for await (const row of decodeLines<JoinRow>(body, transport.parse)) {
+        onProgress(++readCount, rowCount);
+        yield row;
+      }
     },
     async exportStream({ format, ...options }) {
       const { body, sequence } = await openStream(transport, format, {

@@ -330,6 +330,24 @@ it('a projection without its head or with missing rows is an unexpected reply', 
   }
 });
 
+it('joins and projections report the rows read so far and the number of all rows', async () => {
+  const vectors = await start([
+    { headers: { 'sagitta-row-count': '2' }, chunks: ['{"id":"a","matches":[]}\n'.repeat(2)] },
+    {
+      chunks: [
+        '{"sequence":1,"row_count":1,"variance_ratios":[1,0]}\n',
+        '{"id":"a","coordinates":[1,2]}\n',
+      ],
+    },
+  ]);
+  const reports: string[] = [];
+  const onProgress = (readCount: number, rowCount: number) =>
+    reports.push(`${readCount} of ${rowCount}`);
+  for await (const { id } of vectors.join({ topK: 1 }, { onProgress })) reports.push(id);
+  await vectors.project({}, { onProgress });
+  assert.deepEqual(reports, ['0 of 2', '1 of 2', 'a', '2 of 2', 'a', '0 of 1', '1 of 1']);
+});
+
 it('lines may be split anywhere, and the last one may be an error', async () => {
   const matches = [{ id: 'ü🐬', score: 0.5 }];
   const lines = bytes(

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  JoinMatches,
-  matchesAsCsv,
-  matchesAsNdjson,
-} from '../src/views/duplicates/join-matches.js';
+import { JoinMatches, matchesAsCsv, matchesAsNdjson } from '../src/views/join/join-matches.js';
 
 function sample(): JoinMatches {
   const found = new JoinMatches();

@@ -7,7 +7,7 @@ import {
   joinableCollections,
   joinRequest,
   joinSettings,
-} from '../src/views/duplicates/join-settings.js';
+} from '../src/views/join/join-settings.js';
 
 function collection(id: string, shape: Partial<CollectionRecord>): CollectionRecord {
   return { id, labels: {}, ...shape } as CollectionRecord;

@@ -139,6 +139,14 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
       [1, 1, 1, 5, -9].map((value, at) => ({ id: `v${at}`, values: [value, at < 3 ? 2 : -at, 1] })),
     );
     const { page, expectNoProblems, close } = await open(collectionPath('twins', 'duplicates'));
+    const threshold = page.getByLabel('Minimum score', { exact: true });
+    await page.getByText('This score is suggested').waitFor();
+    const suggested = await threshold.inputValue();
+    await page.getByLabel('Minimum score, on the histogram').press('ArrowLeft');
+    assert.notEqual(await threshold.inputValue(), suggested);
+    await page.getByRole('button', { name: suggested }).click();
+    assert.equal(await threshold.inputValue(), suggested);
+    await expectAccessible(page, 'the histogram of scores');
     await page.getByRole('button', { name: 'Find duplicates' }).click();
     await page
       .getByText(/1 group/)
@@ -183,7 +191,22 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.keyboard.press('n');
     await page.keyboard.press('Space');
     await page.getByText('1 selected').first().waitFor();
+    await page.keyboard.press('Escape');
+    const search = page.getByRole('combobox', { name: 'Find on the map' });
+    await search.fill('bottlenose');
+    await page.getByRole('option', { name: /Atlantic bottlenose dolphin/ }).waitFor();
+    await expectAccessible(page, 'points found on the map');
+    await search.press('Enter');
+    await page.getByText('1 selected').first().waitFor();
+    await page.getByRole('grid', { name: 'Selected vectors' }).getByText('n02069974').waitFor();
     expectNoProblems();
+    await close();
+  });
+
+  test('the old address of joins leads to their tab', async () => {
+    const { page, close } = await open(`${collectionPath('wordnet', 'duplicates')}/join`);
+    await page.getByRole('heading', { name: 'Join' }).waitFor();
+    assert.ok(page.url().endsWith(collectionPath('wordnet', 'join')), page.url());
     await close();
   });
 

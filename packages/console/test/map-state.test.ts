@@ -27,7 +27,8 @@ function foundPath(path: string, part: Partial<FoundPath>): FoundPath {
 describe('the state of the map', () => {
   test('deleted points are removed from the projection and from the layout', () => {
     const positions = Float32Array.of(10, 11, 12, 13, 14, 15);
-    const layout = { kind: 'running', positions, epoch: 3, epochCount: 9 } as const;
+    const progress = { doneCount: 3, totalCount: 9, elapsedMs: 1 };
+    const layout = { kind: 'running', positions, progress } as const;
     const after = withoutPoints({ kind: 'ready', data, layout }, new Set(['b']));
     assert.deepEqual(after.data.ids, ['a', 'c']);
     assert.deepEqual([...after.data.components], [0, 1, 4, 5]);

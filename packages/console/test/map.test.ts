@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import KDBush from 'kdbush';
-import { type Camera, fitCamera, pan, toPlane, toScreen, zoom } from '../src/views/map/camera.js';
+import {
+  type Camera,
+  cameraBetween,
+  closeCamera,
+  fitCamera,
+  pan,
+  toPlane,
+  toScreen,
+  zoom,
+} from '../src/views/map/camera.js';
 import {
   colourColumn,
   MISSING_ENTRY,
@@ -10,7 +19,7 @@ import {
 } from '../src/views/map/column-colours.js';
 import { meanOf } from '../src/views/map/mean.js';
 import { entryColour, paletteOf } from '../src/views/map/palette.js';
-import { HIDDEN, placeLabels, pointFlags, withoutOverlaps } from '../src/views/map/point-flags.js';
+import { HIDDEN, pointFlags } from '../src/views/map/point-flags.js';
 import {
   changeSelection,
   nearestPoint,
@@ -71,6 +80,26 @@ describe('the camera', () => {
     assertNear(still.x, 350);
     assertNear(still.y, 20);
     assert.equal(zoomed.scale, 30);
+  });
+});
+
+describe('a flight', () => {
+  const fitted: Camera = { x: 0, y: 0, scale: 10 };
+
+  test('ends close to the point, and never zooms out', () => {
+    const view = { camera: fitted, fitted, pointCount: 40_000 };
+    assert.deepEqual(closeCamera({ x: 3, y: 4 }, view), { x: 3, y: 4, scale: 100 });
+    const near = { ...view, camera: { ...fitted, scale: 900 } };
+    assert.equal(closeCamera({ x: 3, y: 4 }, near).scale, 900);
+  });
+
+  test('goes from one view to the other', () => {
+    const end: Camera = { x: 8, y: -2, scale: 1_000 };
+    assert.deepEqual(cameraBetween(fitted, end, 0), fitted);
+    const { x, y, scale } = cameraBetween(fitted, end, 1);
+    assert.deepEqual([x, y], [8, -2]);
+    assertNear(scale / 1_000, 1);
+    assertNear(cameraBetween(fitted, end, 0.5).scale, 100);
   });
 });
 
@@ -221,37 +250,14 @@ describe('points', () => {
     assert.deepEqual([...changeSelection(before, [2, 3], 'remove')], [1]);
   });
 
-  test('flags mark hidden and selected points', () => {
-    const flags = pointFlags(4, Uint8Array.of(0, 1, 1, 0), new Set([1]), new Set([0, 2]));
-    assert.deepEqual([...flags], [2, HIDDEN, HIDDEN | 2, 0]);
-  });
-
-  test('labels are at the median of their category', () => {
-    const values = Array.from(grid.subarray(0, 25), (_, i) => (i < 15 ? 'low' : 'high'));
-    const colours = colourColumn(values);
-    const labels = placeLabels(grid, colours, new Set());
-    assert.deepEqual(
-      labels.map(({ label, x, y }) => ({ label, x, y })),
-      [
-        { label: 'high', x: 2, y: 4 },
-        { label: 'low', x: 2, y: 1 },
-      ],
-    );
-    assert.deepEqual(
-      placeLabels(grid, colours, new Set([0])).map(({ label }) => label),
-      ['low'],
-    );
-  });
-
-  test('labels that would cover the label of a larger category are left out', () => {
-    const labels = [
-      { entry: 0, label: 'small', count: 2, x: 100, y: 100 },
-      { entry: 1, label: 'large', count: 9, x: 110, y: 105 },
-      { entry: 2, label: 'below', count: 1, x: 100, y: 140 },
-      { entry: 3, label: 'beside', count: 1, x: 220, y: 100 },
-    ];
-    const shown = withoutOverlaps(labels).map(({ label }) => label);
-    assert.deepEqual(shown, ['large', 'below', 'beside']);
+  test('flags mark hidden, selected and found points', () => {
+    const flags = pointFlags(4, {
+      entries: Uint8Array.of(0, 1, 1, 0),
+      hidden: new Set([1]),
+      selection: new Set([0, 2]),
+      found: [2, 3],
+    });
+    assert.deepEqual([...flags], [2, HIDDEN, HIDDEN | 2 | 4, 4]);
   });
 
   test('the mean of vectors is computed per element', () => {

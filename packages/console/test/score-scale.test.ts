@@ -10,10 +10,15 @@ test('a threshold is explained as an angle or a distance', () => {
   assert.match(scoreScale('dot').explain(3), /no upper limit/);
 });
 
-test('the initial threshold is in the range of the slider, if any', () => {
-  for (const metric of ['cosine', 'euclidean'] as const) {
-    const { range, initial } = scoreScale(metric);
-    assert.ok(range !== undefined && initial >= range.min && initial <= range.max);
+test('scores and distances are converted into each other', () => {
+  for (const metric of ['cosine', 'euclidean', 'jaccard', 'hamming'] as const) {
+    const { distanceAt, scoreAt } = scoreScale(metric).distances!;
+    assert.equal(distanceAt(1), 0);
+    assert.equal(scoreAt(distanceAt(0.25)), 0.25);
   }
-  assert.equal(scoreScale('dot').range, undefined);
+  assert.equal(scoreScale('dot').distances, undefined);
+});
+
+test('an explanation names the metric as requests do, also without a threshold', () => {
+  assert.match(scoreScale('cosine').explain(Number.NaN), /^cosine: 1 for the same direction\.$/);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SimilarPairs } from '../src/views/duplicates/similar-pairs.js';
+import { groupSchedule, SimilarPairs } from '../src/views/duplicates/similar-pairs.js';
 
 /** Pairs a–b 0.99, b–c 0.95, d–e 0.97 and the vector f without any, as a join returns them. */
 function samplePairs(rowCount = 6): SimilarPairs {
@@ -24,7 +24,9 @@ function samplePairs(rowCount = 6): SimilarPairs {
 }
 
 function idsOf(pairs: SimilarPairs, threshold: number): string[] {
-  return pairs.groups(threshold).map(({ members }) => members.map(({ id }) => id).join(''));
+  return pairs
+    .groups(threshold, 'largest')
+    .map(({ members }) => members.map(({ id }) => id).join(''));
 }
 
 describe('similar pairs', () => {
@@ -42,12 +44,34 @@ describe('similar pairs', () => {
   });
 
   test('members are in insertion order, with their highest score in the group', () => {
-    const [group] = samplePairs().groups(0.9);
+    const [group] = samplePairs().groups(0.9, 'largest');
     assert.deepEqual(group!.members, [
       { id: 'a', score: 0.99 },
       { id: 'b', score: 0.99 },
       { id: 'c', score: 0.95 },
     ]);
+  });
+
+  test('groups in the order found stay in their places while rows arrive', () => {
+    const idsAfter = (rowCount: number) =>
+      samplePairs(rowCount)
+        .groups(0.96, 'found')
+        .map(({ members }) => members[0]!.id);
+    assert.deepEqual(idsAfter(1), ['a']);
+    assert.deepEqual(idsAfter(3), ['a', 'd']);
+    assert.deepEqual(idsAfter(6), ['a', 'd']);
+    const pairs = new SimilarPairs();
+    for (const [id, ...others] of ['xy', 'abc']) {
+      pairs.addRow({ id: id!, matches: others.map((other) => ({ id: other, score: 1 })) });
+    }
+    assert.deepEqual(
+      pairs.groups(1, 'found').map(({ members }) => members.length),
+      [2, 3],
+    );
+    assert.deepEqual(
+      pairs.groups(1, 'largest').map(({ members }) => members.length),
+      [3, 2],
+    );
   });
 
   test('a member whose row has not arrived, because the join was stopped, comes last', () => {
@@ -67,6 +91,15 @@ describe('similar pairs', () => {
       const matches = [{ id: String((row + 1) % count), score: 0.9 }];
       pairs.addRow({ id: String(row), matches });
     }
-    assert.equal(pairs.groups(0.9)[0]!.members.length, count);
+    assert.equal(pairs.groups(0.9, 'found')[0]!.members.length, count);
   });
+});
+
+test('groups are formed again when there are more pairs and enough rows', () => {
+  const isDue = groupSchedule();
+  assert.equal(isDue({ rowCount: 200, pairCount: 0 }), false);
+  assert.equal(isDue({ rowCount: 400, pairCount: 3 }), true);
+  assert.equal(isDue({ rowCount: 410, pairCount: 4 }), false, 'too few rows');
+  assert.equal(isDue({ rowCount: 600, pairCount: 3 }), false, 'no more pairs');
+  assert.equal(isDue({ rowCount: 600, pairCount: 4 }), true);
 });

@@ -1,5 +1,6 @@
 // Buttons. An icon alone needs a label, which is also its tooltip.
 
+import { Tooltip, TooltipAnchor, TooltipProvider } from '@ariakit/react';
 import type { LucideIcon } from 'lucide-react';
 import type { ButtonHTMLAttributes, ReactNode } from 'react';
 import styles from './button.module.css';
@@ -47,14 +48,26 @@ interface IconButtonProps extends Omit<ButtonProps, 'children' | 'icon'> {
   readonly label: string;
 }
 
+/** Without a delay, tooltips would flicker under a passing pointer. */
+const TOOLTIP_DELAY_MS = 300;
+
 export function IconButton({ label, kind = 'quiet', className, ...rest }: IconButtonProps) {
   return (
-    <Button
-      kind={kind}
-      aria-label={label}
-      title={label}
-      className={classNames(styles.iconOnly, className)}
-      {...rest}
-    />
+    <TooltipProvider placement="bottom" timeout={TOOLTIP_DELAY_MS}>
+      <TooltipAnchor
+        render={
+          <Button
+            kind={kind}
+            aria-label={label}
+            className={classNames(styles.iconOnly, className)}
+            {...rest}
+          />
+        }
+      />
+      {/* The button's label says the same to screen readers. A fixed position is not cut off by scrolling ancestors. */}
+      <Tooltip portal={false} fixed gutter={4} unmountOnHide aria-hidden className={styles.tooltip}>
+        {label}
+      </Tooltip>
+    </TooltipProvider>
   );
 }

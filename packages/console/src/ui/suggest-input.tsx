@@ -8,6 +8,8 @@ import styles from './suggest-input.module.css';
 
 export interface Suggestion {
   readonly value: string;
+  /** Shown instead of the value. */
+  readonly label?: string;
   /** Shown beside the value, such as a type or a count. */
   readonly note?: string | undefined;
 }
@@ -72,7 +74,7 @@ export function SuggestInput(props: SuggestInputProps) {
             onClick={() => onChoose?.(suggestion.value)}
           >
             <span className={styles.value} dir="auto">
-              {suggestion.value}
+              {suggestion.label ?? suggestion.value}
             </span>
             {suggestion.note !== undefined && (
               <span className={styles.note}>{suggestion.note}</span>

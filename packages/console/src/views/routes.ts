@@ -8,7 +8,8 @@ export const COLLECTION_VIEWS = [
   { name: 'browse', label: 'Browse' },
   { name: 'query', label: 'Query' },
   { name: 'map', label: 'Map' },
-  { name: 'duplicates', label: 'Duplicates & joins' },
+  { name: 'duplicates', label: 'Duplicates' },
+  { name: 'join', label: 'Join' },
 ] as const;
 
 export type CollectionView = (typeof COLLECTION_VIEWS)[number]['name'];

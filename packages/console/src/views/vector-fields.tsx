@@ -4,6 +4,7 @@ import type { DimensionedVector, Metric } from '@sagitta/client';
 import { BIT_METRICS, METRICS, VALUE_METRICS } from '../../../../src/common/types.js';
 import type { VectorKind } from '../../../../src/common/vectors.js';
 import { SelectField } from '../ui/field.js';
+import { metricName } from './metric-name.js';
 
 export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
   dense: 'One vector',
@@ -40,7 +41,7 @@ interface MetricFieldProps {
 export function MetricField({ own, metric, hint, onChange }: MetricFieldProps) {
   // Vectors of bits are recognized by their own metric.
   const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
-  const options = metrics.map((value) => ({ value, label: value }));
+  const options = metrics.map((value) => ({ value, label: metricName(value) }));
   return (
     <SelectField label="Metric" hint={hint} value={metric} options={options} onChange={onChange} />
   );

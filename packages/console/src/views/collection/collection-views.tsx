@@ -19,6 +19,7 @@ const VIEWS = {
   query: lazy(() => import('../query/query-view.js')),
   map: lazy(() => import('../map/map-view.js')),
   duplicates: lazy(() => import('../duplicates/duplicates-view.js')),
+  join: lazy(() => import('../join/join-view.js')),
 };
 
 const SHAPES: Readonly<Record<CollectionView, SkeletonShape>> = {

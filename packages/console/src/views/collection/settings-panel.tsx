@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 import { formatBytes, formatCount, formatDuration, formatTime } from '../../ui/format.js';
 import { Badge, Panel, Stat, StatList } from '../../ui/panel.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { metricName } from '../metric-name.js';
 import styles from './schema.module.css';
 
 export function SettingsPanel({ collection }: CollectionViewProps) {
@@ -20,7 +21,9 @@ export function SettingsPanel({ collection }: CollectionViewProps) {
         {collection.dimension !== undefined && (
           <Stat label="Dimension" value={formatCount(collection.dimension)} />
         )}
-        {collection.metric !== undefined && <Stat label="Metric" value={collection.metric} />}
+        {collection.metric !== undefined && (
+          <Stat label="Metric" value={metricName(collection.metric)} />
+        )}
         <Stat label="Engine" value={collection.engine.name} />
         <Stat label="Memory" value={formatBytes(memory.host_bytes)} note={otherMemory(memory)} />
         <Stat label="Disk" value={formatBytes(collection.disk_bytes)} />

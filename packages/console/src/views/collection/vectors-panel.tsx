@@ -7,6 +7,7 @@ import { Button } from '../../ui/button.js';
 import { type DataColumn, DataTable } from '../../ui/data-table.js';
 import { formatCount } from '../../ui/format.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { metricName } from '../metric-name.js';
 import { KIND_LABELS } from '../vector-fields.js';
 import { DropVector } from './change-vectors.js';
 
@@ -20,7 +21,8 @@ const COLUMNS: readonly DataColumn<CollectionVector>[] = [
   },
   {
     label: 'Metric',
-    cell: ({ kind, metric }) => (kind === 'multi' ? `MaxSim of ${metric}` : metric),
+    cell: ({ kind, metric }) =>
+      kind === 'multi' ? `MaxSim of ${metricName(metric)}` : metricName(metric),
   },
 ];
 

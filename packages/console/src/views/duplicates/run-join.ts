@@ -3,6 +3,7 @@
 import type { JoinRequest, JoinRow, Vectors } from '@sagitta/client';
 import { useEffect, useRef } from 'react';
 import type { ValueStore } from '../../api/store.js';
+import type { JobProgress } from '../../ui/remaining-time.js';
 
 /** `full`: the limit of results was reached. If `full` or `stopped`, some vectors were not compared. */
 export type JoinEnding = 'complete' | 'stopped' | 'full';
@@ -15,7 +16,7 @@ interface JoinResults {
 
 interface JoinOptions {
   readonly signal: AbortSignal;
-  readonly onProgress: () => void;
+  readonly onProgress: (progress: JobProgress) => void;
 }
 
 /** Progress is reported once per so many rows, to keep its cost negligible. */
@@ -28,11 +29,22 @@ export async function readJoin(
   results: JoinResults,
   { signal, onProgress }: JoinOptions,
 ): Promise<JoinEnding> {
+  const startMs = performance.now();
+  let totalCount = 0;
+  const report = () =>
+    onProgress({
+      doneCount: results.rowCount,
+      totalCount,
+      elapsedMs: performance.now() - startMs,
+    });
+  const onRows = (_: number, rowCount: number) => {
+    totalCount = rowCount;
+  };
   try {
-    for await (const row of vectors.join(request, { signal })) {
+    for await (const row of vectors.join(request, { signal, onProgress: onRows })) {
       results.addRow(row);
       if (results.isFull) return 'full';
-      if (results.rowCount % ROWS_PER_REPORT === 0) onProgress();
+      if (results.rowCount % ROWS_PER_REPORT === 0) report();
     }
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -1,43 +1,41 @@
 // The actions of a search form: start and, while the search runs, progress and stop.
 
-import { Search, Square } from 'lucide-react';
+import { Search } from 'lucide-react';
 import { Button } from '../../ui/button.js';
-import { formatCount, pluralize } from '../../ui/format.js';
-import styles from './duplicates.module.css';
+import { formatCount } from '../../ui/format.js';
+import { Progress } from '../../ui/progress.js';
+import type { JobProgress } from '../../ui/remaining-time.js';
 
 interface SearchActionsProps {
   /** The label of the button that starts the search. */
   readonly action: string;
   readonly isReady: boolean;
-  /** The number of vectors compared so far and a text about the results; undefined unless the search is running. */
-  readonly progress: { readonly rowCount: number; readonly found: string } | undefined;
-  /** The number of all vectors, including those that a filter excludes. */
-  readonly total: number;
+  /** Undefined unless the search is running. */
+  readonly running:
+    | { readonly progress: JobProgress | undefined; readonly found: string }
+    | undefined;
   readonly onStop: () => void;
 }
 
-export function SearchActions({ action, isReady, progress, total, onStop }: SearchActionsProps) {
-  if (progress === undefined) {
+export function SearchActions({ action, isReady, running, onStop }: SearchActionsProps) {
+  if (running === undefined) {
     return (
-      <div className={styles.submit}>
+      <div>
         <Button type="submit" kind="primary" icon={Search} disabled={!isReady}>
           {action}
         </Button>
       </div>
     );
   }
-  const { rowCount, found } = progress;
+  const { progress, found } = running;
+  const compared =
+    progress && `${formatCount(progress.doneCount)} of ${formatCount(progress.totalCount)}, `;
   return (
-    <div className={styles.submit}>
-      <Button icon={Square} onClick={onStop}>
-        Stop
-      </Button>
-      <div className={styles.progress}>
-        <progress aria-label="Vectors compared" value={rowCount} max={Math.max(total, 1)} />
-        <span>
-          {formatCount(rowCount)} of {pluralize(total, 'vector')} compared, {found}
-        </span>
-      </div>
-    </div>
+    <Progress
+      label="Comparing vectors"
+      progress={progress}
+      note={`${compared ?? ''}${found}`}
+      onStop={onStop}
+    />
   );
 }

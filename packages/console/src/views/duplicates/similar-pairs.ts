@@ -13,6 +13,9 @@ export interface GroupMember {
   readonly score: number;
 }
 
+/** `found`: by the first member, so that the groups of later rows come last. `largest`: by the number of members. */
+export type GroupOrder = 'found' | 'largest';
+
 export interface SimilarGroup {
   /** At least two, ordered by insertion. The id of the first identifies the group. */
   readonly members: readonly GroupMember[];
@@ -65,8 +68,8 @@ export class SimilarPairs {
     }
   }
 
-  /** The groups of pairs with at least this score, largest first, then by insertion. */
-  groups(threshold: number): SimilarGroup[] {
+  /** The groups of pairs with at least this score. */
+  groups(threshold: number, order: GroupOrder): SimilarGroup[] {
     const parents = Int32Array.from(this.#ids, (_, number) => number);
     const best = new Float64Array(this.#ids.length).fill(Number.NEGATIVE_INFINITY);
     for (let pair = 0; pair < this.#pairCount; pair++) {
@@ -77,10 +80,10 @@ export class SimilarPairs {
       best[right] = Math.max(best[right]!, score);
       unite(parents, left, right);
     }
-    return this.#collect(parents, best);
+    return this.#collect(parents, best, order);
   }
 
-  #collect(parents: Int32Array, best: Float64Array): SimilarGroup[] {
+  #collect(parents: Int32Array, best: Float64Array, order: GroupOrder): SimilarGroup[] {
     const numbersByRoot = new Map<number, number[]>();
     for (let number = 0; number < parents.length; number++) {
       if (best[number] === Number.NEGATIVE_INFINITY) continue;
@@ -91,7 +94,8 @@ export class SimilarPairs {
     }
     const groups = [...numbersByRoot.values()];
     for (const numbers of groups) numbers.sort((a, b) => this.#rowOf(a) - this.#rowOf(b));
-    groups.sort((a, b) => b.length - a.length || this.#rowOf(a[0]!) - this.#rowOf(b[0]!));
+    groups.sort((a, b) => this.#rowOf(a[0]!) - this.#rowOf(b[0]!));
+    if (order === 'largest') groups.sort((a, b) => b.length - a.length);
     return groups.map((numbers) => ({
       members: numbers.map((number) => ({ id: this.#ids[number]!, score: best[number]! })),
     }));
@@ -129,6 +133,20 @@ export class SimilarPairs {
     this.#rights.set(rights);
     this.#scores.set(scores);
   }
+}
+
+/** Groups are formed again after so many more rows, as a share of those compared, which bounds the work in total. */
+const GROUPING_SHARE = 0.05;
+
+/** Says whether the groups should be formed again: there are more pairs, and enough rows have been compared. */
+export function groupSchedule(): (pairs: Pick<SimilarPairs, 'rowCount' | 'pairCount'>) => boolean {
+  let [rowCountMin, pairCountBefore] = [0, 0];
+  return ({ rowCount, pairCount }) => {
+    if (rowCount < rowCountMin || pairCount === pairCountBefore) return false;
+    rowCountMin = rowCount * (1 + GROUPING_SHARE);
+    pairCountBefore = pairCount;
+    return true;
+  };
 }
 
 /** The root of a set in the union-find forest; halves the path on the way. */

@@ -12,12 +12,13 @@ interface ThresholdFieldProps {
   readonly threshold: number;
   /** Whether the text may be empty, for no threshold. */
   readonly isOptional?: boolean;
+  readonly hasSlider?: boolean;
   readonly onChange: (text: string) => void;
 }
 
-/** A slider and a number field; only the number field if scores are unbounded. */
+/** A slider and a number field; only the number field if scores are unbounded or a histogram replaces the slider. */
 export function ThresholdField(props: ThresholdFieldProps) {
-  const { metric, text, threshold, isOptional = false, onChange } = props;
+  const { metric, text, threshold, isOptional = false, hasSlider = true, onChange } = props;
   const { range, explain } = scoreScale(metric);
   const isAbsent = isOptional && text.trim() === '';
   const error = Number.isFinite(threshold) || isAbsent ? undefined : 'Expected a number.';
@@ -29,7 +30,7 @@ export function ThresholdField(props: ThresholdFieldProps) {
     >
       {(control) => (
         <div className={styles.threshold}>
-          {range !== undefined && (
+          {hasSlider && range !== undefined && (
             <input
               type="range"
               aria-label="Minimum score, as a slider"

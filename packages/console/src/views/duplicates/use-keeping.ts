@@ -37,7 +37,8 @@ export function useKeeping({ id }: CollectionRecord, found: Found): Keeping {
   const { data, error } = useApi(
     ['collection', id, 'duplicates', result.request, result.pairs.pairCount, version, threshold],
     (client, signal) => fetchMetadata(client.collection(id), ids(), { signal }),
-    { enabled: needsMetadata, staleTime: 60_000 },
+    // While the search runs, the groups change too often to read all their metadata again.
+    { enabled: needsMetadata && result.ending !== undefined, staleTime: 60_000 },
   );
   const isReady = !needsMetadata || data !== undefined;
   const keptOf = useMemo<KeptOf>(

@@ -88,6 +88,34 @@ export function zoom(camera: Camera, size: ViewSize, factor: number, around: Pos
   return { x: camera.x + before.x - after.x, y: camera.y + before.y - after.y, scale };
 }
 
+interface CloseView {
+  readonly camera: Camera;
+  /** The camera that shows all points. */
+  readonly fitted: Camera;
+  readonly pointCount: number;
+}
+
+/** The most that a flight zooms in; beyond it one sees nothing of the surroundings. */
+const CLOSE_ZOOM_MAX = 12;
+
+/** A view of a point and some hundred others around it. Never zooms out. */
+export function closeCamera(position: Position, { camera, fitted, pointCount }: CloseView): Camera {
+  const factor = Math.min(CLOSE_ZOOM_MAX, Math.max(2, Math.sqrt(pointCount) / 20));
+  return { ...position, scale: Math.max(camera.scale, fitted.scale * factor) };
+}
+
+/** The camera at a share of the way, slower at both ends. */
+export function cameraBetween(from: Camera, to: Camera, share: number): Camera {
+  const eased = share * share * (3 - 2 * share);
+  const between = (a: number, b: number) => a + (b - a) * eased;
+  return {
+    x: between(from.x, to.x),
+    y: between(from.y, to.y),
+    // Equal factors in equal times look steady.
+    scale: from.scale * (to.scale / from.scale) ** eased,
+  };
+}
+
 /** The diameter of a point in CSS pixels: smaller if there are many points, larger when zoomed in. */
 export function pointDiameter(pointCount: number, zoomFactor: number): number {
   const base = pointCount > 100_000 ? 2.5 : pointCount > 20_000 ? 3.5 : pointCount > 4_000 ? 5 : 7;

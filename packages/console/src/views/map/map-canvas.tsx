@@ -1,19 +1,25 @@
 // The canvas of the map and its overlay: labels, the hovered point with lines to its nearest neighbours, and
 // the lasso.
 
-import { type ReactNode, useId, useMemo, useRef } from 'react';
+import { type ReactNode, useId, useRef } from 'react';
 import { pluralize } from '../../ui/format.js';
 import { Empty } from '../../ui/states.js';
 import { useShownTheme } from '../../ui/theme.js';
+import type { AreaLabel } from './area-labels.js';
 import { toScreen } from './camera.js';
+import { placeLabels } from './label-places.js';
 import styles from './map.module.css';
 import { MapOverlay } from './map-overlay.js';
-import { placeLabels, withoutOverlaps } from './point-flags.js';
 import { type MapModelProps, positionOf, useMapModel } from './use-map-model.js';
 import { useRenderer } from './use-renderer.js';
 
 interface MapCanvasProps extends MapModelProps {
-  readonly areLabelsShown: boolean;
+  /** The labels to show where there is room. */
+  readonly labels: readonly AreaLabel[];
+  /** Points per unit of area around each point; undefined until they have been computed. */
+  readonly densities: Float32Array | undefined;
+  /** Whether the colours are still to come. */
+  readonly isColouring: boolean;
   /** -1 for none. */
   readonly hovered: number;
   /** The nearest neighbours of the hovered point that are in the sample. */
@@ -27,7 +33,7 @@ interface MapCanvasProps extends MapModelProps {
 }
 
 export function MapCanvas(props: MapCanvasProps) {
-  const { positions, colours, hidden, areLabelsShown, hovered, neighbors } = props;
+  const { positions, colours, hidden, hovered, neighbors } = props;
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useShownTheme();
@@ -40,14 +46,13 @@ export function MapCanvas(props: MapCanvasProps) {
     size,
     positions,
     entries: colours?.entries,
+    isColouring: props.isColouring,
     flags,
-    hasSelection: props.selection.size > 0,
+    hasMarks: props.selection.size > 0 || props.found.length > 0,
+    densities: props.densities,
     theme,
   });
-  const labels = useMemo(
-    () => (colours && areLabelsShown ? placeLabels(positions, colours, hidden) : []),
-    [positions, colours, hidden, areLabelsShown],
-  );
+  const screenPosition = (point: number) => toScreen(camera, size, positionOf(positions, point));
   return (
     <div
       ref={area}
@@ -70,10 +75,13 @@ export function MapCanvas(props: MapCanvasProps) {
       )}
       <MapOverlay
         size={size}
-        positionOf={(point) => toScreen(camera, size, positionOf(positions, point))}
-        labels={withoutOverlaps(
-          labels.map((label) => ({ ...label, ...toScreen(camera, size, label) })),
-        )}
+        positionOf={screenPosition}
+        labels={placeLabels(props.labels, {
+          size,
+          zoomFactor: model.zoomFactor,
+          positionOf: screenPosition,
+          hidden,
+        })}
         theme={theme}
         line={line}
         hovered={hovered}

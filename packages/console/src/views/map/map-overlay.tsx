@@ -1,11 +1,11 @@
-// The overlay above the points, in CSS pixels: labels of categories, the hovered point with its card and lines
+// The overlay above the points, in CSS pixels: labels of dense areas, the hovered point with its card and lines
 // to its neighbours, the lasso, and the crosshair for the keyboard.
 
 import type { ReactNode } from 'react';
 import type { Position, ViewSize } from './camera.js';
+import type { PlacedLabel } from './label-places.js';
 import styles from './map.module.css';
 import { entryColour } from './palette.js';
-import type { PlacedLabel } from './point-flags.js';
 
 interface MapOverlayProps {
   readonly size: ViewSize;
@@ -55,17 +55,17 @@ export function MapOverlay(props: MapOverlayProps) {
         {isCrosshairShown && <Crosshair x={size.width / 2} y={size.height / 2} />}
       </svg>
       <div className={styles.labels} aria-hidden>
-        {labels.map(({ entry, label, x, y }) => (
+        {labels.map(({ label: { text, entry, point }, x, y }) => (
           <span
-            key={entry}
+            key={`${point} ${text}`}
             className={styles.label}
             style={{
               transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
-              borderColor: entryColour(theme, entry),
+              ...(entry !== undefined && { borderColor: entryColour(theme, entry) }),
             }}
             dir="auto"
           >
-            {label}
+            {text}
           </span>
         ))}
       </div>

@@ -7,9 +7,11 @@ import { useApi } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 import { formatValue } from '../vectors/preview.js';
+import type { AreaLabel } from './area-labels.js';
 import { HoverCard } from './hover-card.js';
 import { MapCanvas } from './map-canvas.js';
 import { hiddenEntriesOf, type MapData, mapSelectionOf } from './map-state.js';
+import type { Description } from './text-worker.js';
 import type { Tool } from './use-map-gestures.js';
 import type { PointColours } from './use-point-colours.js';
 
@@ -22,12 +24,16 @@ interface MapPictureProps {
   readonly colours: PointColours;
   readonly colourPath: string;
   readonly areLabelsShown: boolean;
+  /** Undefined until the areas have been described. */
+  readonly description: Description | undefined;
+  readonly found: readonly number[];
+  readonly destination: { readonly point: number } | undefined;
   readonly tool: Tool;
   readonly fitKey: string;
 }
 
 export function MapPicture(props: MapPictureProps) {
-  const { collection, data, colours, colourPath, ...shown } = props;
+  const { collection, data, colours, colourPath, areLabelsShown, description, ...shown } = props;
   const selectionStore = mapSelectionOf(collection.id);
   const [hovered, setHovered] = useState(-1);
   const neighbors = useNeighbors(collection, data, hovered);
@@ -36,6 +42,9 @@ export function MapPicture(props: MapPictureProps) {
     <MapCanvas
       {...shown}
       colours={colours.colours}
+      isColouring={colours.isLoading}
+      labels={areLabelsShown && description !== undefined ? description.labels : NO_LABELS}
+      densities={description?.densities}
       hidden={useStore(hiddenEntriesOf(collection.id))}
       selection={useStore(selectionStore)}
       onSelection={selectionStore.set}
@@ -60,6 +69,8 @@ export function MapPicture(props: MapPictureProps) {
     />
   );
 }
+
+const NO_LABELS: readonly AreaLabel[] = [];
 
 const NEIGHBORS_SHOWN = 8;
 /** Delays the request, so that a pointer that passes over points sends none. */

@@ -3,6 +3,7 @@
 
 import type { JsonObject } from '@sagitta/client';
 import { createStores } from '../../api/store.js';
+import type { JobProgress } from '../../ui/remaining-time.js';
 
 /** The form; texts are the user's input. */
 export interface MapDraft {
@@ -40,20 +41,28 @@ export interface MapData {
 
 export type Layout =
   | { readonly kind: 'none' }
-  | { readonly kind: 'neighbors' }
+  | {
+      readonly kind: 'neighbors';
+      /** Counts the points whose neighbours have arrived; undefined before the first ones. */
+      readonly progress: JobProgress | undefined;
+    }
   | {
       /** `running` until the last epoch, `stopped` if it was ended earlier. */
       readonly kind: 'running' | 'stopped' | 'done';
       /** Row-major [ids.length, 2]. */
       readonly positions: Float32Array;
-      readonly epoch: number;
-      readonly epochCount: number;
+      /** Counts epochs. */
+      readonly progress: JobProgress;
     }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export type MapState =
   | { readonly kind: 'none' }
-  | { readonly kind: 'loading'; readonly request: MapRequest }
+  | {
+      readonly kind: 'loading';
+      /** Counts the points that have arrived; undefined before the first ones. */
+      readonly progress: JobProgress | undefined;
+    }
   | { readonly kind: 'failed'; readonly error: unknown }
   | ReadyState;
 

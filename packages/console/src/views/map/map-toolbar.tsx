@@ -1,9 +1,9 @@
-// The toolbar of the map: layout, colours, tool, and the progress of the layout.
+// The toolbar of the map: layout, colours, search and tools.
 
-import { Hand, LassoSelect, Maximize, Play, Square, Tags } from 'lucide-react';
+import { Hand, LassoSelect, Maximize, Play, Tags } from 'lucide-react';
+import type { ReactNode } from 'react';
 import { Button, IconButton } from '../../ui/button.js';
 import { SelectField } from '../../ui/field.js';
-import { formatCount } from '../../ui/format.js';
 import styles from './map.module.css';
 import type { Layout, MapDraft } from './map-state.js';
 import type { Tool } from './use-map-gestures.js';
@@ -13,7 +13,6 @@ interface MapToolbarProps {
   readonly layout: Layout;
   readonly onChange: (part: Partial<MapDraft>) => void;
   readonly onLayOut: () => void;
-  readonly onStop: () => void;
   /** The metadata paths that can colour the points. */
   readonly paths: readonly string[];
   readonly colourPath: string;
@@ -21,6 +20,8 @@ interface MapToolbarProps {
   readonly tool: Tool;
   readonly onTool: (tool: Tool) => void;
   readonly onFit: () => void;
+  /** The search for points. */
+  readonly children: ReactNode;
 }
 
 const LAYOUTS = [
@@ -39,7 +40,6 @@ export function MapToolbar(props: MapToolbarProps) {
     <>
       <SelectField
         label="Layout"
-        isLabelHidden
         value={draft.layout}
         options={LAYOUTS}
         onChange={(layout) => onChange({ layout })}
@@ -47,12 +47,12 @@ export function MapToolbar(props: MapToolbarProps) {
       <div className={styles.colour}>
         <SelectField
           label="Colour by"
-          isLabelHidden
           value={colourPath}
           options={colourPaths}
           onChange={props.onColourPath}
         />
       </div>
+      {props.children}
       <fieldset className={styles.tools} aria-label="Tools of the map">
         <IconButton
           icon={Hand}
@@ -68,51 +68,24 @@ export function MapToolbar(props: MapToolbarProps) {
         />
         <IconButton
           icon={Tags}
-          label="Show the labels of categories"
+          label="Show labels"
           aria-pressed={areLabelsShown}
           onClick={() => onChange({ areLabelsShown: !areLabelsShown })}
         />
         <IconButton icon={Maximize} label="Fit the map into view" onClick={props.onFit} />
       </fieldset>
-      {draft.layout === 'umap' && (
-        <LayoutProgress layout={props.layout} onLayOut={props.onLayOut} onStop={props.onStop} />
-      )}
+      {draft.layout === 'umap' && <LayoutState layout={props.layout} onLayOut={props.onLayOut} />}
     </>
   );
 }
 
-interface LayoutProgressProps {
-  readonly layout: Layout;
-  readonly onLayOut: () => void;
-  readonly onStop: () => void;
-}
-
-function LayoutProgress({ layout, onLayOut, onStop }: LayoutProgressProps) {
-  if (layout.kind === 'failed') return null;
+/** The state of UMAP while it does not run. */
+function LayoutState({ layout, onLayOut }: Pick<MapToolbarProps, 'layout' | 'onLayOut'>) {
   if (layout.kind === 'done') return <span className={styles.note}>UMAP is complete.</span>;
-  if (layout.kind === 'none' || layout.kind === 'stopped') {
-    return (
-      <Button kind="quiet" icon={Play} onClick={onLayOut}>
-        Run UMAP
-      </Button>
-    );
-  }
+  if (layout.kind !== 'none' && layout.kind !== 'stopped') return null;
   return (
-    <div className={styles.progress}>
-      {layout.kind === 'neighbors' ? (
-        <>
-          <progress aria-label="Neighbours" />
-          <span>Finding neighbours</span>
-        </>
-      ) : (
-        <>
-          <progress aria-label="Epochs of UMAP" value={layout.epoch} max={layout.epochCount} />
-          <span>
-            {formatCount(layout.epoch)} of {formatCount(layout.epochCount)} epochs
-          </span>
-        </>
-      )}
-      <IconButton icon={Square} label="Stop UMAP" onClick={onStop} />
-    </div>
+    <Button kind="quiet" icon={Play} onClick={onLayOut}>
+      Run UMAP
+    </Button>
   );
 }

@@ -5,12 +5,13 @@ import { denseVectors } from '@sagitta/client';
 import { useEffect } from 'react';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
 import { PageContent } from '../../ui/panel.js';
-import { Skeleton } from '../../ui/skeleton.js';
 import { Empty, ErrorMessage } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './map.module.css';
 import { MapSettings } from './map-settings.js';
+import { MapSkeleton } from './map-skeleton.js';
 import { mapDraftOf, mapStateOf, requestOf } from './map-state.js';
 import { ReadyMap } from './ready-map.js';
 import { useMap } from './use-map.js';
@@ -50,7 +51,14 @@ export default function MapView({ collection }: CollectionViewProps) {
         isBusy={state.kind === 'loading'}
         onLoad={load}
       />
-      {state.kind === 'loading' && <Skeleton shape="canvas" label="Projecting the vectors" />}
+      {state.kind === 'loading' && (
+        <MapSkeleton collection={collection} progress={state.progress} onStop={actions.stop} />
+      )}
+      {state.kind === 'none' && (
+        <Empty title="The map has not been drawn">
+          <Button onClick={load}>Draw the map</Button>
+        </Empty>
+      )}
       {state.kind === 'failed' && (
         <PageContent>
           <ErrorMessage error={state.error} onRetry={load} />

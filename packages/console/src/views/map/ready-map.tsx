@@ -1,16 +1,18 @@
-// A loaded map: toolbar, canvas, legend and selection.
+// A loaded map: toolbar, search, canvas, legend and selection.
 
 import type { CollectionRecord } from '@sagitta/client';
 import { useEffect, useMemo, useState } from 'react';
 import { queryClient, useFoundPaths } from '../../api/queries.js';
 import { useMembers, useStore } from '../../api/store.js';
 import { formatCount } from '../../ui/format.js';
-import { ErrorMessage, Loading } from '../../ui/states.js';
-import { defaultColourPath } from './column-colours.js';
+import { Progress } from '../../ui/progress.js';
+import { ErrorMessage } from '../../ui/states.js';
 import styles from './map.module.css';
 import { MapLegend } from './map-legend.js';
 import { MapPicture } from './map-picture.js';
+import { MapSearch, useHits } from './map-search.js';
 import { MapSelection } from './map-selection.js';
+import { LegendSkeleton } from './map-skeleton.js';
 import {
   hiddenEntriesOf,
   type Layout,
@@ -24,7 +26,8 @@ import {
 import { MapToolbar } from './map-toolbar.js';
 import type { MapActions } from './use-map.js';
 import type { Tool } from './use-map-gestures.js';
-import { type PointColours, usePointColours } from './use-point-colours.js';
+import { type PointColours, useColourPath, usePointColours } from './use-point-colours.js';
+import { useDescription, usePointTexts } from './use-point-texts.js';
 
 interface ReadyMapProps {
   readonly collection: CollectionRecord;
@@ -37,9 +40,17 @@ export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
   const [draft, change] = useMembers(mapDraftOf(collection.id));
   const [tool, setTool] = useState<Tool>('pan');
   const [fitCount, setFitCount] = useState(0);
+  const [searchText, setSearchText] = useState('');
+  const [destination, setDestination] = useState<{ readonly point: number }>();
   const { data: found = [] } = useFoundPaths(collection.id);
-  const path = draft.colourPath ?? defaultColourPath(found);
+  const path = useColourPath(collection);
   const colours = usePointColours(collection, data, path);
+  const positions = shownPositions(data, layout, draft.layout);
+  const isMoving = layout.kind === 'running' && draft.layout === 'umap';
+  const texts = usePointTexts(collection, data);
+  const description = useDescription(texts, { positions, colours: colours.colours, isMoving });
+  const hits = useHits(texts, searchText);
+  const select = mapSelectionOf(collection.id).set;
   useAutomaticLayout(draft.layout, data, layout, actions);
   return (
     <>
@@ -48,7 +59,6 @@ export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
           draft={draft}
           layout={layout}
           onLayOut={actions.layOut}
-          onStop={actions.stop}
           paths={found.filter(({ types, count }) => types.object < count).map((one) => one.path)}
           colourPath={path}
           onChange={change}
@@ -59,26 +69,60 @@ export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
           tool={tool}
           onTool={setTool}
           onFit={() => setFitCount(fitCount + 1)}
-        />
+        >
+          <MapSearch
+            data={data}
+            hits={hits}
+            text={searchText}
+            onText={setSearchText}
+            onGo={(point) => {
+              setDestination({ point });
+              select(new Set([point]));
+            }}
+            onSelectAll={() => select(new Set(hits.points))}
+          />
+        </MapToolbar>
         <SampleNote total={collection.vector_count} data={data} layoutName={draft.layout} />
       </div>
       {layout.kind === 'failed' && <ErrorMessage error={layout.error} onRetry={actions.layOut} />}
       {colours.error !== null && <ErrorMessage error={colours.error} />}
       <div className={styles.main}>
-        <MapPicture
-          collection={collection}
-          data={data}
-          positions={shownPositions(data, layout, draft.layout)}
-          isMoving={layout.kind === 'running' && draft.layout === 'umap'}
-          colours={colours}
-          colourPath={path}
-          areLabelsShown={draft.areLabelsShown}
-          tool={tool}
-          fitKey={`${fitCount} ${draft.layout}`}
-        />
+        <div className={styles.canvasFrame}>
+          <MapPicture
+            collection={collection}
+            data={data}
+            positions={positions}
+            isMoving={isMoving}
+            description={description}
+            found={hits.points}
+            destination={destination}
+            colours={colours}
+            colourPath={path}
+            areLabelsShown={draft.areLabelsShown}
+            tool={tool}
+            fitKey={`${fitCount} ${draft.layout}`}
+          />
+          {draft.layout === 'umap' && <LayoutProgress layout={layout} onStop={actions.stop} />}
+        </div>
         <Side collection={collection} data={data} colours={colours} path={path} actions={actions} />
       </div>
     </>
+  );
+}
+
+interface LayoutProgressProps {
+  readonly layout: Layout;
+  readonly onStop: () => void;
+}
+
+/** Above the canvas, so that its size does not change. */
+function LayoutProgress({ layout, onStop }: LayoutProgressProps) {
+  if (layout.kind !== 'neighbors' && layout.kind !== 'running') return null;
+  const label = layout.kind === 'neighbors' ? 'Finding neighbours' : 'Laying out';
+  return (
+    <div className={styles.layoutProgress}>
+      <Progress label={label} progress={layout.progress} onStop={onStop} />
+    </div>
   );
 }
 
@@ -141,7 +185,7 @@ function Side({ collection, data, colours: shown, path, actions }: SideProps) {
   );
   return (
     <aside className={styles.side} aria-label="Legend and selection">
-      {isLoading && <Loading label={`Reading ${path}`} />}
+      {isLoading && <LegendSkeleton collection={collection} path={path} />}
       {colours !== undefined && (
         <MapLegend
           path={path}
@@ -150,6 +194,11 @@ function Side({ collection, data, colours: shown, path, actions }: SideProps) {
           onHide={hiddenStore.set}
           onSelect={(entry) => selectionStore.set(pointsOf(colours.entries, entry))}
         />
+      )}
+      {path === '' && ids.length === 0 && (
+        <p className={styles.note}>
+          All points have one colour. “Colour by” shows the values of a metadata path.
+        </p>
       )}
       {ids.length > 0 && (
         <MapSelection

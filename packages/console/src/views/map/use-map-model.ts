@@ -28,6 +28,7 @@ import {
   pointsWithin,
   type SelectionMode,
 } from './point-selection.js';
+import { useFlight } from './use-flight.js';
 import { type Tool, useMapGestures } from './use-map-gestures.js';
 import { useMapKeys } from './use-map-keys.js';
 
@@ -53,6 +54,10 @@ export interface MapModelProps {
   readonly fitKey: string;
   /** Indexes of points. */
   readonly selection: ReadonlySet<number>;
+  /** The points that the search has found. */
+  readonly found: readonly number[];
+  /** A point to fly to; a new object starts a new flight. */
+  readonly destination: { readonly point: number } | undefined;
   readonly onSelection: (selection: ReadonlySet<number>) => void;
   /** -1 for none. */
   readonly onHover: (point: number) => void;
@@ -79,6 +84,7 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
   const [line, setLine] = useState<readonly Position[]>();
   const [isKeyboard, setKeyboard] = useState(false);
   const { camera, change, fit, fitted } = useCamera(positions, size, props.fitKey);
+  useFlight({ destination: props.destination, positions, fitted, camera, onCamera: change });
   const { flags, pointAt, nearestTo, select, selectWithin } = usePoints(props, camera);
   const plane = (position: Position) => toPlane(camera, size, position);
   useMapGestures(area, {
@@ -132,12 +138,12 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
 
 /** Finds and selects points; hidden ones are neither found nor selected. */
 function usePoints(props: MapModelProps, camera: Camera) {
-  const { positions, isMoving, colours, hidden, selection, onSelection } = props;
+  const { positions, isMoving, colours, hidden, selection, found, onSelection } = props;
   const pointCount = positions.length / 2;
   const index = usePointIndex(positions);
   const flags = useMemo(
-    () => pointFlags(pointCount, colours?.entries, hidden, selection),
-    [pointCount, colours, hidden, selection],
+    () => pointFlags(pointCount, { entries: colours?.entries, hidden, selection, found }),
+    [pointCount, colours, hidden, selection, found],
   );
   const isShown = (point: number) => (flags[point]! & HIDDEN) === 0;
   const select = (points: readonly number[], mode: SelectionMode) => {

@@ -4,6 +4,7 @@ import type { CollectionRecord, ProjectionRequest } from '@sagitta/client';
 import { useCallback, useEffect, useRef } from 'react';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
+import type { JobProgress } from '../../ui/remaining-time.js';
 import {
   hiddenEntriesOf,
   type Layout,
@@ -47,9 +48,11 @@ export function useMap({ id }: CollectionRecord): MapActions {
   const load = useCallback(
     async (request: MapRequest) => {
       const signal = begin();
-      store.set({ kind: 'loading', request });
+      const onProgress = reportShares((progress) => store.set({ kind: 'loading', progress }));
+      store.set({ kind: 'loading', progress: undefined });
       try {
-        const reply = await client.collection(id).project(wireRequest(request), { signal });
+        const options = { signal, onProgress };
+        const reply = await client.collection(id).project(wireRequest(request), options);
         clearMarks(id);
         store.set({ kind: 'ready', data: mapData(request, reply), layout: { kind: 'none' } });
       } catch (error) {
@@ -64,10 +67,13 @@ export function useMap({ id }: CollectionRecord): MapActions {
     const state = store.get();
     if (state.kind !== 'ready') return;
     const { request } = state.data;
-    store.set({ ...state, layout: { kind: 'neighbors' } });
+    const wait = (progress: JobProgress | undefined) =>
+      store.set({ ...state, layout: { kind: 'neighbors', progress } });
+    wait(undefined);
     try {
       const wire = { ...wireRequest(request), neighbors: request.neighbors };
-      const reply = await client.collection(id).project(wire, { signal });
+      const options = { signal, onProgress: reportShares(wait) };
+      const reply = await client.collection(id).project(wire, options);
       const { starts, rows, distances } = reply.neighbors!;
       // Vectors may have been written since the first request, so the map shows the newer sample.
       const data = isSameSample(state.data, reply.ids) ? state.data : mapData(request, reply);
@@ -88,6 +94,21 @@ export function useMap({ id }: CollectionRecord): MapActions {
 function clearMarks(id: string): void {
   mapSelectionOf(id).set(new Set());
   hiddenEntriesOf(id).set(new Set());
+}
+
+/** Reports the rows of a reply once per share of them; a report per row would draw the page too often. */
+const REPORTS = 100;
+
+function reportShares(report: (progress: JobProgress) => void) {
+  let startMs: number | undefined;
+  let reportedCount = 0;
+  return (doneCount: number, totalCount: number) => {
+    startMs ??= performance.now();
+    const isDue = doneCount - reportedCount >= totalCount / REPORTS;
+    if (doneCount > 0 && doneCount < totalCount && !isDue) return;
+    reportedCount = doneCount;
+    report({ doneCount, totalCount, elapsedMs: performance.now() - startMs });
+  };
 }
 
 function stopped(layout: Layout): Layout {
@@ -123,10 +144,13 @@ function isSameSample({ ids }: MapData, others: readonly string[]): boolean {
 }
 
 function startWorker(job: UmapJob, onUpdate: (layout: Layout) => void): Worker {
+  const startMs = performance.now();
   const worker = new Worker(new URL('./umap-worker.ts', import.meta.url), { type: 'module' });
   worker.addEventListener('message', ({ data }: MessageEvent<UmapUpdate>) => {
     const { positions, epoch, epochCount } = data;
-    onUpdate({ kind: epoch < epochCount ? 'running' : 'done', positions, epoch, epochCount });
+    const elapsedMs = performance.now() - startMs;
+    const progress = { doneCount: epoch, totalCount: epochCount, elapsedMs };
+    onUpdate({ kind: epoch < epochCount ? 'running' : 'done', positions, progress });
   });
   worker.addEventListener('error', ({ message }) => {
     onUpdate({ kind: 'failed', error: new Error(`the layout failed: ${message}`) });

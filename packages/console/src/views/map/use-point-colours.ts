@@ -1,12 +1,13 @@
 // The colours of the points by the values at a metadata path, which are read from the server.
 
-import type { CollectionRecord, Vectors } from '@sagitta/client';
+import type { CollectionRecord, ExportOptions, Vectors } from '@sagitta/client';
 import { useMemo } from 'react';
 import { resolvePath } from '../../../../../src/common/metadata-path.js';
 import type { Json } from '../../../../../src/common/types.js';
-import { useApi } from '../../api/queries.js';
-import { type ColumnColours, colourColumn } from './column-colours.js';
-import type { MapData } from './map-state.js';
+import { useApi, useFoundPaths } from '../../api/queries.js';
+import { useStore } from '../../api/store.js';
+import { type ColumnColours, colourColumn, defaultColourPath } from './column-colours.js';
+import { type MapData, type MapRequest, mapDraftOf } from './map-state.js';
 
 export interface PointColours {
   /** The value of each point; undefined until they have arrived, or if there is no path. */
@@ -14,6 +15,13 @@ export interface PointColours {
   readonly colours: ColumnColours | undefined;
   readonly isLoading: boolean;
   readonly error: Error | null;
+}
+
+/** The path that the user has chosen, or the one that most likely distinguishes kinds of vectors; empty for none. */
+export function useColourPath({ id }: CollectionRecord): string {
+  const { colourPath } = useStore(mapDraftOf(id));
+  const { data: found = [] } = useFoundPaths(id);
+  return colourPath ?? defaultColourPath(found);
 }
 
 export function usePointColours(
@@ -45,16 +53,9 @@ async function readColumn(
   path: string,
   signal: AbortSignal,
 ): Promise<readonly (Json | undefined)[]> {
-  const { using, sample, seed, filter } = request;
   const pointOf = new Map(ids.map((id, point) => [id, point]));
   const values: (Json | undefined)[] = new Array(ids.length).fill(undefined);
-  const rows = vectors.exportAll({
-    includeValues: false,
-    signal,
-    // An export cannot sample only the records that have a named vector.
-    ...(using === '' && { sample, seed }),
-    ...(filter !== undefined && { filter }),
-  });
+  const rows = vectors.exportAll({ ...sampleExport(request), signal });
   for await (const { id, metadata } of rows) {
     const point = pointOf.get(id);
     if (point === undefined) continue;
@@ -63,4 +64,14 @@ async function readColumn(
     if (pointOf.size === 0) break;
   }
   return values;
+}
+
+/** An export of the metadata of a sample, which may contain other rows. */
+export function sampleExport({ using, sample, seed, filter }: MapRequest): ExportOptions {
+  return {
+    includeValues: false,
+    // An export cannot sample only the records that have a named vector.
+    ...(using === '' && { sample, seed }),
+    ...(filter !== undefined && { filter }),
+  };
 }

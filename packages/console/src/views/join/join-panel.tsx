@@ -8,9 +8,11 @@ import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import styles from '../duplicates/duplicates.module.css';
+import { SearchActions } from '../duplicates/search-actions.js';
+import { ThresholdField } from '../duplicates/threshold-field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import { MetricField, VectorSelect } from '../vector-fields.js';
-import styles from './duplicates.module.css';
 import { JoinResults } from './join-results.js';
 import { joinDraftOf, joinStateOf, useJoin } from './join-search.js';
 import {
@@ -20,8 +22,6 @@ import {
   joinSettings,
   vectorsMatching,
 } from './join-settings.js';
-import { SearchActions } from './search-actions.js';
-import { ThresholdField } from './threshold-field.js';
 
 interface JoinPanelProps {
   readonly collection: CollectionRecord;
@@ -128,15 +128,14 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
       <SearchActions
         action="Join"
         isReady={request !== undefined}
-        progress={
+        running={
           state.kind === 'running'
             ? {
-                rowCount: state.rowCount,
+                progress: state.progress,
                 found: pluralize(state.matchCount, 'match', 'matches'),
               }
             : undefined
         }
-        total={collection.vector_count}
         onStop={stop}
       />
     </form>

@@ -3,7 +3,7 @@
 import type { JoinRow, JsonObject } from '@sagitta/client';
 import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { csvLine } from '../../ui/csv.js';
-import type { MetadataById } from './keep-rules.js';
+import type { MetadataById } from '../duplicates/keep-rules.js';
 
 /** Bounds the memory of the page to about 200 MB. */
 const MATCHES_MAX = 1_000_000;

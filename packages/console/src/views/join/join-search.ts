@@ -4,13 +4,19 @@
 import type { CollectionRecord, JoinRequest } from '@sagitta/client';
 import { session } from '../../api/session.js';
 import { createStores, useStore } from '../../api/store.js';
+import type { JobProgress } from '../../ui/remaining-time.js';
+import { type JoinEnding, readJoin, useSearch } from '../duplicates/run-join.js';
 import { JoinMatches } from './join-matches.js';
 import type { JoinDraft } from './join-settings.js';
-import { type JoinEnding, readJoin, useSearch } from './run-join.js';
 
 export type JoinState =
   | { readonly kind: 'none' }
-  | { readonly kind: 'running'; readonly rowCount: number; readonly matchCount: number }
+  | {
+      readonly kind: 'running';
+      /** Undefined before the first report. */
+      readonly progress: JobProgress | undefined;
+      readonly matchCount: number;
+    }
   | { readonly kind: 'failed'; readonly error: unknown }
   | {
       readonly kind: 'done';
@@ -29,8 +35,8 @@ export function useJoin({ id }: CollectionRecord) {
   const startJoin = (request: JoinRequest) =>
     start(async (settle, signal) => {
       const found = new JoinMatches();
-      const onProgress = () =>
-        settle({ kind: 'running', rowCount: found.rowCount, matchCount: found.matches.length });
+      const onProgress = (progress?: JobProgress) =>
+        settle({ kind: 'running', progress, matchCount: found.matches.length });
       onProgress();
       const ending = await readJoin(client.collection(id), request, found, { signal, onProgress });
       settle({ kind: 'done', request, found, ending });

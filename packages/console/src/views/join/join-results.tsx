@@ -6,8 +6,8 @@ import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { Empty, ErrorMessage } from '../../ui/states.js';
-import styles from './duplicates.module.css';
-import { ExportMenu } from './export-menu.js';
+import styles from '../duplicates/duplicates.module.css';
+import { ExportMenu } from '../duplicates/export-menu.js';
 import {
   type JoinedMetadata,
   type JoinMatches,

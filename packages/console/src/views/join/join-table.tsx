@@ -5,7 +5,7 @@ import type { JsonObject } from '@sagitta/client';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, useId, useRef, useState } from 'react';
 import { formatScoreInColumn } from '../../ui/format.js';
-import { compareMetadata } from './compare-metadata.js';
+import { compareMetadata } from '../duplicates/compare-metadata.js';
 import { JoinComparison } from './join-comparison.js';
 import type { JoinedMetadata, JoinMatch } from './join-matches.js';
 import styles from './join-table.module.css';

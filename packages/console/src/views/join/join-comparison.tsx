@@ -5,7 +5,7 @@ import { fetchMetadata } from '../../api/by-ids.js';
 import { useApi } from '../../api/queries.js';
 import { formatScore } from '../../ui/format.js';
 import { ErrorMessage } from '../../ui/states.js';
-import { compareMetadata } from './compare-metadata.js';
+import { compareMetadata } from '../duplicates/compare-metadata.js';
 import type { JoinMatch } from './join-matches.js';
 import styles from './join-table.module.css';
 
