@@ -4,7 +4,7 @@
 
 import { assert } from '../common/errors.js';
 
-export const INTERVAL_SECONDS = 30;
+const INTERVAL_SECONDS = 30;
 export const WINDOW_MINUTES_MAX = 60;
 const INTERVAL_MS = INTERVAL_SECONDS * 1000;
 const INTERVALS_MAX = (WINDOW_MINUTES_MAX * 60) / INTERVAL_SECONDS;
@@ -21,13 +21,13 @@ const ROWS = LATENCIES + 1;
 const COLUMNS = LATENCIES + 2;
 
 /** Milliseconds, null if nothing was measured. */
-export interface Latencies {
+interface Latencies {
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
   readonly p99Ms: number | null;
 }
 
-export interface TrafficInterval extends Latencies {
+interface TrafficInterval extends Latencies {
   /** Milliseconds of the clock of the history. */
   readonly startMs: number;
   /** Less than `INTERVAL_SECONDS` for the first and for the current interval. */
@@ -38,13 +38,13 @@ export interface TrafficInterval extends Latencies {
 }
 
 /** `id` is null for the sum of the collections that are not listed. */
-export interface CollectionTraffic extends Latencies {
+interface CollectionTraffic extends Latencies {
   readonly id: string | null;
   readonly queries: number;
   readonly rowsWritten: number;
 }
 
-export interface Traffic {
+interface Traffic {
   readonly intervals: readonly TrafficInterval[];
   /** Those with traffic, in the order of their ids, the sum last. */
   readonly collections: readonly CollectionTraffic[];
