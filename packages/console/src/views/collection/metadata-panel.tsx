@@ -75,7 +75,7 @@ function PathTable({ collection, found, filter }: PathTableProps) {
             <th scope="col">Path</th>
             <th scope="col">Types</th>
             <th scope="col" className={tableStyles.number}>
-              Vectors with path
+              Coverage
             </th>
             <th scope="col" className={tableStyles.number}>
               Distinct values

@@ -55,7 +55,7 @@ function settingsOf(collection: CollectionRecord): readonly (readonly [string, R
     [
       'Expiry',
       ttl === undefined
-        ? 'Never, unless the write sets an expiry'
+        ? 'No default expiry'
         : `${formatDuration(ttl)} after the write, unless the write sets an expiry`,
     ],
     ...(text === undefined ? [] : [['Text index', describeText(text)] as const]),
