@@ -8,7 +8,7 @@ import { UNNAMED } from '../../../../../src/common/vectors.js';
 import { useTraffic } from '../../api/metrics.js';
 import { type DataColumn, DataTable } from '../../ui/data-table.js';
 import { formatBytes, formatCount, formatMilliseconds } from '../../ui/format.js';
-import { Badge } from '../../ui/panel.js';
+import { Badge, Panel } from '../../ui/panel.js';
 import { collectionPath } from '../routes.js';
 import styles from './overview.module.css';
 import { type CollectionRates, ratesOf } from './traffic.js';
@@ -29,12 +29,23 @@ export function CollectionTable({ collections }: CollectionTableProps) {
   const { data: traffic } = useTraffic(RATE_MINUTES);
   const activity = traffic === undefined ? [] : activityColumns(collections, ratesOf(traffic));
   return (
-    <DataTable
-      label="Collections"
-      columns={[...SIZE_COLUMNS, ...activity, ...OTHER_COLUMNS]}
-      rows={collections}
-      keyOf={({ id }) => id}
-    />
+    <Panel
+      title="Collections"
+      actions={
+        traffic !== undefined && (
+          <span className={styles.note}>
+            Rates and latencies of the last {RATE_MINUTES} minutes
+          </span>
+        )
+      }
+    >
+      <DataTable
+        label="Collections"
+        columns={[...SIZE_COLUMNS, ...activity, ...OTHER_COLUMNS]}
+        rows={collections}
+        keyOf={({ id }) => id}
+      />
+    </Panel>
   );
 }
 

@@ -43,7 +43,6 @@ function Figures({ metrics }: { readonly metrics: MetricSamples }) {
       />
       {deviceBytes > 0 && <Stat label="Device memory" value={formatBytes(deviceBytes)} />}
       <Stat label="Process memory" value={formatBytes(amountOf('process_resident_memory_bytes'))} />
-      <Stat label="Segment files" value={formatBytes(amountOf('sagitta_file_bytes'))} />
       <Stat
         label="Unflushed log"
         value={formatBytes(amountOf('sagitta_log_bytes'))}

@@ -15,6 +15,8 @@ import { describeQuery, phasesOf } from './traffic.js';
 import { HISTORY_MINUTES } from './traffic-panel.js';
 
 const SHOWN_FIRST = 5;
+/** Keeps a number with its unit. */
+const NO_BREAK = '\u00a0';
 /** Phases below this share of the time are left out. */
 const SHARE_MIN = 0.02;
 
@@ -81,7 +83,9 @@ export function SlowQueries() {
 function Phases({ query }: { readonly query: SlowQuery }) {
   const phases = phasesOf(query);
   const textOf = (shown: typeof phases) =>
-    shown.map(({ name, ms }) => `${name} ${formatMilliseconds(ms)}`).join(', ');
+    shown
+      .map(({ name, ms }) => `${name} ${formatMilliseconds(ms)}`.replaceAll(' ', NO_BREAK))
+      .join(', ');
   const long = phases.filter(({ ms }) => ms >= query.milliseconds * SHARE_MIN);
   return (
     <span className={styles.phases} title={textOf(phases)}>
