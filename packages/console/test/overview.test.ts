@@ -79,7 +79,7 @@ describe('slow queries', () => {
   test('are described in a few words', () => {
     assert.equal(
       describeQuery({ ...query, top_k: 10, filter: '{f1:?}' }),
-      'vector, 10 results, filter',
+      'by vector, 10 results, filter',
     );
     assert.equal(
       describeQuery({ ...query, kind: 'continued', limit: 5 }),

@@ -151,6 +151,7 @@ export function VectorRows({ value, error, onChange }: FieldProps<readonly Vecto
   return (
     <RowList
       label="Named vectors"
+      hint="Beside or instead of the vector without a name. What a vector is cannot be changed later."
       what="vector"
       rows={value}
       empty={EMPTY_VECTOR}
@@ -201,7 +202,7 @@ const EMPTY_TYPE: TypeRow = { path: '', type: 'string' };
 export function TypeRows({ value, error, onChange }: FieldProps<readonly TypeRow[]>) {
   return (
     <RowList
-      label="Metadata types"
+      label="Types by metadata path"
       hint="Writes whose metadata does not fit are refused. Paths without a type may have any."
       what="type"
       rows={value}

@@ -120,7 +120,7 @@ function SearchSections({ draft, errors }: DraftProps) {
       </Section>
       <Section
         title="Named and sparse vectors"
-        note="can be added and dropped later, but not changed"
+        note="can be added and dropped later"
         isOpen={draft.vectors.length > 0}
         error={errors.vectors}
       >

@@ -11,6 +11,8 @@ import { columnsOf, type TrafficColumns } from './traffic.js';
 /** As long as the server keeps traffic. */
 export const HISTORY_MINUTES = 60;
 
+const CHARTS = ['Requests per second', 'Latency', 'Vectors written per second'] as const;
+
 const RATE = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
 const formatRate = (value: number) => RATE.format(value);
 
@@ -24,14 +26,23 @@ export function TrafficPanel() {
       }
     >
       {traffic !== undefined && <Charts columns={columnsOf(traffic.intervals)} />}
-      {traffic === undefined && (
-        <div className={styles.placeholder}>
-          {isForbidden && <p>Traffic needs the scope metrics:read, which your credential lacks.</p>}
-          {!isForbidden && error === null && <Loading label="Loading the traffic" />}
-          {!isForbidden && error !== null && (
-            <ErrorMessage error={error} onRetry={() => void refetch()} />
-          )}
+      {isForbidden && (
+        <p className={styles.note}>
+          Traffic, slow queries, memory and limits need the scope metrics:read, which your
+          credential lacks.
+        </p>
+      )}
+      {traffic === undefined && error === null && (
+        <div className={styles.charts}>
+          {CHARTS.map((label) => (
+            <div key={label} className={styles.placeholder}>
+              <Loading label={`Loading: ${label}`} />
+            </div>
+          ))}
         </div>
+      )}
+      {!isForbidden && error !== null && (
+        <ErrorMessage error={error} onRetry={() => void refetch()} />
       )}
     </Panel>
   );
@@ -45,7 +56,7 @@ function Charts({ columns }: { readonly columns: TrafficColumns }) {
   return (
     <div className={styles.charts}>
       <TimeChart
-        label="Requests per second"
+        label={CHARTS[0]}
         times={columns.times}
         format={formatRate}
         series={[
@@ -54,7 +65,7 @@ function Charts({ columns }: { readonly columns: TrafficColumns }) {
         ]}
       />
       <TimeChart
-        label="Latency"
+        label={CHARTS[1]}
         times={columns.times}
         format={(value) => (value === 0 ? '0' : formatMilliseconds(value))}
         series={[
@@ -64,7 +75,7 @@ function Charts({ columns }: { readonly columns: TrafficColumns }) {
         ]}
       />
       <TimeChart
-        label="Vectors written per second"
+        label={CHARTS[2]}
         times={columns.times}
         format={formatRate}
         series={[{ label: 'written', color: '--accent', values: columns.rowsPerSecond }]}

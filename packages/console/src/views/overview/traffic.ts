@@ -2,6 +2,7 @@
 // collections, and where the time of a slow query went.
 
 import type { CollectionTraffic, SlowQuery, Traffic, TrafficInterval } from '@sagitta/client';
+import { formatCount, pluralize } from '../../ui/format.js';
 
 /** Columns of equal length; null for unknown values. */
 export interface TrafficColumns {
@@ -81,20 +82,27 @@ export function phasesOf(query: SlowQuery): readonly { name: string; ms: number 
     .sort((a, b) => b.ms - a.ms);
 }
 
-const KIND_TEXTS: Partial<Record<SlowQuery['kind'], string>> = {
-  multi_vector: 'multi-vector',
-  text: 'words',
-  embed: 'text to embed',
+const KIND_TEXTS: Readonly<Record<SlowQuery['kind'], string>> = {
+  vector: 'by vector',
+  id: 'by id',
+  multi_vector: 'by multi-vector',
+  text: 'by words',
+  sparse: 'by sparse vector',
+  embed: 'by text',
+  recommend: 'by examples',
+  discover: 'discovery',
+  fusion: 'fusion',
   continued: 'next page',
+  batch: 'batch',
 };
 
-/** What was asked, in a few words, such as `vector, 10 results, filter`. */
+/** What was asked, in a few words, such as `by vector, 10 results, filter`. */
 export function describeQuery(query: SlowQuery): string {
   const { kind, query_count: count, top_k: topK, limit, filter } = query;
   const size = topK ?? limit;
   return [
-    count === undefined ? (KIND_TEXTS[kind] ?? kind) : `batch of ${count}`,
-    ...(size === undefined ? [] : [`${size} results`]),
+    count === undefined ? KIND_TEXTS[kind] : `batch of ${formatCount(count)}`,
+    ...(size === undefined ? [] : [pluralize(size, 'result')]),
     filter === undefined ? 'no filter' : 'filter',
   ].join(', ');
 }
