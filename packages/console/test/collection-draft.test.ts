@@ -105,7 +105,7 @@ describe('parseDraft', () => {
       id: 'docs',
       text: { fields: ['title'] },
     });
-    assert.match(errorsOf({ dimension: '' }).dimension!, /built-in model/);
+    assert.match(errorsOf({ dimension: '' }).dimension!, /something else to search/);
   });
 
   test('says what is wrong, by field', () => {

@@ -278,7 +278,7 @@ function findShapeError(draft: CollectionDraft, dimensionMax: number): string | 
   if (draft.dimension.trim() !== '' || !isNeeded) {
     return findNumberError(draft.dimension, dimensionMax);
   }
-  return 'Expected a number, unless there is a built-in model, a named vector or full-text search.';
+  return 'Expected a number, or something else to search.';
 }
 
 function shapeOf({ dimension, metric, elementType }: ShapeDraft): JsonObject {

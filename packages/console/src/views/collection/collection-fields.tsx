@@ -29,7 +29,7 @@ interface FieldProps<Value> {
 }
 
 const EMBED_LABELS = {
-  none: 'None: vectors come with each request',
+  none: 'None',
   builtin: 'Built-in English model (512 dimensions)',
   endpoint: 'Endpoint…',
 } as const;
@@ -43,7 +43,7 @@ export function EmbedField({ value, error, onChange }: FieldProps<EmbedDraft>) {
         hint={
           value.kind === 'endpoint'
             ? 'An endpoint that the configuration of the server names.'
-            : 'With a model, texts can be written and searched instead of vectors. Can be changed later.'
+            : 'A model lets requests contain texts instead of vectors. Can be changed later.'
         }
         options={optionsOf(EMBED_LABELS)}
         value={value.kind}
