@@ -71,6 +71,7 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "getCollectionDigest": lambda c: c.collections.digest("a"),
     "verifyClusterFiles": lambda c: c.service.verify_files(),
     "getCluster": lambda c: c.service.cluster(),
+    "getTraffic": lambda c: c.service.traffic(minutes=5),
     "drainNode": lambda c: c.service.drain("n1"),
     "undrainNode": lambda c: c.service.undrain("n1"),
     "getMetrics": lambda c: c.service.metrics(),

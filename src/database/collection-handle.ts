@@ -204,7 +204,7 @@ export class CollectionHandle {
         onCommitted,
       ),
     );
-    observeWritten(this.#services.observer, result);
+    observeWritten(this.#services.observer, this.id, result);
     return result;
   }
 
@@ -214,7 +214,11 @@ export class CollectionHandle {
    */
   async openWriteStream(options: WriteStreamOptions): Promise<WriteStream> {
     await this.#whenLoaded();
-    return await WriteStream.open(this.#require(), options, this.#services);
+    const services = this.#services;
+    return await WriteStream.open(this.#require(), options, {
+      ...services,
+      onWritten: (result) => observeWritten(services.observer, this.id, result),
+    });
   }
 
   /** Rejects with `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
@@ -232,7 +236,7 @@ export class CollectionHandle {
       );
       return { sequence, version: collection.versionOf(sequence) };
     });
-    observeWritten(this.#services.observer, { insertedCount: 0, updatedCount: 1 });
+    observeWritten(this.#services.observer, this.id, { insertedCount: 0, updatedCount: 1 });
     return patched;
   }
 
@@ -280,7 +284,7 @@ export class CollectionHandle {
       );
       return collection.write(write, onCommitted);
     });
-    observeWritten(this.#services.observer, { ...result, insertedCount: 0 });
+    observeWritten(this.#services.observer, this.id, { ...result, insertedCount: 0 });
     return result;
   }
 

@@ -28,6 +28,7 @@ export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
   return {
     count: (name, amount, labels) => counters.get(name)!(amount, labels),
     observe: (name, value, labels) => histograms.get(name)!(value, labels),
+    written: (collectionId, rowCount) => metrics.traffic.written(collectionId, rowCount),
   };
 }
 

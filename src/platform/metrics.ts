@@ -1,5 +1,6 @@
 // Prometheus metrics; the only file that imports prom-client. Other code registers each counter and histogram by its
 // name in the table and gets a function to update it. Gauges are read when scraped, so an idle server runs no timers.
+// The history of traffic is kept beside them, because it names collections, which no label may.
 // The default collectors of prom-client sample the event loop every 10 ms; the process metrics below replace them.
 
 import { readdirSync } from 'node:fs';
@@ -13,6 +14,7 @@ import {
   METRIC_TABLE,
   type MetricEntry,
 } from './metric-table.js';
+import { TrafficHistory } from './traffic-history.js';
 
 /** Each label has few values: never an id or a principal. */
 export type Labels = Readonly<Record<string, string | number>>;
@@ -25,6 +27,7 @@ type Read = () => number | Promise<number>;
 
 export interface Metrics {
   readonly contentType: string;
+  readonly traffic: TrafficHistory;
   addCounter(name: CounterName): Count;
   addHistogram(name: HistogramName): Observe;
   /** A gauge or counter whose value is read at each scrape. */
@@ -35,11 +38,12 @@ export interface Metrics {
   render(): Promise<string>;
 }
 
-export function createMetrics(): Metrics {
+export function createMetrics(traffic = new TrafficHistory()): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const metrics: Metrics = {
     contentType: registry.contentType,
+    traffic,
     addCounter(name) {
       const { labels: known = {} } = entryOf(name);
       const counter = new Counter({ ...describe(name), registers });

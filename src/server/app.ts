@@ -13,7 +13,7 @@ import type { RequestForwarder } from './cluster/request-forwarder.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
-import { NO_PRESSURE } from './limits/memory-budget.js';
+import { NO_PRESSURE, type Pressure } from './limits/memory-budget.js';
 import { MemoryPressure } from './limits/memory-pressure.js';
 import { RequestTurns } from './limits/request-turns.js';
 import { describeApi } from './openapi.js';
@@ -38,12 +38,14 @@ import { queryRoutes } from './routes/query.js';
 import { queryBatchRoutes } from './routes/query-batch.js';
 import { recallRoutes } from './routes/recall.js';
 import { serviceRoutes } from './routes/service.js';
+import { trafficRoutes } from './routes/traffic.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { createAuditLimiter } from './telemetry/request-telemetry.js';
+import { SlowestQueries } from './telemetry/slowest-queries.js';
 import { logRefusedConnections } from './transport/connections.js';
 import { HostNames } from './transport/host-names.js';
 import { Listener } from './transport/listener.js';
@@ -53,7 +55,10 @@ import type { RouteReply } from './wire/reply.js';
 
 /** The services of routes that the caller provides, and what the application is built from. */
 export interface AppOptions
-  extends Omit<RouteServices, 'schemas' | 'embedder' | 'forwarder' | 'isStopping'> {
+  extends Omit<
+    RouteServices,
+    'schemas' | 'embedder' | 'forwarder' | 'isStopping' | 'slowestQueries' | 'traffic'
+  > {
   readonly metrics: Metrics;
   /** Null (the default) if no traces are exported. */
   readonly tracer?: Tracer | null;
@@ -112,7 +117,7 @@ const NO_COMPILERS = {
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
-  const { consoleFolder = null, cors = null, memoryBytes = null } = options;
+  const { consoleFolder = null, cors = null } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const eventLoop = options.eventLoop ?? new EventLoopMonitor({ nowMs });
   const listener = new Listener({ limits, tls, logger, trustedProxies });
@@ -132,6 +137,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     schemas,
     embedder,
     forwarder: options.forwarder ?? null,
+    slowestQueries: new SlowestQueries(nowMs),
+    traffic: metrics.traffic,
     isStopping: () => pipeline.isStopping,
   };
   const consolePages = consoleFolder === null ? null : await findConsole(consoleFolder);
@@ -157,7 +164,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     cors: cors === null ? null : new Cors(cors),
     eventLoop,
     turns: options.turns ?? new RequestTurns({ waitingMax: limits.queuedRequestsMax }),
-    memoryPressure: pressureOf({ memoryBytes, nowMs, release: () => database.memory.now() }),
+    memoryPressure: createMemoryPressure(options, nowMs),
     nowMs,
     hostNames: new HostNames(options.hostNames ?? []),
   });
@@ -196,16 +203,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-function pressureOf({
-  memoryBytes,
-  ...others
-}: {
-  readonly memoryBytes: number | null;
-  readonly nowMs: () => number;
-  readonly release: () => void;
-}) {
+function createMemoryPressure(
+  { database, memoryBytes = null }: AppOptions,
+  nowMs: () => number,
+): Pressure {
   if (memoryBytes === null) return NO_PRESSURE;
-  return new MemoryPressure({ memoryBytes, measure: memoryInUse, ...others });
+  const release = () => database.memory.now();
+  return new MemoryPressure({ memoryBytes, measure: memoryInUse, release, nowMs });
 }
 
 function createRoutes(
@@ -236,6 +240,7 @@ function createRoutes(
     ...clusterRoutes(services),
     ...infoRoutes(options.hasConsole),
     ...serviceRoutes(services, options),
+    ...trafficRoutes(services),
   ];
 }
 

@@ -216,6 +216,7 @@ export class RequestPipeline {
         isOperational: route.isOperational,
         isVersioned: route.isOperational !== true,
         isInternal: route.isInternal,
+        isTraffic: route.isAlwaysServed !== true && route.isInternal !== true,
       },
       onRequest: async (request, reply) => {
         this.#checkHeaders(route, request);

@@ -18,6 +18,7 @@ export function createRecorder(): Recorder {
   return {
     count: note,
     observe: note,
+    written() {},
     of: (wanted) => seen.flatMap(({ name, what }) => (name === wanted ? [what] : [])),
     clear: () => seen.splice(0),
   };

@@ -192,6 +192,7 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   getCluster: { needs: 'metrics:read service', url: '/cluster' },
   drainNode: { needs: 'admin service', url: '/cluster/nodes/n1/drain', status: 404 },
   undrainNode: { needs: 'admin service', url: '/cluster/nodes/n1/drain', status: 404 },
+  getTraffic: { needs: 'metrics:read service', url: '/traffic' },
   getMetrics: { needs: 'metrics:read service', url: '/metrics' },
   getOpenApi: { needs: 'public', url: '/openapi.json' },
 };

@@ -36,6 +36,7 @@ import type {
   SegmentPage,
   SegmentRecord,
   ServiceInfo,
+  Traffic,
 } from './types.js';
 
 export interface Collections {
@@ -196,6 +197,11 @@ export interface Service {
   ready(options?: CallOptions): Promise<Readiness>;
   /** The cluster as one of its nodes sees it. Requires the scope `metrics:read` where keys are required. */
   cluster(options?: CallOptions): Promise<Cluster>;
+  /**
+   * The requests, the queries of each collection and the slowest queries of the last minutes, by default of an hour, of
+   * the node that answers. Requires the scope `metrics:read` where keys are required.
+   */
+  traffic(request?: { minutes?: number }, options?: CallOptions): Promise<Traffic>;
   /** Checks the logs and the shared files of the cluster; without a timeout. Requires the scope `admin`. */
   verifyFiles(options?: CallOptions): Promise<ClusterFiles>;
   /**
@@ -269,6 +275,7 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
     ready: async (options) =>
       (await transport.send<Readiness>({ ...probe('/readyz', options), alsoStatus: 503 })).body,
     cluster: (options) => get<Cluster>('/cluster', {}, options),
+    traffic: (request = {}, options) => get<Traffic>('/traffic', request, options),
     verifyFiles: (options) =>
       get<ClusterFiles>('/cluster/files', {}, { timeoutMs: Number.POSITIVE_INFINITY, ...options }),
     drain: (node, options) => change('PUT', drainOf(node), { isIdempotent: true }, options),

@@ -1110,6 +1110,124 @@ export interface ServiceInfo {
   readonly ready: string;
 }
 
+/** What a server has done in the last minutes. */
+export interface Traffic {
+  /** The node of the cluster that answers, for itself; null outside a cluster. */
+  readonly node: string | null;
+  /** Oldest first; the last one is current. */
+  readonly intervals: readonly TrafficInterval[];
+  /** Collections with queries or writes, in the order of their ids. */
+  readonly collections: readonly CollectionTraffic[];
+  /** The 20 slowest, slowest first. */
+  readonly slow_queries: readonly SlowQuery[];
+}
+
+/** The requests of 30 seconds. */
+export interface TrafficInterval {
+  /** When the interval began. */
+  readonly time: string;
+  /** Its length so far: 30, and less for the interval of the start and for the current one. */
+  readonly seconds: number;
+  /** The number of requests that ended. */
+  readonly requests: number;
+  /** How many of them ended with a status of 400 or more. */
+  readonly errors: number;
+  /** The median duration of requests in milliseconds, within a fifth; null if there were none. */
+  readonly p50_ms: number | null;
+  /**
+   * The duration that 95 % of requests did not exceed, in milliseconds, within a fifth; null if
+   * there were none.
+   */
+  readonly p95_ms: number | null;
+  /**
+   * The duration that 99 % of requests did not exceed, in milliseconds, within a fifth; null if
+   * there were none.
+   */
+  readonly p99_ms: number | null;
+  /** The number of vectors that were inserted or updated. */
+  readonly rows_written: number;
+}
+
+/** The queries and writes of a collection. */
+export interface CollectionTraffic {
+  /**
+   * The id of the collection; null for the sum of all that are not listed, because there are
+   * many or the caller may not see them.
+   */
+  readonly id: string | null;
+  /** The number of queries answered. Each page and each query of a batch counts. */
+  readonly queries: number;
+  /** The number of vectors that were inserted or updated. */
+  readonly rows_written: number;
+  /** The median duration of queries in milliseconds, within a fifth; null if there were none. */
+  readonly p50_ms: number | null;
+  /**
+   * The duration that 95 % of queries did not exceed, in milliseconds, within a fifth; null if
+   * there were none.
+   */
+  readonly p95_ms: number | null;
+  /**
+   * The duration that 99 % of queries did not exceed, in milliseconds, within a fifth; null if
+   * there were none.
+   */
+  readonly p99_ms: number | null;
+}
+
+/** One of the slowest queries, without vectors, values and metadata paths. */
+export interface SlowQuery {
+  /** When the query ended. */
+  readonly time: string;
+  /** The id of the collection. */
+  readonly collection: string;
+  /** The `X-Request-Id` of the request. */
+  readonly request_id: string;
+  /** The sum of the members that follow, without the time of the upload. */
+  readonly milliseconds: number;
+  /** Reading the body, and embedding its texts. */
+  readonly parse_ms?: number;
+  /** Planning the query. */
+  readonly plan_ms?: number;
+  /** Evaluating the filter. */
+  readonly filter_ms?: number;
+  /** Waiting for the engine. */
+  readonly wait_ms?: number;
+  /** Searching. */
+  readonly search_ms?: number;
+  /** Reading ids, metadata and values. */
+  readonly assemble_ms?: number;
+  /** Writing the reply. */
+  readonly reply_ms?: number;
+  /** While the process was busy with something else. */
+  readonly other_ms?: number;
+  /** What the query ranks by; `continued` for a page by its cursor, `batch` for several queries. */
+  readonly kind:
+    | 'vector'
+    | 'id'
+    | 'multi_vector'
+    | 'text'
+    | 'sparse'
+    | 'embed'
+    | 'recommend'
+    | 'discover'
+    | 'fusion'
+    | 'continued'
+    | 'batch';
+  /** The number of queries of a batch. */
+  readonly query_count?: number;
+  /** The number of matches requested. */
+  readonly top_k?: number;
+  /** The size of the page requested. */
+  readonly limit?: number;
+  /** The structure of the filter, with `f1`, `f2` … for paths and `?` for values. */
+  readonly filter?: string;
+  /** The number of rows searched. */
+  readonly rows_scanned?: number;
+  /** The number of rows whose exact score was computed. */
+  readonly rows_rescored?: number;
+  /** The code of the error, if it failed. */
+  readonly code?: string;
+}
+
 /** A collection whose requests wait or are refused. */
 export interface CollectionNotReady {
   /** The id of the collection. */

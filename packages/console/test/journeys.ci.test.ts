@@ -93,6 +93,89 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
+  test('a collection with many settings is created by fields and JSON, and edited', async () => {
+    const { page, expectNoProblems, close } = await open('/');
+    await page.getByRole('button', { name: 'New collection' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('films');
+    const openSection = (title: string) =>
+      dialog.locator('summary').filter({ hasText: title }).click();
+    await openSection('Full-text search');
+    await dialog.getByLabel('Search the text of metadata').check();
+    await dialog.getByRole('textbox', { name: 'Path 1' }).fill('title');
+    await openSection('Named and sparse vectors');
+    await dialog.getByRole('button', { name: 'Add a vector' }).click();
+    const vector = dialog.getByRole('group', { name: 'Vector 1' });
+    await vector.getByLabel('Name').fill('image');
+    await vector.getByLabel('Dimension').fill('8');
+    await openSection('Metadata types');
+    await dialog.getByRole('button', { name: 'Add a type' }).click();
+    await dialog.getByLabel('Path of type 1').fill('year');
+    await openSection('Request as JSON');
+    await expectAccessible(page, 'all settings of a new collection');
+    const json = dialog.getByLabel('Request', { exact: true });
+    const request = JSON.parse(await json.inputValue());
+    await json.fill('{"ids": "films"}');
+    await dialog.getByText('Found the member ids').waitFor();
+    await json.fill(JSON.stringify({ ...request, dimension: 6, schema: { year: 'integer' } }));
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'films', exact: true }).waitFor();
+    const { dimension, text, vectors, schema } = await server.client.collections.get('films');
+    assert.deepEqual([dimension, text?.fields, schema], [6, ['title'], { year: 'integer' }]);
+    assert.equal(vectors?.image?.dimension, 8);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await dialog.getByRole('combobox', { name: 'Type 1' }).selectOption('number');
+    await expectAccessible(page, 'the settings of a collection');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    assert.deepEqual((await server.client.collections.get('films')).schema, { year: 'number' });
+    await server.client.collections.delete('films');
+    expectNoProblems();
+    await close();
+  });
+
+  test('an alias is created, pointed to another collection and deleted', async () => {
+    const input = { id: 'films', dimension: 2 };
+    await server.client.collections.create(input);
+    const { page, expectNoProblems, close } = await open('/');
+    await page.getByText('No aliases yet').waitFor();
+    await page.getByRole('button', { name: 'New alias' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('films');
+    await dialog.getByText('films is a collection.').waitFor();
+    await dialog.getByLabel('Name').fill('movies');
+    await dialog.getByLabel('Collection').selectOption('films');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('button', { name: 'Point movies to another collection' }).click();
+    await dialog.getByLabel('Collection').selectOption('wordnet');
+    await dialog.getByRole('button', { name: 'Point', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    assert.equal((await server.client.aliases.get('movies')).collection, 'wordnet');
+    await page.getByRole('button', { name: 'Delete the alias movies' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No aliases yet').waitFor();
+    await server.client.collections.delete('films');
+    expectNoProblems();
+    await close();
+  });
+
+  test('the overview names the slowest queries, with a link to their collection', async () => {
+    const wordnet = server.client.collection('wordnet');
+    for await (const { id } of wordnet.listAll({ limit: 1 })) {
+      await wordnet.query({ id });
+      break;
+    }
+    const { page, expectNoProblems, close } = await open('/');
+    const table = page.getByRole('region', { name: 'Slowest queries' });
+    await table.getByText('by id').first().waitFor();
+    await page.getByRole('region', { name: 'Collections' }).getByText('Queries/min').waitFor();
+    await expectAccessible(page, 'the overview with slow queries');
+    await table.getByRole('link', { name: 'wordnet' }).first().click();
+    await page.waitForURL(/wordnet\/query/);
+    expectNoProblems();
+    await close();
+  });
+
   test('rows are filtered, selected, tagged and exported', async () => {
     const { page, expectNoProblems, close } = await open(collectionPath('wordnet', 'browse'));
     const filter = { category: 'noun.animal', word_count: { $gte: 3 } };

@@ -1,42 +1,94 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CollectionRecord } from '@sagitta/client';
+import type { SlowQuery, TrafficInterval } from '@sagitta/client';
 import { parseMetrics } from '../src/api/metrics-text.js';
 import { limitUsageOf } from '../src/views/overview/limit-usage.js';
-import { trafficOf } from '../src/views/overview/traffic.js';
-import { addSequences, writesOf } from '../src/views/overview/write-activity.js';
+import { columnsOf, describeQuery, phasesOf, ratesOf } from '../src/views/overview/traffic.js';
 
-const COUNT = 'sagitta_http_request_duration_seconds_count';
-
-function scrape(timeMs: number, counts: Readonly<Record<string, number>>) {
-  const lines = Object.entries(counts).map(([labels, count]) => `${COUNT}{${labels}} ${count}`);
-  return { timeMs, metrics: parseMetrics(lines.join('\n')) };
+function interval(second: number, part: Partial<TrafficInterval> = {}): TrafficInterval {
+  return {
+    time: new Date(second * 1000).toISOString(),
+    seconds: 30,
+    requests: 0,
+    errors: 0,
+    p50_ms: null,
+    p95_ms: null,
+    p99_ms: null,
+    rows_written: 0,
+    ...part,
+  };
 }
 
-describe('trafficOf', () => {
-  const query = 'route="/collections/{id}/query"';
-  const history = [
-    scrape(1_000, { [`${query},status="200"`]: 10, 'route="/metrics",status="200"': 1 }),
-    scrape(3_000, {
-      [`${query},status="200"`]: 30,
-      [`${query},status="429"`]: 4,
-      'route="/metrics",status="200"': 90,
-    }),
-  ];
-
-  test('rates are per second, without the requests for metrics', () => {
-    const traffic = trafficOf(history);
-    assert.deepEqual(traffic.times, [3]);
-    assert.deepEqual(traffic.requestsPerSecond, [12]);
-    assert.deepEqual(traffic.errorsPerSecond, [2]);
+describe('columnsOf', () => {
+  test('has rates at the ends of the intervals, and null for unknown latencies', () => {
+    const columns = columnsOf([
+      interval(0, { requests: 60, errors: 3, rows_written: 900, p50_ms: 2 }),
+      interval(30),
+    ]);
+    assert.deepEqual(columns.times, [30, 60]);
+    assert.deepEqual(columns.requestsPerSecond, [2, 0]);
+    assert.deepEqual(columns.errorsPerSecond, [0.1, 0]);
+    assert.deepEqual(columns.rowsPerSecond, [30, 0]);
+    assert.deepEqual(columns.p50, [2, null]);
   });
 
-  test('latencies are null if no request ended', () => {
-    assert.deepEqual(trafficOf(history).p99, [null]);
+  test('leaves out a current interval that is too short for a rate', () => {
+    const short = interval(30, { seconds: 0.5, requests: 9 });
+    assert.deepEqual(columnsOf([interval(0), short]).times, [30]);
   });
 
-  test('a single scrape gives no rates', () => {
-    assert.deepEqual(trafficOf(history.slice(1)).times, []);
+  test('shows the first interval from its beginning on', () => {
+    const columns = columnsOf([interval(0, { seconds: 0.5, requests: 9 })]);
+    assert.deepEqual(columns.times, [0.5]);
+    assert.deepEqual(columns.requestsPerSecond, [9]);
+  });
+});
+
+test('rates of collections are per minute of the time that the server has kept', () => {
+  const rates = ratesOf({
+    node: null,
+    intervals: [interval(0, { seconds: 15 }), interval(15)],
+    collections: [
+      { id: 'docs', queries: 3, rows_written: 6, p50_ms: 1, p95_ms: 2, p99_ms: 3 },
+      { id: null, queries: 9, rows_written: 9, p50_ms: 1, p95_ms: 2, p99_ms: 3 },
+    ],
+    slow_queries: [],
+  });
+  assert.deepEqual(rates('docs'), { queriesPerMinute: 4, writesPerMinute: 8, p50: 1, p99: 3 });
+  const idle = { queriesPerMinute: 0, writesPerMinute: 0, p50: null, p99: null };
+  assert.deepEqual(rates('other'), idle);
+});
+
+describe('slow queries', () => {
+  const query: SlowQuery = {
+    time: '2026-11-21T08:00:00.000Z',
+    collection: 'docs',
+    request_id: 'r',
+    milliseconds: 33,
+    kind: 'vector',
+  };
+
+  test('have their phases in the order of their durations', () => {
+    const phases = phasesOf({ ...query, filter_ms: 3, search_ms: 30, wait_ms: 0 });
+    assert.deepEqual(phases, [
+      { name: 'search', ms: 30 },
+      { name: 'filter', ms: 3 },
+    ]);
+  });
+
+  test('are described in a few words', () => {
+    assert.equal(
+      describeQuery({ ...query, top_k: 10, filter: '{f1:?}' }),
+      'by vector, 10 results, filter',
+    );
+    assert.equal(
+      describeQuery({ ...query, kind: 'continued', limit: 5 }),
+      'next page, 5 results, no filter',
+    );
+    assert.equal(
+      describeQuery({ ...query, kind: 'batch', query_count: 600 }),
+      'batch of 600, no filter',
+    );
   });
 });
 
@@ -59,31 +111,5 @@ describe('limitUsageOf', () => {
       { label: 'Memory', used: '1.0 GB', limit: '4.0 GB', share: 0.25 },
       { label: 'Disk', used: '75 GB', limit: '100 GB', share: 0.75 },
     ]);
-  });
-});
-
-describe('writesOf', () => {
-  const at = (sequences: Readonly<Record<string, number>>) =>
-    Object.entries(sequences).map(([id, sequence]) => ({ id, sequence }) as CollectionRecord);
-
-  test('counts writes between moments, and none before a collection was first seen', () => {
-    const history = [at({ a: 5 }), at({ a: 7, b: 40 }), at({ a: 7, b: 41 })].reduce(
-      addSequences,
-      [],
-    );
-    assert.deepEqual(writesOf(history, 'a'), [2, 0]);
-    assert.deepEqual(writesOf(history, 'b'), [0, 1]);
-  });
-
-  test('a recreated collection has no negative writes', () => {
-    assert.deepEqual(writesOf([at({ a: 9 }), at({ a: 1 })].reduce(addSequences, []), 'a'), [0]);
-  });
-
-  test('forgets the oldest moments', () => {
-    let history = addSequences([], at({ a: 0 }));
-    for (let sequence = 1; sequence < 200; sequence++) {
-      history = addSequences(history, at({ a: sequence }));
-    }
-    assert.equal(history.length, 60);
   });
 });

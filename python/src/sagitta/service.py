@@ -299,6 +299,14 @@ class ServiceFlows(Group):
         return self._core.get("/cluster", {})
 
     @call
+    def traffic(self, *, minutes: int | None = None) -> Flow[wire.Traffic]:
+        """The requests, queries and slowest queries of the last minutes, by default of an hour.
+
+        The node that is asked answers for itself. May require the scope `metrics:read`.
+        """
+        return self._core.get("/traffic", {"minutes": minutes})
+
+    @call
     def verify_files(self) -> Flow[wire.ClusterFiles]:
         """Reads the logs and shared files of the cluster and reports what is wrong."""
         return self._core.json(

@@ -2528,3 +2528,118 @@ class Readiness(TypedDict):
 
 class OpenApiDocument(TypedDict):
     """This document."""
+
+
+class TrafficInterval(TypedDict):
+    """The requests of 30 seconds."""
+    time: str
+    """When the interval began."""
+    seconds: float
+    """Its length so far: 30, and less for the interval of the start and for the current one."""
+    requests: int
+    """The number of requests that ended."""
+    errors: int
+    """How many of them ended with a status of 400 or more."""
+    p50_ms: float | None
+    """The median duration of requests in milliseconds, within a fifth; null if there were none."""
+    p95_ms: float | None
+    """The duration that 95 % of requests did not exceed, in milliseconds, within a fifth; null if
+    there were none.
+    """
+    p99_ms: float | None
+    """The duration that 99 % of requests did not exceed, in milliseconds, within a fifth; null if
+    there were none.
+    """
+    rows_written: int
+    """The number of vectors that were inserted or updated."""
+
+
+class CollectionTraffic(TypedDict):
+    """The queries and writes of a collection."""
+    id: str | None
+    """The id of the collection; null for the sum of all that are not listed, because there are many
+    or the caller may not see them.
+    """
+    queries: int
+    """The number of queries answered. Each page and each query of a batch counts."""
+    rows_written: int
+    """The number of vectors that were inserted or updated."""
+    p50_ms: float | None
+    """The median duration of queries in milliseconds, within a fifth; null if there were none."""
+    p95_ms: float | None
+    """The duration that 95 % of queries did not exceed, in milliseconds, within a fifth; null if
+    there were none.
+    """
+    p99_ms: float | None
+    """The duration that 99 % of queries did not exceed, in milliseconds, within a fifth; null if
+    there were none.
+    """
+
+
+class SlowQuery(TypedDict):
+    """One of the slowest queries, without vectors, values and metadata paths."""
+    time: str
+    """When the query ended."""
+    collection: str
+    """The id of the collection."""
+    request_id: str
+    """The `X-Request-Id` of the request."""
+    milliseconds: float
+    """The sum of the members that follow, without the time of the upload."""
+    parse_ms: NotRequired[float]
+    """Reading the body, and embedding its texts."""
+    plan_ms: NotRequired[float]
+    """Planning the query."""
+    filter_ms: NotRequired[float]
+    """Evaluating the filter."""
+    wait_ms: NotRequired[float]
+    """Waiting for the engine."""
+    search_ms: NotRequired[float]
+    """Searching."""
+    assemble_ms: NotRequired[float]
+    """Reading ids, metadata and values."""
+    reply_ms: NotRequired[float]
+    """Writing the reply."""
+    other_ms: NotRequired[float]
+    """While the process was busy with something else."""
+    kind: Literal[
+        "vector",
+        "id",
+        "multi_vector",
+        "text",
+        "sparse",
+        "embed",
+        "recommend",
+        "discover",
+        "fusion",
+        "continued",
+        "batch",
+    ]
+    """What the query ranks by; `continued` for a page by its cursor, `batch` for several queries.
+    """
+    query_count: NotRequired[int]
+    """The number of queries of a batch."""
+    top_k: NotRequired[int]
+    """The number of matches requested."""
+    limit: NotRequired[int]
+    """The size of the page requested."""
+    filter: NotRequired[str]
+    """The structure of the filter, with `f1`, `f2` … for paths and `?` for values."""
+    rows_scanned: NotRequired[int]
+    """The number of rows searched."""
+    rows_rescored: NotRequired[int]
+    """The number of rows whose exact score was computed."""
+    code: NotRequired[str]
+    """The code of the error, if it failed."""
+
+
+class Traffic(TypedDict):
+    """What a server has done in the last minutes."""
+    node: str | None
+    """The node of the cluster that answers, for itself; null outside a cluster."""
+    intervals: Sequence[TrafficInterval]
+    """Oldest first; the last one is current."""
+    collections: Sequence[CollectionTraffic]
+    """Collections with queries or writes, in the order of their ids."""
+    slow_queries: Sequence[SlowQuery]
+    """The 20 slowest, slowest first."""

@@ -1,5 +1,5 @@
 // What a database reports about its work, by the names of metrics: once per query, batch, write or
-// maintenance task, never per row. Nothing here names a collection, a vector or a principal.
+// maintenance task, never per row. Nothing here names a vector or a principal, and only `written` names a collection.
 
 import { SagittaError } from '../../common/errors.js';
 import type { DatabaseCounter, DatabaseHistogram } from '../../platform/metric-table.js';
@@ -12,9 +12,11 @@ export interface DatabaseObserver {
   count(name: DatabaseCounter, amount: number, labels?: Labels): void;
   /** Adds a value to a histogram; durations are in seconds. */
   observe(name: DatabaseHistogram, value: number, labels?: Labels): void;
+  /** Vectors of the collection have been inserted or updated. */
+  written(collectionId: string, rowCount: number): void;
 }
 
-export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {} };
+export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {}, written() {} };
 
 /** Work that adds up over queries. */
 type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
@@ -44,8 +46,10 @@ export function observeQueries(
 
 export function observeWritten(
   observer: DatabaseObserver,
+  collectionId: string,
   { insertedCount, updatedCount }: Omit<WriteResult, 'sequence'>,
 ): void {
+  observer.written(collectionId, insertedCount + updatedCount);
   observer.count('sagitta_vectors_written_total', insertedCount, { kind: 'inserted' });
   observer.count('sagitta_vectors_written_total', updatedCount, { kind: 'updated' });
 }

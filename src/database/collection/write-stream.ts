@@ -14,7 +14,6 @@ import type {
   WriteMode,
   WriteResult,
 } from '../api/database-api.js';
-import { type DatabaseObserver, observeWritten } from '../api/observer.js';
 import type { Collection } from './collection.js';
 import { type WriteServices, writeBatch } from './patches.js';
 import type { Write } from './writer.js';
@@ -26,7 +25,8 @@ export interface WriteStreamOptions {
 
 type StreamServices = WriteServices & {
   readonly idempotencyKeys: IdempotencyKeys;
-  readonly observer: DatabaseObserver;
+  /** A batch is durable. */
+  readonly onWritten: (result: WriteResult) => void;
 };
 
 const NO_PROGRESS: StreamProgress = {
@@ -111,7 +111,7 @@ export class WriteStream {
     }
     const result = await this.#collection.write(this.#toWrite(batch, chain), onCommitted);
     this.#durable = advanced(this.#durable, batch.count, result);
-    observeWritten(this.#services.observer, result);
+    this.#services.onWritten(result);
   }
 
   /**

@@ -38,6 +38,8 @@ declare module 'fastify' {
     /** Whether the path may begin with `/v1`. */
     isVersioned?: boolean;
     isInternal?: boolean | undefined;
+    /** Whether requests count as traffic: not those of probes, of monitoring and of other nodes. */
+    isTraffic?: boolean;
   }
   interface FastifyRequest {
     telemetry: RequestTelemetry;

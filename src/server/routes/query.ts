@@ -110,7 +110,7 @@ function createAnswer(
     const collection = database.collection(collectionId);
     const context = { embedder, collection, signal };
     const [embedded] = await embedQueries([query], context, (_, path) => field(...path));
-    const { reply, text } = await slowQueries.run(request, collectionId, embedded!, {
+    const { reply, text } = await slowQueries.run(request, collectionId, query, {
       search: () =>
         collection.query(embedded!, { signal, reserve: (bytes) => request.reserveWork(bytes) }),
       async write(found) {

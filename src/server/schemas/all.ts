@@ -13,6 +13,7 @@ import { principalSchemas } from './principal.js';
 import { querySchemas } from './query.js';
 import { scanSchemas } from './scans.js';
 import { serviceSchemas } from './service.js';
+import { trafficSchemas } from './traffic.js';
 import { vectorSchemas } from './vectors.js';
 
 const madeFor = new WeakMap<Limits, Schemas>();
@@ -46,6 +47,7 @@ function createSchemas(limits: Limits) {
     backups: backupSchemas,
     service: serviceSchemas,
     cluster: clusterSchemas,
+    traffic: trafficSchemas,
   };
 }
 

@@ -1,4 +1,4 @@
-// HTTP metrics: requests, errors, streams and connections.
+// HTTP metrics: requests, errors, streams and connections; and the requests in the history of traffic.
 
 import type { ErrorCode } from '../../common/errors.js';
 import type { Metrics } from '../../platform/metrics.js';
@@ -10,6 +10,8 @@ export interface HttpMetrics {
     readonly route: string;
     readonly status: number | 'closed';
     readonly seconds: number;
+    /** Whether the history of traffic counts the request. */
+    readonly isTraffic: boolean;
   }): void;
   requestFailed(code: ErrorCode): void;
   /** A streamed body or reply has begun. */
@@ -41,12 +43,14 @@ export function createHttpMetrics(metrics: Metrics, readings: HttpReadings): Htt
   const observeRequest = metrics.addHistogram('sagitta_http_request_duration_seconds');
   const countRefused = metrics.addCounter('sagitta_http_refusals_total');
   const countRows = metrics.addCounter('sagitta_stream_rows_total');
+  const { traffic } = metrics;
   let streamCount = 0;
   metrics.addReading('sagitta_streams_in_flight', () => streamCount);
   addHttpGauges(metrics, readings);
   return {
-    requestEnded({ method, route, status, seconds }) {
+    requestEnded({ method, route, status, seconds, isTraffic }) {
       observeRequest(seconds, { method, route, status });
+      if (isTraffic) traffic.requestEnded(seconds * 1000, status !== 'closed' && status >= 400);
     },
     requestFailed: (code) => countRefused(1, { code }),
     streamOpened(direction) {

@@ -1,13 +1,15 @@
-// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log. Records numbers
-// and the shapes of filters, but no vectors, values, metadata paths or cursors.
+// Telemetry of queries: the header Server-Timing, the spans of the phases, the slow query log, and the queries in the
+// history of traffic. Records numbers and the shapes of filters, but no vectors, values, metadata paths or cursors.
 
 import type { Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/api/query-api.js';
+import type { TrafficHistory } from '../../platform/traffic-history.js';
 import { filterShape } from './filter-shape.js';
 import type { RequestTelemetry } from './request-telemetry.js';
+import type { SlowestQueries } from './slowest-queries.js';
 
 /** The request that a query belongs to. */
 interface QueryingRequest {
@@ -67,15 +69,21 @@ export class SlowQueryLog {
   readonly #logger: Logger;
   readonly #slowQueryMs: number;
   readonly #topKDefault: number;
+  readonly #slowest: SlowestQueries;
+  readonly #traffic: TrafficHistory;
 
   constructor(options: {
     readonly logger: Logger;
     readonly slowQueryMs: number;
     readonly limits: { readonly topKDefault: number };
+    readonly slowestQueries: SlowestQueries;
+    readonly traffic: TrafficHistory;
   }) {
     this.#logger = options.logger;
     this.#slowQueryMs = options.slowQueryMs;
     this.#topKDefault = options.limits.topKDefault;
+    this.#slowest = options.slowestQueries;
+    this.#traffic = options.traffic;
   }
 
   /** For a batch with `sample` as one of its queries: `add` the replies of each group, then call `end`. */
@@ -99,23 +107,26 @@ export class SlowQueryLog {
         const [first] = replies;
         if (first === undefined) return;
         if (groupCount++ < TRACED_GROUPS_MAX) request.telemetry.addPhases(() => phasesOf(first));
-        const { timings } = first;
+        const { filterMs, waitMs, searchMs, assembleMs } = first.timings;
         work.queryCount += replies.length;
-        work.filterMs += timings.filterMs;
-        work.waitMs += timings.waitMs;
-        work.searchMs += timings.searchMs;
-        work.assembleMs += timings.assembleMs;
+        work.filterMs += filterMs;
+        work.waitMs += waitMs;
+        work.searchMs += searchMs;
+        work.assembleMs += assembleMs;
+        const milliseconds = filterMs + waitMs + searchMs + assembleMs;
+        this.#traffic.queried(collectionId, milliseconds, replies.length);
         for (const reply of replies) {
           work.rowsScanned += reply.work.rowsScanned;
           work.rowsRescored += reply.work.candidatesRescored;
         }
       },
-      /** Logs the batch if it was slow. `error` is the reason of a failure. */
+      /** Reports the batch if it was slow. `error` is the reason of a failure. */
       end: (error?: unknown) => {
         const { filterMs, waitMs, searchMs, assembleMs } = work;
         // The time that the client took to send and to read does not count.
         const milliseconds = filterMs + waitMs + searchMs + assembleMs;
-        this.#logIfSlow(request, collectionId, milliseconds, () => ({
+        this.#report(request, collectionId, milliseconds, () => ({
+          kind: 'batch',
           query_count: work.queryCount,
           top_k: sample.topK ?? this.#topKDefault,
           filter: sample.filter && filterShape(sample.filter),
@@ -129,7 +140,7 @@ export class SlowQueryLog {
   }
 
   /**
-   * Runs the query, writes the reply, and logs the query if it was slow, even if it failed or the client disconnected.
+   * Runs the query, writes the reply, and reports the query if it was slow, even if it failed or the client disconnected.
    * The logged times add up to `milliseconds`, which counts from the end of the upload.
    */
   async run(
@@ -140,10 +151,11 @@ export class SlowQueryLog {
   ): Promise<{ readonly reply: QueryReply; readonly text: string }> {
     const { receivedAtMs } = request;
     const startedAtMs = performance.now();
-    const log = (describe: () => object, knownMs = 0) => {
+    const report = (describe: () => object, knownMs = 0) => {
       const milliseconds = performance.now() - receivedAtMs;
       const parseMs = startedAtMs - receivedAtMs;
-      this.#logIfSlow(request, collectionId, milliseconds, () => ({
+      this.#report(request, collectionId, milliseconds, () => ({
+        kind: kindOf(query),
         receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
         parse_ms: shorten(parseMs),
         other_ms: shorten(milliseconds - parseMs - knownMs),
@@ -153,6 +165,7 @@ export class SlowQueryLog {
         is_continued: query.cursor !== undefined,
         ...describe(),
       }));
+      return milliseconds;
     };
     try {
       const reply = await search();
@@ -162,7 +175,7 @@ export class SlowQueryLog {
       const { timings, work } = reply;
       const { filterMs, waitMs, searchMs, assembleMs } = timings;
       const planMs = timings.startedAtMs - startedAtMs;
-      log(
+      const milliseconds = report(
         () => ({
           plan_ms: shorten(planMs),
           ...phaseMembers(timings),
@@ -175,22 +188,27 @@ export class SlowQueryLog {
         }),
         planMs + filterMs + waitMs + searchMs + assembleMs + replyMs,
       );
+      this.#traffic.queried(collectionId, milliseconds, 1);
       return { reply, text };
     } catch (error) {
-      log(() => ({ code: codeOf(error) }));
+      report(() => ({ code: codeOf(error) }));
       throw error;
     }
   }
 
-  #logIfSlow(
+  /** Keeps the query if it is among the slowest, and logs it if it was slow. */
+  #report(
     { telemetry, principal }: QueryingRequest,
     collection: string,
     milliseconds: number,
     describe: () => object,
   ): void {
+    const { details } = telemetry;
+    const slow = { milliseconds: shorten(milliseconds), requestId: details.request_id, collection };
+    this.#slowest.add(slow, describe);
     if (milliseconds < this.#slowQueryMs) return;
-    const who = { ...telemetry.details, principal: principal.id, collection };
-    this.#logger.warn({ ...who, milliseconds: shorten(milliseconds), ...describe() }, 'slow query');
+    const who = { ...details, principal: principal.id, collection };
+    this.#logger.warn({ ...who, milliseconds: slow.milliseconds, ...describe() }, 'slow query');
   }
 }
 
@@ -203,6 +221,28 @@ function phaseMembers({ filterMs, waitMs, searchMs, assembleMs }: PhaseTimes) {
     search_ms: shorten(searchMs),
     assemble_ms: shorten(assembleMs),
   };
+}
+
+/** What a query ranks by; a cursor continues any kind. */
+export const QUERY_KINDS = [
+  'vector',
+  'id',
+  'multi_vector',
+  'text',
+  'sparse',
+  'embed',
+  'recommend',
+  'discover',
+  'fusion',
+  'continued',
+  'batch',
+] as const;
+
+function kindOf(query: QueryRequest): (typeof QUERY_KINDS)[number] {
+  if (query.vector !== undefined) return 'vector';
+  if (query.multiVector !== undefined) return 'multi_vector';
+  const kinds = ['id', 'text', 'sparse', 'embed', 'recommend', 'discover', 'fusion'] as const;
+  return kinds.find((kind) => query[kind] !== undefined) ?? 'continued';
 }
 
 function codeOf(error: unknown): string {

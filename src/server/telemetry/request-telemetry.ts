@@ -161,7 +161,8 @@ export class RequestTelemetry {
     const { method, id: request_id } = this.#request;
     const { route } = this;
     const seconds = Math.round((endMs - this.startedAtMs) * 1000) / 1e6;
-    metrics.requestEnded({ method, route, status, seconds });
+    const { isTraffic = false } = this.#config;
+    metrics.requestEnded({ method, route, status, seconds, isTraffic });
     this.#span?.end({ status, errorCode: this.#errorCode, endMs });
     // Not by spreading objects, which would be the most expensive part of this method.
     logger.debug(

@@ -187,6 +187,7 @@ describe('the slow query log', () => {
       trace_id: '0af7651916cd43dd8448eb211c80319c',
       principal: 'anonymous',
       collection: 'c',
+      kind: 'vector',
       top_k: 2,
       filter: '{f1:?}',
       is_continued: false,

@@ -1,35 +1,40 @@
-// Scrapes `/metrics` while a view shows it, and keeps a history, because rates are differences between
-// scrapes. If the credential lacks the scope for it, views say so and show the rest.
+// The metrics of the server and the traffic that it keeps, while a view shows them. If the credential lacks the scope
+// for them, views say so and show the rest.
 
-import { SagittaClientError } from '@sagitta/client';
+import { SagittaClientError, type Traffic } from '@sagitta/client';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { parseMetrics, type Scrape } from './metrics-text.js';
+import { type MetricSamples, parseMetrics } from './metrics-text.js';
 import { useApi } from './queries.js';
 
-const SCRAPE_MS = 2_000;
+const READ_MS = 5_000;
 /** Longer after a failure such as a missing scope, which seldom goes away by itself. */
-const FAILED_SCRAPE_MS = 15_000;
-/** Ten minutes. */
-const SCRAPES_MAX = 300;
-let history: readonly Scrape[] = [];
+const FAILED_READ_MS = 15_000;
 
-interface ScrapesResult
-  extends Pick<UseQueryResult<readonly Scrape[]>, 'data' | 'error' | 'refetch'> {
+interface ScopedResult<Data> extends Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'> {
   /** Whether the credential lacks the scope. */
   readonly isForbidden: boolean;
 }
 
-/** The scrapes of the last ten minutes, oldest first; at least one. */
-export function useScrapes(): ScrapesResult {
-  const { data, error, refetch } = useApi(
-    ['metrics'],
-    async (client, signal) => {
-      const metrics = parseMetrics(await client.service.metrics({ signal }));
-      history = [...history.slice(1 - SCRAPES_MAX), { timeMs: Date.now(), metrics }];
-      return history;
-    },
-    { refetchInterval: ({ state }) => (state.error === null ? SCRAPE_MS : FAILED_SCRAPE_MS) },
+export function useMetrics(): ScopedResult<MetricSamples> {
+  return useScoped(['metrics'], async (client, signal) =>
+    parseMetrics(await client.service.metrics({ signal })),
   );
+}
+
+/** The last `minutes` that the server has kept. */
+export function useTraffic(minutes: number): ScopedResult<Traffic> {
+  return useScoped(['traffic', minutes], (client, signal) =>
+    client.service.traffic({ minutes }, { signal }),
+  );
+}
+
+function useScoped<Data>(
+  key: readonly unknown[],
+  read: Parameters<typeof useApi<Data>>[1],
+): ScopedResult<Data> {
+  const { data, error, refetch } = useApi(key, read, {
+    refetchInterval: ({ state }) => (state.error === null ? READ_MS : FAILED_READ_MS),
+  });
   // Hide the data that a previous credential was allowed to see.
   const isForbidden = error instanceof SagittaClientError && error.status === 403;
   return { data: isForbidden ? undefined : data, isForbidden, error, refetch };

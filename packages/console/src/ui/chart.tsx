@@ -118,12 +118,20 @@ function optionsOf(
         label: each.label,
         stroke: color(each.color),
         width: 2,
-        points: { show: false },
-        spanGaps: true,
+        // A line needs two points; a value between gaps is a dot.
+        points: { show: false, size: 6, fill: color(each.color), filter: dotsOf },
         ...(each.dash !== undefined && { dash: each.dash }),
       })),
     ],
   };
+}
+
+/** The positions of values without neighbours. */
+function dotsOf({ data }: uPlot, series: number): number[] | null {
+  const values = data[series]!;
+  const isGap = (at: number) => values[at] == null;
+  const dots = [...values.keys()].filter((at) => !isGap(at) && isGap(at - 1) && isGap(at + 1));
+  return dots.length === 0 ? null : dots;
 }
 
 /** At least a minute, so that the first seconds do not fill the chart. Unix times in seconds. */
@@ -198,22 +206,4 @@ function ChartTable({ label, times, series, format }: TimeChartProps) {
 function formatLast(values: readonly (number | null)[], format: (value: number) => string): string {
   const value = values.at(-1) ?? null;
   return value === null ? '–' : format(value);
-}
-
-interface SparklineProps {
-  readonly values: readonly number[];
-  /** A description for screen readers. */
-  readonly label: string;
-}
-
-/** A line without axes, for table rows. */
-export function Sparkline({ values, label }: SparklineProps) {
-  const max = Math.max(1, ...values);
-  const step = 96 / Math.max(1, values.length - 1);
-  const points = values.map((value, at) => `${at * step},${21 - (19 * value) / max}`).join(' ');
-  return (
-    <svg viewBox="0 0 96 22" className={styles.sparkline} role="img" aria-label={label}>
-      <polyline points={points} fill="none" stroke="var(--accent)" strokeWidth="1.5" />
-    </svg>
-  );
 }

@@ -5,12 +5,11 @@ import { useState } from 'react';
 import { refreshCollection } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
-import { optionsOf, SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
 import type { CollectionDialogProps } from '../collection-view-props.js';
-import { KIND_LABELS, MetricField } from '../vector-fields.js';
-import { EMPTY_VECTOR, parseVectorDraft, type VectorDraft } from './collection-draft.js';
+import { EMPTY_VECTOR, parseVectorDraft } from './collection-draft.js';
+import { VectorFields } from './collection-fields.js';
 
 export function AddVectorDialog(props: CollectionDialogProps) {
   return (
@@ -22,7 +21,6 @@ export function AddVectorDialog(props: CollectionDialogProps) {
 
 function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
   const [draft, setDraft] = useState(EMPTY_VECTOR);
-  const change = (part: Partial<VectorDraft>) => setDraft({ ...draft, ...part });
   const vectors = parseVectorDraft(draft);
   const add = async () => {
     if (vectors === null) return;
@@ -33,29 +31,11 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
   };
   return (
     <DialogForm action="Add" isReady={vectors !== null} onSubmit={add} onClose={onClose}>
-      <TextField
-        label="Name"
-        hint="Existing records lack the vector until they are updated."
-        value={draft.name}
-        onChange={(name) => change({ name })}
+      <VectorFields
+        draft={draft}
+        nameHint="Existing records lack the vector until they are updated."
+        onChange={setDraft}
       />
-      <SelectField
-        label="Kind"
-        options={optionsOf(KIND_LABELS)}
-        value={draft.kind}
-        onChange={(kind) => change({ kind })}
-      />
-      {draft.kind !== 'sparse' && (
-        <>
-          <TextField
-            label="Dimension"
-            inputMode="numeric"
-            value={draft.dimension}
-            onChange={(dimension) => change({ dimension })}
-          />
-          <MetricField metric={draft.metric} onChange={(metric) => change({ metric })} />
-        </>
-      )}
     </DialogForm>
   );
 }

@@ -10,7 +10,14 @@ import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
 import type { CollectionDialogProps } from '../collection-view-props.js';
 import { collectionPath } from '../routes.js';
-import { parseLabels, parseTtl, rowsOfLabels } from './collection-draft.js';
+import {
+  changeOf,
+  findSettingsErrors,
+  type SettingsDraft,
+  settingsOf,
+} from './collection-draft.js';
+import { EmbedField, ExpiryField, NodesField, TypeRows } from './collection-fields.js';
+import styles from './collection-fields.module.css';
 import { LabelEditor } from './label-editor.js';
 
 export function EditDialog(props: CollectionDialogProps) {
@@ -23,39 +30,47 @@ export function EditDialog(props: CollectionDialogProps) {
 
 function EditForm({ collection, onClose }: CollectionDialogProps) {
   const { id } = collection;
-  const [description, setDescription] = useState(collection.description ?? '');
-  const [rows, setRows] = useState(rowsOfLabels(collection.labels));
-  const [ttl, setTtl] = useState(collection.ttl_seconds?.toString() ?? '');
-  const labels = parseLabels(rows);
-  const seconds = parseTtl(ttl);
-  const isValid = typeof labels !== 'string' && typeof seconds !== 'string';
+  // What the dialog began with, so that only what was edited is changed.
+  const [before] = useState(() => settingsOf(collection));
+  const [draft, setDraft] = useState(before);
+  const change = (part: Partial<SettingsDraft>) => setDraft({ ...draft, ...part });
+  const errors = findSettingsErrors(draft);
+  const isValid = Object.keys(errors).length === 0;
   const save = async () => {
-    if (!isValid) return;
-    await session.get().client.collections.update(id, {
-      description: description === '' ? null : description,
-      labels,
-      ttl_seconds: seconds,
-    });
+    await session.get().client.collections.update(id, changeOf(before, draft));
     refreshCollection(id);
     notify(`Saved ${id}.`);
     onClose();
   };
   return (
     <DialogForm action="Save" isReady={isValid} onSubmit={save} onClose={onClose}>
-      <TextAreaField label="Description" dir="auto" value={description} onChange={setDescription} />
+      <TextAreaField
+        label="Description"
+        dir="auto"
+        value={draft.description}
+        onChange={(description) => change({ description })}
+      />
       <LabelEditor
-        rows={rows}
-        onChange={setRows}
-        error={typeof labels === 'string' ? labels : undefined}
+        rows={draft.labels}
+        onChange={(labels) => change({ labels })}
+        error={errors.labels}
       />
-      <TextField
-        label="Vectors expire after (seconds)"
-        hint="Leave empty for no expiry. A change applies to later writes."
-        error={typeof seconds === 'string' ? seconds : undefined}
-        inputMode="numeric"
-        value={ttl}
-        onChange={setTtl}
+      <TypeRows value={draft.types} error={errors.types} onChange={(types) => change({ types })} />
+      <ExpiryField value={draft.ttl} error={errors.ttl} onChange={(ttl) => change({ ttl })} />
+      <EmbedField
+        value={draft.embed}
+        error={errors.embed}
+        onChange={(embed) => change({ embed })}
       />
+      <NodesField
+        value={draft.nodes}
+        error={errors.nodes}
+        onChange={(nodes) => change({ nodes })}
+      />
+      <p className={styles.note}>
+        Vectors are added and dropped in the schema view. Dimension, metric, element type and
+        full-text search cannot be changed: they need a new collection.
+      </p>
     </DialogForm>
   );
 }

@@ -1,10 +1,9 @@
 // Edits labels: pairs of a name and a value.
 
-import { Plus, X } from 'lucide-react';
-import { Button, IconButton } from '../../ui/button.js';
-import { FieldGroup, GroupError, TextBox } from '../../ui/field.js';
+import { TextBox } from '../../ui/field.js';
+import { RowList } from '../../ui/row-list.js';
 import type { LabelRow } from './collection-draft.js';
-import styles from './label-editor.module.css';
+import styles from './collection-fields.module.css';
 
 interface LabelEditorProps {
   readonly rows: readonly LabelRow[];
@@ -12,42 +11,34 @@ interface LabelEditorProps {
   readonly error: string | undefined;
 }
 
+const EMPTY: LabelRow = { name: '', value: '' };
+
 export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
-  const change = (at: number, part: Partial<LabelRow>) =>
-    onChange(rows.map((row, other) => (other === at ? { ...row, ...part } : row)));
   return (
-    <FieldGroup label="Labels">
-      {rows.map((row, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else that tells them apart
-        <div key={at} className={styles.row}>
+    <RowList
+      label="Labels"
+      what="label"
+      rows={rows}
+      empty={EMPTY}
+      error={error}
+      onChange={onChange}
+    >
+      {(row, change, number) => (
+        <div className={styles.unequal}>
           <TextBox
-            aria-label={`Name of label ${at + 1}`}
+            aria-label={`Name of label ${number}`}
             placeholder="name"
             value={row.name}
-            onChange={(name) => change(at, { name })}
+            onChange={(name) => change({ ...row, name })}
           />
           <TextBox
-            aria-label={`Value of label ${at + 1}`}
+            aria-label={`Value of label ${number}`}
             placeholder="value"
             value={row.value}
-            onChange={(value) => change(at, { value })}
-          />
-          <IconButton
-            icon={X}
-            label={`Remove label ${at + 1}`}
-            onClick={() => onChange(rows.filter((_, other) => other !== at))}
+            onChange={(value) => change({ ...row, value })}
           />
         </div>
-      ))}
-      <GroupError error={error} />
-      <Button
-        icon={Plus}
-        kind="quiet"
-        className={styles.add}
-        onClick={() => onChange([...rows, { name: '', value: '' }])}
-      >
-        Add a label
-      </Button>
-    </FieldGroup>
+      )}
+    </RowList>
   );
 }

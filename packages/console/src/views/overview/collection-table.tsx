@@ -1,83 +1,100 @@
-// The table of collections, with their writes while the overview is open.
+// The table of collections: their sizes, and what they did in the last minutes.
 
 import { Tooltip, TooltipAnchor, TooltipProvider } from '@ariakit/react';
 import type { CollectionRecord } from '@sagitta/client';
 import { vectorsOf } from '@sagitta/client';
-import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { UNNAMED } from '../../../../../src/common/vectors.js';
-import { createStore, useStore } from '../../api/store.js';
-import { Sparkline } from '../../ui/chart.js';
+import { useTraffic } from '../../api/metrics.js';
 import { type DataColumn, DataTable } from '../../ui/data-table.js';
-import { formatBytes, formatCount, pluralize } from '../../ui/format.js';
-import { Badge } from '../../ui/panel.js';
+import { formatBytes, formatCount, formatMilliseconds } from '../../ui/format.js';
+import { Badge, Panel } from '../../ui/panel.js';
 import { collectionPath } from '../routes.js';
 import styles from './overview.module.css';
-import { addSequences, type Sequences, writesOf } from './write-activity.js';
+import { type CollectionRates, ratesOf } from './traffic.js';
+
+/** Short enough to be the present, and long enough for a percentile. */
+const RATE_MINUTES = 5;
+const RATE = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
+
+const TONES = { loading: 'warning', failed: 'danger', elsewhere: 'warning' } as const;
+
+type Column = DataColumn<CollectionRecord>;
 
 interface CollectionTableProps {
   readonly collections: readonly CollectionRecord[];
-  readonly updatedAtMs: number;
 }
 
-/** Outside the component, so that the history survives a visit to another view. */
-const sequences = createStore<readonly Sequences[]>([]);
-let addedAtMs = 0;
-
-const TONES = {
-  ready: 'success',
-  loading: 'warning',
-  failed: 'danger',
-  elsewhere: 'warning',
-} as const;
-
-export function CollectionTable({ collections, updatedAtMs }: CollectionTableProps) {
-  useEffect(() => {
-    if (updatedAtMs === addedAtMs) return;
-    addedAtMs = updatedAtMs;
-    sequences.set(addSequences(sequences.get(), collections));
-  }, [collections, updatedAtMs]);
-  const history = useStore(sequences);
+export function CollectionTable({ collections }: CollectionTableProps) {
+  const { data: traffic } = useTraffic(RATE_MINUTES);
+  const activity = traffic === undefined ? [] : activityColumns(collections, ratesOf(traffic));
   return (
-    <DataTable
-      label="Collections"
-      columns={columnsOf(history)}
-      rows={collections}
-      keyOf={({ id }) => id}
-    />
+    <Panel
+      title="Collections"
+      actions={
+        traffic !== undefined && (
+          <span className={styles.note}>
+            Rates and latencies of the last {RATE_MINUTES} minutes
+          </span>
+        )
+      }
+    >
+      <DataTable
+        label="Collections"
+        columns={[...SIZE_COLUMNS, ...activity, ...OTHER_COLUMNS]}
+        rows={collections}
+        keyOf={({ id }) => id}
+      />
+    </Panel>
   );
 }
 
-function columnsOf(history: readonly Sequences[]): readonly DataColumn<CollectionRecord>[] {
+const SIZE_COLUMNS: readonly Column[] = [
+  { label: 'Collection', cell: (record) => <Name {...record} /> },
+  { label: 'Vectors', kind: 'number', cell: ({ vector_count: count }) => formatCount(count) },
+  { label: 'Memory', kind: 'number', cell: ({ memory }) => formatMemory(memory) },
+  { label: 'Disk', kind: 'number', cell: ({ disk_bytes: byteCount }) => formatBytes(byteCount) },
+];
+
+const OTHER_COLUMNS: readonly Column[] = [
+  { label: 'Shape', cell: shapeOf },
+  { label: 'Engine', cell: ({ engine }) => <Engine {...engine} /> },
+];
+
+/** Percentiles are left out while there are none. */
+function activityColumns(
+  collections: readonly CollectionRecord[],
+  ratesOfId: (id: string) => CollectionRates,
+): readonly Column[] {
+  const isQueried = collections.some(({ id }) => ratesOfId(id).p50 !== null);
+  const column = (label: string, textOf: (rates: CollectionRates) => string): Column => ({
+    label,
+    kind: 'number',
+    cell: ({ id }) => textOf(ratesOfId(id)),
+  });
   return [
-    { label: 'Collection', cell: (record) => <Name {...record} /> },
-    {
-      label: 'Vectors',
-      kind: 'number',
-      cell: ({ vector_count: count }) => formatCount(count),
-    },
-    { label: 'Shape', cell: shapeOf },
-    { label: 'Engine', cell: ({ engine }) => <Engine {...engine} /> },
-    { label: 'Memory', kind: 'number', cell: ({ memory }) => formatMemory(memory) },
-    {
-      label: 'Disk',
-      kind: 'number',
-      cell: ({ disk_bytes: byteCount }) => formatBytes(byteCount),
-    },
-    {
-      label: 'Status',
-      cell: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
-    },
-    { label: 'Writes', cell: ({ id }) => <Writes id={id} history={history} /> },
+    column('Queries/min', ({ queriesPerMinute }) => RATE.format(queriesPerMinute)),
+    column('Writes/min', ({ writesPerMinute }) => RATE.format(writesPerMinute)),
+    ...(isQueried
+      ? [
+          column('p50', ({ p50 }) => formatLatency(p50)),
+          column('p99', ({ p99 }) => formatLatency(p99)),
+        ]
+      : []),
   ];
 }
 
-function Name({ id, description }: CollectionRecord) {
+function formatLatency(ms: number | null): string {
+  return ms === null ? '–' : formatMilliseconds(ms);
+}
+
+function Name({ id, description, status }: CollectionRecord) {
   return (
     <>
       <Link href={collectionPath(id)} className={styles.idLink} title={id}>
         {id}
       </Link>
+      {status !== 'ready' && <Badge tone={TONES[status]}>{status}</Badge>}
       {description !== null && (
         <span className={styles.description} title={description} dir="auto">
           {description}
@@ -120,10 +137,4 @@ function formatMemory({
     ...(mapped > 0 ? [`${formatBytes(mapped)} mapped`] : []),
     ...(device > 0 ? [`${formatBytes(device)} on devices`] : []),
   ].join(' + ');
-}
-
-function Writes({ id, history }: { readonly id: string; readonly history: readonly Sequences[] }) {
-  const writes = writesOf(history, id);
-  const total = writes.reduce((sum, count) => sum + count, 0);
-  return <Sparkline values={writes} label={`${pluralize(total, 'write')} since the page opened`} />;
 }

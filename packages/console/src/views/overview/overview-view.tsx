@@ -1,26 +1,26 @@
-// The overview: the state of the server, its traffic, its collections, aliases and limits.
+// The overview: the collections with what they are doing, the traffic and the slowest queries of the server, aliases,
+// and how much memory, disk and limits are used.
 
 import { Link } from 'wouter';
-import { useScrapes } from '../../api/metrics.js';
-import { useCollections, useLimits, useReadiness } from '../../api/queries.js';
+import { useCollections } from '../../api/queries.js';
 import { CopyButton } from '../../ui/copy-button.js';
-import { Meter } from '../../ui/meter.js';
 import { PageLayout, Panel } from '../../ui/panel.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
 import { OpenServerNotice } from '../open-server-notice.js';
 import { AliasPanel } from './alias-panel.js';
 import { CollectionTable } from './collection-table.js';
 import { NewCollectionButton } from './create-collection.js';
-import { limitUsageOf } from './limit-usage.js';
 import styles from './overview.module.css';
-import { ServicePanel } from './service-panel.js';
+import { ResourcesPanel } from './resources-panel.js';
+import { ReadinessProblems, ServerState } from './server-state.js';
+import { SlowQueries } from './slow-queries.js';
 import { TrafficPanel } from './traffic-panel.js';
 
 export default function OverviewView() {
-  const readiness = useReadiness();
   return (
     <PageLayout
       title="Overview"
+      subtitle={<ServerState />}
       actions={
         <>
           <Link href="/import" className={styles.linkButton}>
@@ -31,29 +31,31 @@ export default function OverviewView() {
       }
     >
       <OpenServerNotice />
-      <ServicePanel readiness={readiness.data} />
-      {readiness.error !== null && (
-        <ErrorMessage error={readiness.error} onRetry={() => void readiness.refetch()} />
-      )}
-      <TrafficPanel />
+      <ReadinessProblems />
       <CollectionsSection />
+      <TrafficPanel />
+      <SlowQueries />
       <AliasPanel />
-      <LimitsPanel />
+      <ResourcesPanel />
     </PageLayout>
   );
 }
 
 function CollectionsSection() {
-  const { data: collections, error, dataUpdatedAt, refetch } = useCollections();
+  const { data: collections, error, refetch } = useCollections();
   if (collections === undefined) {
-    return error === null ? (
-      <Loading label="Loading the collections" />
-    ) : (
-      <ErrorMessage error={error} onRetry={() => void refetch()} />
+    return (
+      <Panel title="Collections">
+        {error === null ? (
+          <Loading label="Loading the collections" />
+        ) : (
+          <ErrorMessage error={error} onRetry={() => void refetch()} />
+        )}
+      </Panel>
     );
   }
   if (collections.length === 0) return <NoCollections />;
-  return <CollectionTable collections={collections} updatedAtMs={dataUpdatedAt} />;
+  return <CollectionTable collections={collections} />;
 }
 
 const COMMANDS = [
@@ -84,22 +86,6 @@ function NoCollections() {
           ))}
         </div>
       </Empty>
-    </Panel>
-  );
-}
-
-function LimitsPanel() {
-  const { data: scrapes } = useScrapes();
-  const { data: limits } = useLimits();
-  const metrics = scrapes?.at(-1)?.metrics;
-  if (metrics === undefined || limits === undefined) return null;
-  return (
-    <Panel title="Limits">
-      <div className={styles.meters}>
-        {limitUsageOf(metrics, limits).map((usage) => (
-          <Meter key={usage.label} {...usage} />
-        ))}
-      </div>
     </Panel>
   );
 }
