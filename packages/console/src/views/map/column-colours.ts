@@ -6,7 +6,7 @@ import { isJsonNumber, stringifyExactJson } from '../../../../../src/common/exac
 import type { Json, JsonNumber } from '../../../../../src/common/types.js';
 
 /** More colours could not be told apart; the other categories share one. */
-export const CATEGORIES_MAX = 10;
+const CATEGORIES_MAX = 10;
 /** Fixed entries of the palette. */
 export const OTHER_ENTRY = CATEGORIES_MAX;
 export const MISSING_ENTRY = CATEGORIES_MAX + 1;

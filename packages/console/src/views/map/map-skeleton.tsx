@@ -4,7 +4,7 @@ import type { CollectionRecord, FoundPath } from '@sagitta/client';
 import { useFoundPaths } from '../../api/queries.js';
 import { Progress } from '../../ui/progress.js';
 import type { JobProgress } from '../../ui/remaining-time.js';
-import { CATEGORIES_MAX } from './column-colours.js';
+import { OTHER_ENTRY } from './column-colours.js';
 import styles from './map.module.css';
 import { useColourPath } from './use-point-colours.js';
 
@@ -52,8 +52,8 @@ export function LegendSkeleton({ collection, path }: LegendSkeletonProps) {
 
 /** The number of entries that the legend of a path will have. */
 function entryCount(path: string, found: readonly FoundPath[] | undefined): number {
-  if (found === undefined) return CATEGORIES_MAX;
+  if (found === undefined) return OTHER_ENTRY;
   const distinct = found.find((one) => one.path === path)?.distinct_count ?? 0;
   // The others share an entry.
-  return Math.min(CATEGORIES_MAX + 1, distinct);
+  return Math.min(OTHER_ENTRY + 1, distinct);
 }

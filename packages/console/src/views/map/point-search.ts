@@ -1,7 +1,7 @@
 // Finds points by their id, title or texts.
 
 /** What can be found of a point. */
-export interface FoundPoint {
+interface FoundPoint {
   readonly point: number;
   readonly title: string;
   /** A part of the text that matches; undefined if the title or the id does. */
