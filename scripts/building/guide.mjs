@@ -8,6 +8,7 @@ import { parse, Renderer } from 'marked';
 /** The documents in docs, in the order of the navigation; the console links to the first one. */
 const PAGES = [
   'api-guide',
+  'search-your-texts',
   'console',
   'client',
   'cli',

@@ -173,8 +173,12 @@ async function readStaticFile(
     };
     return { status: 200, headers, body };
   };
-  const encoded = encodings.map(async (encoding) => [encoding, await replyWith(encoding)] as const);
-  return { plain: await replyWith(), encoded: Object.fromEntries(await Promise.all(encoded)) };
+  // Together, so that no rejection stays unhandled when files disappear while the console is built again.
+  const [plain, ...encoded] = await Promise.all([
+    replyWith(),
+    ...encodings.map((encoding) => replyWith(encoding)),
+  ]);
+  return { plain, encoded: Object.fromEntries(encoded.map((reply, i) => [encodings[i]!, reply])) };
 }
 
 function chooseReply({ plain, encoded }: StaticFile, headers: IncomingHttpHeaders): RouteReply {
