@@ -89,7 +89,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     await page.getByRole('gridcell', { name: 'film-1999', exact: true }).waitFor();
     await page.keyboard.press('Space');
     await page.getByRole('columnheader', { name: 'year' }).click();
-    await page.getByRole('button', { name: /current state/ }).click();
+    await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByText('2 selected').waitFor();
     await page.keyboard.press('Control+Home');
     await page.getByRole('row', { selected: true }).first().waitFor();
