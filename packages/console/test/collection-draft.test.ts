@@ -214,6 +214,12 @@ describe('the settings of a collection', () => {
     const builtin = settingsOf({ ...record, embed: 'builtin' } as unknown as CollectionRecord);
     assert.deepEqual(changeOf(none, builtin), { embed: 'builtin' });
     assert.deepEqual(changeOf(builtin, none), { embed: null });
+    // As records name it, with its version.
+    const embed = { endpoint: 'builtin', model: 'english-1' };
+    const versioned = settingsOf({ ...record, embed } as unknown as CollectionRecord);
+    assert.equal(versioned.embed.kind, 'builtin');
+    assert.deepEqual(changeOf(versioned, versioned), {});
+    assert.deepEqual(changeOf(none, versioned), { embed });
   });
 
   test('are checked', () => {

@@ -31,6 +31,7 @@ export interface EmbedDraft {
   readonly kind: 'none' | 'builtin' | 'endpoint';
   readonly endpoint: string;
   readonly model: string;
+  /** Other members of the kind. */
   readonly rest: JsonObject;
 }
 
@@ -251,15 +252,19 @@ export function readRequest(text: string): CollectionDraft | string {
 /** The one place that writes the member of the model; without a model, it is null in changes and absent otherwise. */
 function embeddingOf({ kind, endpoint, model, rest }: EmbedDraft, isChange = false): JsonObject {
   if (kind === 'none') return isChange ? { embed: null } : {};
-  if (kind === 'builtin') return { embed: 'builtin' };
+  if (kind === 'builtin') {
+    return { embed: Object.keys(rest).length === 0 ? 'builtin' : { endpoint: 'builtin', ...rest } };
+  }
   return { embed: { endpoint: endpoint.trim(), model: model.trim(), ...rest } };
 }
 
-/** Reads the member that `embeddingOf` writes. */
+/** Reads the member that `embeddingOf` writes. Records also name the version of the built-in model. */
 function readEmbedding({ embed = null }: { readonly embed?: Json }): EmbedDraft {
   if (embed === 'builtin') return { ...NO_EMBEDDING, kind: 'builtin' };
   if (!isJsonObject(embed)) return NO_EMBEDDING;
-  const { endpoint, model, ...rest } = embed;
+  const { endpoint, ...others } = embed;
+  if (endpoint === 'builtin') return { ...NO_EMBEDDING, kind: 'builtin', rest: others };
+  const { model, ...rest } = others;
   return { kind: 'endpoint', endpoint: textOrEmpty(endpoint), model: textOrEmpty(model), rest };
 }
 

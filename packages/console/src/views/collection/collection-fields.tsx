@@ -47,7 +47,7 @@ export function EmbedField({ value, error, onChange }: FieldProps<EmbedDraft>) {
         }
         options={optionsOf(EMBED_LABELS)}
         value={value.kind}
-        onChange={(kind) => onChange({ ...value, kind })}
+        onChange={(kind) => onChange({ ...value, kind, rest: {} })}
       />
       {value.kind === 'endpoint' && (
         <div className={styles.pair}>
