@@ -68,7 +68,7 @@ export function HistogramBars({ label, buckets }: HistogramBarsProps) {
       </svg>
       <figcaption className={styles.ends}>
         <span>{formatNumber(first.from)}</span>
-        <span>{formatCount(most)} in the highest bar</span>
+        <span>tallest bar: {formatCount(most)}</span>
         <span>{formatNumber(last.to)}</span>
       </figcaption>
     </figure>

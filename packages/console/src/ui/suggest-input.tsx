@@ -1,7 +1,7 @@
 // A text input with optional suggestions.
 
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
-import { type KeyboardEvent, useState } from 'react';
+import { type ClipboardEvent, type KeyboardEvent, type Ref, useState } from 'react';
 import { classNames } from './class-names.js';
 import fieldStyles from './field.module.css';
 import styles from './suggest-input.module.css';
@@ -10,6 +10,10 @@ export interface Suggestion {
   readonly value: string;
   /** Shown beside the value, such as a type or a count. */
   readonly note?: string | undefined;
+  /** Shown before the value, which is then secondary. */
+  readonly title?: string | undefined;
+  /** A second line. */
+  readonly detail?: string | undefined;
 }
 
 interface SuggestInputProps {
@@ -26,6 +30,8 @@ interface SuggestInputProps {
   readonly onChoose?: (value: string) => void;
   readonly onFocusChange?: (hasFocus: boolean) => void;
   readonly onKeyDown?: (event: KeyboardEvent<HTMLInputElement>) => void;
+  readonly onPaste?: (event: ClipboardEvent<HTMLInputElement>) => void;
+  readonly inputRef?: Ref<HTMLInputElement>;
 }
 
 export function SuggestInput(props: SuggestInputProps) {
@@ -52,6 +58,8 @@ export function SuggestInput(props: SuggestInputProps) {
         onFocus={() => onFocusChange?.(true)}
         onBlur={() => onFocusChange?.(false)}
         onKeyDown={props.onKeyDown}
+        onPaste={props.onPaste}
+        ref={props.inputRef}
       />
       <ComboboxPopover
         // A portal keeps the popover from being clipped; it must be inside a landmark.
@@ -71,15 +79,27 @@ export function SuggestInput(props: SuggestInputProps) {
             className={styles.item}
             onClick={() => onChoose?.(suggestion.value)}
           >
-            <span className={styles.value} dir="auto">
-              {suggestion.value}
-            </span>
-            {suggestion.note !== undefined && (
-              <span className={styles.note}>{suggestion.note}</span>
-            )}
+            <SuggestionText {...suggestion} />
           </ComboboxItem>
         ))}
       </ComboboxPopover>
     </ComboboxProvider>
+  );
+}
+
+function SuggestionText({ value, note, title, detail }: Suggestion) {
+  const side = title === undefined ? note : value;
+  return (
+    <>
+      <span className={styles.value} dir="auto">
+        {title ?? value}
+      </span>
+      {side !== undefined && <span className={styles.note}>{side}</span>}
+      {detail !== undefined && (
+        <span className={styles.detail} dir="auto">
+          {detail}
+        </span>
+      )}
+    </>
   );
 }

@@ -1,6 +1,6 @@
 // Labels for the kinds of vectors, and form fields to choose a vector and a metric.
 
-import type { DimensionedVector, Metric } from '@sagitta/client';
+import type { CollectionVector, Metric } from '@sagitta/client';
 import { BIT_METRICS, METRICS, VALUE_METRICS } from '../../../../src/common/types.js';
 import type { VectorKind } from '../../../../src/common/vectors.js';
 import { SelectField } from '../ui/field.js';
@@ -11,9 +11,18 @@ export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
   sparse: 'Sparse',
 };
 
+/** The names of the metrics, the same in every view. */
+export const METRIC_LABELS: Readonly<Record<Metric, string>> = {
+  cosine: 'Cosine',
+  dot: 'Dot product',
+  euclidean: 'Euclidean',
+  hamming: 'Hamming',
+  jaccard: 'Jaccard',
+};
+
 interface VectorSelectProps {
   readonly label?: string;
-  readonly vectors: readonly DimensionedVector[];
+  readonly vectors: readonly CollectionVector[];
   readonly using: string;
   readonly onChange: (using: string) => void;
 }
@@ -25,8 +34,9 @@ export function VectorSelect({ label = 'Vector', vectors, using, onChange }: Vec
   return <SelectField label={label} value={using} options={options} onChange={onChange} />;
 }
 
-function labelOf({ name, dimension }: DimensionedVector): string {
-  return `${name === '' ? 'Unnamed' : name} (${dimension} dimensions)`;
+function labelOf(vector: CollectionVector): string {
+  const size = vector.kind === 'sparse' ? 'sparse' : `${vector.dimension} dimensions`;
+  return `${vector.name === '' ? 'Unnamed' : vector.name} (${size})`;
 }
 
 interface MetricFieldProps {
@@ -34,14 +44,22 @@ interface MetricFieldProps {
   readonly own?: Metric | undefined;
   readonly metric: Metric;
   readonly hint?: string;
+  readonly error?: string | undefined;
   readonly onChange: (metric: Metric) => void;
 }
 
-export function MetricField({ own, metric, hint, onChange }: MetricFieldProps) {
+export function MetricField({ own, metric, hint, error, onChange }: MetricFieldProps) {
   // Vectors of bits are recognized by their own metric.
   const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
-  const options = metrics.map((value) => ({ value, label: value }));
+  const options = metrics.map((value) => ({ value, label: METRIC_LABELS[value] }));
   return (
-    <SelectField label="Metric" hint={hint} value={metric} options={options} onChange={onChange} />
+    <SelectField
+      label="Metric"
+      hint={hint}
+      error={error}
+      value={metric}
+      options={options}
+      onChange={onChange}
+    />
   );
 }

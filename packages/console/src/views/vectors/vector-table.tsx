@@ -11,9 +11,10 @@ import {
   useRef,
   useState,
 } from 'react';
+import { classNames } from '../../ui/class-names.js';
 import { useElementSize } from '../../ui/use-element-size.js';
 import type { ShownVector } from './preview.js';
-import { contentHeight } from './scroll-window.js';
+import { contentHeight, type ScrollArea } from './scroll-window.js';
 import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
 import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
 import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
@@ -21,8 +22,17 @@ import { EXTRA_ROWS, useScrollWindow } from './use-scroll-window.js';
 import type { VectorTableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
+/** Pixels. */
 const ROW_HEIGHT = 34;
+/** Rows of two lines, which show more of long texts. */
+export const TALL_ROW_HEIGHT = 50;
 const HEADER_HEIGHT = 36;
+
+/** The height in pixels of a table that shows all its rows without scrolling, with a border. */
+export function tableHeight(rowCount: number, rowHeight: number): number {
+  // The last pixels are those of a scroll bar, if the columns are wider than the table.
+  return HEADER_HEIGHT + rowCount * rowHeight + 16;
+}
 
 interface VectorTableProps {
   readonly label: string;
@@ -44,19 +54,22 @@ interface VectorTableProps {
   /** Pixels by column key. */
   readonly widths?: Readonly<Record<string, number>>;
   readonly onWidthsChange?: (widths: Readonly<Record<string, number>>) => void;
+  /** `TALL_ROW_HEIGHT` or, by default, one line. */
+  readonly rowHeight?: number;
   /** Must set the height of the table. */
   readonly className?: string | undefined;
 }
 
 export function VectorTable(props: VectorTableProps) {
   const { label, columns, rowCount, rowAt, selection, openId, sort } = props;
+  const { rowHeight = ROW_HEIGHT } = props;
   const gridId = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
   const viewportHeight = useElementSize(scroller).height - HEADER_HEIGHT;
   const area = useMemo(
-    () => ({ rowCount, rowHeight: ROW_HEIGHT, viewportHeight: Math.max(viewportHeight, 0) }),
-    [rowCount, viewportHeight],
+    () => ({ rowCount, rowHeight, viewportHeight: Math.max(viewportHeight, 0) }),
+    [rowCount, rowHeight, viewportHeight],
   );
   const { first, last, anchor, onScroll, showRow } = useScrollWindow(scroller, layer, area);
   const [ownWidths, setOwnWidths] = useState<Readonly<Record<string, number>>>({});
@@ -67,9 +80,7 @@ export function VectorTable(props: VectorTableProps) {
   const isSelectable = selection !== undefined;
   const isActiveShown =
     grid.active.row === -1 || (grid.active.row >= first && grid.active.row < last);
-  const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
-  const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
-  const slotCount = slotsOf(area.viewportHeight);
+  const slotCount = slotsOf(area);
   const changeWidth = (key: string, width: number) => {
     const next = { ...widths, [key]: width };
     if (props.onWidthsChange) props.onWidthsChange(next);
@@ -88,12 +99,11 @@ export function VectorTable(props: VectorTableProps) {
       aria-multiselectable={isSelectable || undefined}
       aria-activedescendant={isActiveShown ? cellId(gridId, grid.active) : undefined}
       tabIndex={0}
-      className={`${styles.grid} ${props.className ?? ''}`}
+      className={classNames(styles.grid, rowHeight > ROW_HEIGHT && styles.tall, props.className)}
       style={
         {
-          '--columns': template.map((width) => `${width}px`).join(' '),
-          '--width': `${template.reduce((sum, width) => sum + width, 0)}px`,
-          '--row-height': `${ROW_HEIGHT}px`,
+          ...columnStyle(columns, widths, isSelectable),
+          '--row-height': `${rowHeight}px`,
           '--header-height': `${HEADER_HEIGHT}px`,
         } as CSSProperties
       }
@@ -128,7 +138,7 @@ export function VectorTable(props: VectorTableProps) {
                 key={index % slotCount}
                 gridId={gridId}
                 index={index}
-                top={(index - anchor) * ROW_HEIGHT}
+                top={(index - anchor) * rowHeight}
                 row={row}
                 columns={columns}
                 isSelected={isSelectable ? row !== undefined && selection.has(row.id) : undefined}
@@ -141,6 +151,25 @@ export function VectorTable(props: VectorTableProps) {
       </div>
     </div>
   );
+}
+
+/** The widths of the columns. Free width goes to the columns that grow, unless the user has set their width. */
+function columnStyle(
+  columns: readonly VectorTableColumn[],
+  widths: Readonly<Record<string, number>>,
+  isSelectable: boolean,
+) {
+  const sized = columns.map(({ key, width, isGrowing = false }) => ({
+    width: widths[key] ?? width,
+    isGrowing: isGrowing && widths[key] === undefined,
+  }));
+  const all = [...(isSelectable ? [{ width: SELECTION_WIDTH, isGrowing: false }] : []), ...sized];
+  return {
+    '--columns': all
+      .map(({ width, isGrowing }) => (isGrowing ? `minmax(${width}px, ${width}fr)` : `${width}px`))
+      .join(' '),
+    '--width': `${all.reduce((sum, { width }) => sum + width, 0)}px`,
+  };
 }
 
 /** The active cell, and the handlers for keys and clicks. */
@@ -187,7 +216,7 @@ function useGridState(
     const extent = {
       rowCount,
       columnCount: columns.length + offset,
-      pageRows: Math.max(1, Math.floor(viewportHeight / ROW_HEIGHT) - 1),
+      pageRows: Math.max(1, Math.floor(viewportHeight / (props.rowHeight ?? ROW_HEIGHT)) - 1),
     };
     const ctrlKey = event.ctrlKey || event.metaKey;
     const next = cellAfterKey(active, { key: event.key, ctrlKey }, extent);
@@ -225,8 +254,8 @@ function clampRow(cell: ActiveCell, rowCount: number): ActiveCell {
 }
 
 /** The maximum number of rows rendered at once. */
-function slotsOf(viewportHeight: number): number {
-  return Math.ceil(viewportHeight / ROW_HEIGHT) + EXTRA_ROWS;
+function slotsOf({ viewportHeight, rowHeight }: ScrollArea): number {
+  return Math.ceil(viewportHeight / rowHeight) + EXTRA_ROWS;
 }
 
 /** The next of ascending, descending and unsorted. */
