@@ -14,9 +14,9 @@ import {
   keyOf,
   NAME_CHARACTERS_MAX,
   type PastQuery,
-  queryHistory,
   withName,
 } from './query-history.js';
+import { queryHistory } from './query-state.js';
 
 interface HistoryListProps {
   readonly collection: CollectionRecord;
@@ -44,7 +44,7 @@ export function HistoryList({ collection, isShown, onShown, onRun }: HistoryList
     ));
   return (
     <section className={styles.history} aria-label="Queries that were run">
-      <div className={styles.historyHeader}>
+      <div className={styles.spread}>
         <Button
           kind="quiet"
           icon={isShown ? ChevronDown : ChevronRight}

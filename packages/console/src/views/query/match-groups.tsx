@@ -5,27 +5,10 @@ import { type ReactNode, useId } from 'react';
 import { classNames } from '../../ui/class-names.js';
 import { formatScore, pluralize } from '../../ui/format.js';
 import { formatValue, previewText, previewTitle } from '../vectors/preview.js';
+import { groupsOf } from './group-matches.js';
 import styles from './query.module.css';
 import { ResultCards } from './result-cards.js';
 import type { ResultMatch } from './use-matches.js';
-
-export interface MatchGroup {
-  readonly value: string | number | boolean;
-  /** Best first. */
-  readonly matches: readonly ResultMatch[];
-}
-
-/** The groups in the order of the reply; a group is not split between pages. */
-export function groupsOf(matches: readonly ResultMatch[]): readonly MatchGroup[] {
-  const groups: { value: string | number | boolean; matches: ResultMatch[] }[] = [];
-  for (const match of matches) {
-    const last = groups.at(-1);
-    if (match.group === undefined) continue;
-    if (last !== undefined && last.value === match.group) last.matches.push(match);
-    else groups.push({ value: match.group, matches: [match] });
-  }
-  return groups;
-}
 
 interface MatchGroupsProps {
   readonly collection: CollectionRecord;

@@ -59,7 +59,13 @@ export function QueryBox(props: QueryBoxProps) {
             onChange(changed(ranking, { by: next }));
           }}
         />
+        <Button kind="primary" icon={Play} onClick={onRun} aria-keyshortcuts="Control+Enter">
+          Run
+        </Button>
+      </div>
+      <div className={styles.spread}>
         <Button
+          kind="quiet"
           icon={Dices}
           onClick={random.pick}
           isBusy={random.isBusy}
@@ -68,9 +74,9 @@ export function QueryBox(props: QueryBoxProps) {
         >
           One at random
         </Button>
-        <Button kind="primary" icon={Play} onClick={onRun} aria-keyshortcuts="Control+Enter">
-          Run
-        </Button>
+        <span className={styles.shortcut}>
+          <kbd>Ctrl Enter</kbd> runs the query
+        </span>
       </div>
       {random.problem !== undefined && (
         <p className={styles.problem} role="alert">
@@ -215,7 +221,7 @@ const DROPPED_BYTES_MAX = 1_000_000;
 
 function placeholderOf(collection: CollectionRecord): string {
   return wordsKind(collection) === undefined
-    ? 'An id, or the numbers of a vector'
+    ? 'An id, a title, or the numbers of a vector'
     : 'Words, an id, or the numbers of a vector';
 }
 
@@ -259,7 +265,7 @@ function describeInput(
 
 const WITHOUT_MEANING = ' To search by meaning too, give the collection an embedding model.';
 const WITHOUT_WORDS =
-  'To search by words, create a collection with a text index, or give this one an embedding model.';
+  'Type an id or a title. To search by words, create a collection with a text index, or give this one an embedding model.';
 
 function describeVector(
   collection: CollectionRecord,

@@ -62,7 +62,7 @@ export function QueryForm(props: QueryFormProps) {
         onChange={(filter) => onChange({ ...draft, options: changed(draft.options, { filter }) })}
         draftKey={`query ${name}`}
       />
-      <div className={styles.moreRow}>
+      <div>
         <Button
           icon={SlidersHorizontal}
           aria-expanded={isMoreShown}
@@ -71,9 +71,6 @@ export function QueryForm(props: QueryFormProps) {
         >
           {setCount === 0 ? 'More' : `More (${setCount} set)`}
         </Button>
-        <span className={styles.shortcut}>
-          <kbd>Ctrl Enter</kbd> runs the query
-        </span>
       </div>
       {isMoreShown && (
         <div id={moreId}>

@@ -1,8 +1,8 @@
-// The queries that were run in a collection, newest first. The browser remembers them; they contain no credential.
+// The queries that were run in a collection, newest first: a list of bounded length, and its form in
+// the browser's storage. Queries contain no credential.
 
 import { parseExactJson, stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { isJsonObject } from '../../../../../src/common/metadata-path.js';
-import { createStore, type ValueStore } from '../../api/store.js';
 import { type QueryPair, RANKINGS } from './query-draft.js';
 import { rankingsOfRequest } from './query-request.js';
 
@@ -92,29 +92,6 @@ function shortened(text: string): string {
   const characters = Array.from(text);
   if (characters.length <= INPUT_CHARACTERS_MAX) return text;
   return `${characters.slice(0, INPUT_CHARACTERS_MAX).join('')}…`;
-}
-
-const STORAGE_KEY = 'sagitta.queries.';
-const histories = new Map<string, ValueStore<readonly PastQuery[]>>();
-
-/** The history of a collection; changes are remembered. */
-export function queryHistory(collectionId: string): ValueStore<readonly PastQuery[]> {
-  let history = histories.get(collectionId);
-  if (history === undefined) {
-    history = createStore(readHistory(localStorage.getItem(STORAGE_KEY + collectionId)));
-    const { get } = history;
-    history.subscribe(() => remember(collectionId, get()));
-    histories.set(collectionId, history);
-  }
-  return history;
-}
-
-function remember(collectionId: string, list: readonly PastQuery[]): void {
-  try {
-    localStorage.setItem(STORAGE_KEY + collectionId, stringifyExactJson(list));
-  } catch {
-    // The storage is full or forbidden; the list still works until the page is closed.
-  }
 }
 
 /** Checks the types, because another version of the page may have stored anything. */

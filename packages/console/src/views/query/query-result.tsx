@@ -153,17 +153,22 @@ function MatchTable(props: MatchTableProps) {
   const { data: paths } = useFoundPaths(collection.id);
   const tableColumns = useMemo(() => {
     const byPath = new Map((paths ?? []).map((found) => [found.path, found]));
-    const others = columns.filter((key) => key !== titlePath && key !== PICTURE_KEY);
+    const others = columns
+      .filter((key) => key !== titlePath && key !== PICTURE_KEY)
+      .map((key) =>
+        key === VALUES_KEY
+          ? VALUES_COLUMN
+          : { ...metadataColumn(key, byPath.get(key), matches), isSortable: false },
+      );
+    // Long texts say most about a match, so they come where they are not cut.
+    const isLong = ({ isGrowing }: VectorTableColumn) => isGrowing === true;
     return [
       ...scoreColumns(matches),
       ...(columns.includes(PICTURE_KEY) ? [pictureColumn(collection)] : []),
       ...(titlePath === undefined ? [] : [titleColumn(titlePath, matches)]),
       { ...ID_COLUMN, width: fittingWidth(matches.map(({ id }) => id)), isSortable: false },
-      ...others.map((key) =>
-        key === VALUES_KEY
-          ? VALUES_COLUMN
-          : { ...metadataColumn(key, byPath.get(key), matches), isSortable: false },
-      ),
+      ...others.filter(isLong).map((column) => ({ ...column, width: LONG_WIDTH_MIN })),
+      ...others.filter((column) => !isLong(column)),
     ].filter(({ key }) => key !== VALUES_KEY || hasValues);
   }, [collection, columns, paths, matches, titlePath, hasValues]);
   return (
@@ -186,6 +191,8 @@ function MatchTable(props: MatchTableProps) {
 }
 
 const TITLE_WIDTH_MAX = 220;
+/** Long texts have two lines and grow into the free width. */
+const LONG_WIDTH_MIN = 280;
 
 function titleColumn(path: string, matches: readonly ResultMatch[]): VectorTableColumn {
   const titles = matches.map(({ metadata }) => previewTitle(metadata, path) ?? '');
@@ -222,12 +229,12 @@ function scoreColumns(matches: readonly ResultMatch[]): VectorTableColumn[] {
   ];
 }
 
-/** The columns of the browse view, so that users choose them in one place; long texts come first. */
+/** The columns of the browse view, so that users choose them in one place. Values are shown only if chosen. */
 function useResultColumns(collection: CollectionRecord): readonly string[] {
   const { columns } = useStore(browseState(collection.id));
   const { data: paths } = useFoundPaths(collection.id);
   return useMemo(
-    () => columns ?? defaultColumns(collection, paths ?? []),
+    () => columns ?? defaultColumns(collection, paths ?? []).filter((key) => key !== VALUES_KEY),
     [columns, collection, paths],
   );
 }

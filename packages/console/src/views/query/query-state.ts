@@ -1,9 +1,11 @@
-// The state of the query view for each collection: the drafts and the last run. It outlives the view, so that it
-// survives a visit to another tab.
+// The state of the query view for each collection: the drafts and the last run, which survive a visit to another tab,
+// and the history, which the browser remembers.
 
 import type { CollectionRecord } from '@sagitta/client';
+import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
 import { createStore, type ValueStore } from '../../api/store.js';
 import { newDraft, type QueryDraft, type QueryPair } from './query-draft.js';
+import { type PastQuery, readHistory } from './query-history.js';
 
 interface QueryRun extends QueryPair {
   /** A new number runs the same requests again. */
@@ -53,4 +55,27 @@ export function queryState(collection: CollectionRecord): ValueStore<QueryState>
     states.set(collection.id, state);
   }
   return state;
+}
+
+const STORAGE_KEY = 'sagitta.queries.';
+const histories = new Map<string, ValueStore<readonly PastQuery[]>>();
+
+/** The history of a collection; changes are remembered. */
+export function queryHistory(collectionId: string): ValueStore<readonly PastQuery[]> {
+  let history = histories.get(collectionId);
+  if (history === undefined) {
+    history = createStore(readHistory(localStorage.getItem(STORAGE_KEY + collectionId)));
+    const { get } = history;
+    history.subscribe(() => remember(collectionId, get()));
+    histories.set(collectionId, history);
+  }
+  return history;
+}
+
+function remember(collectionId: string, list: readonly PastQuery[]): void {
+  try {
+    localStorage.setItem(STORAGE_KEY + collectionId, stringifyExactJson(list));
+  } catch {
+    // The storage is full or forbidden; the list still works until the page is closed.
+  }
 }

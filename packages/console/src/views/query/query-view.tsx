@@ -32,13 +32,13 @@ import {
   type QueryPair,
 } from './query-draft.js';
 import { QueryForm } from './query-form.js';
-import { queryHistory, withRun } from './query-history.js';
-import { type BuiltRequest, buildRequest, readRequest } from './query-request.js';
+import { withRun } from './query-history.js';
+import { type BuiltRequest, buildRequest, kindOf, readRequest } from './query-request.js';
 import { QueryResult, ResultSummary } from './query-result.js';
-import { type QueryState, queryState, type ResultLayout } from './query-state.js';
+import { type QueryState, queryHistory, queryState, type ResultLayout } from './query-state.js';
 import { RequestPane, type RequestPaneProps } from './request-pane.js';
 import { type Matches, useMatches } from './use-matches.js';
-import { isStoredId, useStored, useTitlePath } from './use-rows.js';
+import { isStoredId, rowWithTitle, useStored, useTitlePath } from './use-rows.js';
 
 export default function QueryView({ collection }: CollectionViewProps) {
   const store = queryState(collection);
@@ -106,6 +106,7 @@ function useRun(
   results: { readonly current: HTMLElement | null },
 ) {
   const [, navigate] = useLocation();
+  const titlePath = useTitlePath(collection.id);
   const [problem, setProblem] = useState<string>();
   const start = (pair: QueryPair, segment: string) => {
     const { run, ...state } = store.get();
@@ -144,8 +145,12 @@ function useRun(
   const run = async () => {
     const { draft, other, requestText, otherText } = store.get();
     const unread = problemOf(requestText) ?? problemOf(otherText);
-    const built = await buildAfterLookup(collection, draft);
-    const second = other && (await buildAfterLookup(collection, other));
+    const resolved = await resolveDraft(collection, draft, titlePath);
+    const otherResolved = other && (await resolveDraft(collection, other, titlePath));
+    if (store.get().draft === draft) store.set({ ...store.get(), draft: resolved.draft });
+    const built = buildRequest(collection, resolved.draft, resolved.isStored);
+    const second =
+      otherResolved && buildRequest(collection, otherResolved.draft, otherResolved.isStored);
     const found = unread ?? built.problem ?? (second?.problem && `Second query: ${second.problem}`);
     if (found !== undefined) setProblem(found);
     else startAndNavigate({ request: built.request!, other: second?.request });
@@ -162,15 +167,24 @@ function problemOf(text: string | undefined): string | undefined {
   return text === undefined ? undefined : parseObject(text).problem;
 }
 
-/** Asks the server whether the input is an id, unless the kind is chosen. */
-async function buildAfterLookup(
+/**
+ * Asks the server whether the input is an id, unless the kind is chosen. Words in a collection that cannot be searched
+ * by words become the id of the vector with such a title.
+ */
+async function resolveDraft(
   collection: CollectionRecord,
   draft: QueryDraft,
-): Promise<BuiltRequest> {
-  const [{ by, input } = { input: '' }] = draft.rankings;
-  const isOpen = draft.custom === undefined && by === undefined && input.trim() !== '';
-  const isStored = isOpen && (await isStoredId(collection.id, input));
-  return buildRequest(collection, draft, isStored);
+  titlePath: string | undefined,
+): Promise<{ readonly draft: QueryDraft; readonly isStored: boolean }> {
+  const [first, ...rest] = draft.rankings;
+  const isOpen = draft.custom === undefined && first!.by === undefined;
+  const input = first!.input.trim();
+  if (!isOpen || input === '') return { draft, isStored: false };
+  const isStored = await isStoredId(collection.id, input);
+  if (isStored || kindOf(collection, first!, false) !== 'id') return { draft, isStored };
+  const id = await rowWithTitle(collection.id, titlePath, input);
+  if (id === undefined) return { draft, isStored };
+  return { draft: { ...draft, rankings: [{ ...first!, by: 'id', input: id }, ...rest] }, isStored };
 }
 
 /** Where the result is below the form, it may be out of view. */

@@ -26,6 +26,38 @@ interface NamedRow {
   readonly metadata?: JsonObject;
 }
 
+async function findRows(
+  collectionId: string,
+  titlePath: string | undefined,
+  text: string,
+  signal?: AbortSignal,
+): Promise<readonly NamedRow[]> {
+  const vectors = session.get().client.collection(collectionId);
+  const list = async (filter: JsonObject | undefined): Promise<readonly NamedRow[]> => {
+    const request = { limit: SHOWN_MAX, ...(filter !== undefined && { filter }) };
+    return (await vectors.list(request, signal ? { signal } : {})).vectors;
+  };
+  if (text === '') return list(undefined);
+  const ids = { $id: { $prefix: text } };
+  if (titlePath === undefined) return list(ids);
+  const found = await Promise.all([
+    list({ $or: [{ [titlePath]: text }, ids] }),
+    list(containing(titlePath, text, 'start')),
+    list(containing(titlePath, text)),
+  ]);
+  return [...new Map(found.flat().map((row) => [row.id, row])).values()];
+}
+
+/** The vector whose title fits the words best; undefined if there is none. */
+export async function rowWithTitle(
+  collectionId: string,
+  titlePath: string | undefined,
+  words: string,
+): Promise<string | undefined> {
+  if (titlePath === undefined || words.length > TYPED_CHARACTERS_MAX) return undefined;
+  return (await findRows(collectionId, titlePath, words).catch(() => []))[0]?.id;
+}
+
 /** Vectors whose id or title begins with the input, then those whose title contains it. */
 export function useRowSuggestions(
   collection: CollectionRecord,
@@ -36,21 +68,7 @@ export function useRowSuggestions(
   const titlePath = useTitlePath(collection.id);
   const { data: rows = [] } = useApi(
     ['collection', collection.id, 'rows', titlePath, text],
-    async (client, signal) => {
-      const list = async (filter: JsonObject | undefined) => {
-        const request = { limit: SHOWN_MAX, ...(filter !== undefined && { filter }) };
-        return (await client.collection(collection.id).list(request, { signal })).vectors;
-      };
-      if (text === '') return list(undefined);
-      const ids = { $id: { $prefix: text } };
-      if (titlePath === undefined) return list(ids);
-      const found = await Promise.all([
-        list({ $or: [{ [titlePath]: text }, ids] }),
-        list(containing(titlePath, text, 'start')),
-        list(containing(titlePath, text)),
-      ]);
-      return [...new Map(found.flat().map((row) => [row.id, row])).values()];
-    },
+    (_client, signal) => findRows(collection.id, titlePath, text, signal),
     { enabled: isActive && text.length <= TYPED_CHARACTERS_MAX, staleTime: STALE_MS },
   );
   return useMemo(

@@ -81,7 +81,10 @@ export function previewText(
   const indexed = (text?.fields ?? []).flatMap((path) => [
     ...stringsIn(resolvePath(metadata, path) ?? {}),
   ]);
-  if (indexed.length > 0) return indexed.join(' · ');
+  // The title is shown beside the text.
+  const title = previewTitle(metadata);
+  const others = indexed.filter((one) => one !== title);
+  if (indexed.length > 0) return (others.length > 0 ? others : indexed).join(' · ');
   const texts = [...stringsIn(metadata)].filter(
     (one) => one.length >= TEXT_CHARACTERS_MIN && !one.startsWith('data:') && /\s/.test(one),
   );
