@@ -33,7 +33,7 @@ const WORDNET: Sample = {
   file: 'wordnet.arrow',
   dimension: 256,
   description: 'Sample: word senses of WordNet 3.0 as text vectors',
-  text: { fields: ['lemma', 'words', 'gloss'], language: 'english' },
+  text: { fields: ['lemma', 'gloss', 'words'], language: 'english' },
 };
 const DIGITS: Sample = {
   id: 'digits',

@@ -57,7 +57,11 @@ export function SuggestInput(props: SuggestInputProps) {
         className={classNames(fieldStyles.control, props.className)}
         onFocus={() => onFocusChange?.(true)}
         onBlur={() => onFocusChange?.(false)}
-        onKeyDown={props.onKeyDown}
+        onKeyDown={(event) => {
+          // Enter completes the input; suggestions that arrive later must not cover what follows.
+          if (event.key === 'Enter') setOpen(false);
+          props.onKeyDown?.(event);
+        }}
         onPaste={props.onPaste}
         ref={props.inputRef}
       />

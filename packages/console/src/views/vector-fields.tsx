@@ -11,15 +11,6 @@ export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
   sparse: 'Sparse',
 };
 
-/** The names of the metrics, the same in every view. */
-export const METRIC_LABELS: Readonly<Record<Metric, string>> = {
-  cosine: 'Cosine',
-  dot: 'Dot product',
-  euclidean: 'Euclidean',
-  hamming: 'Hamming',
-  jaccard: 'Jaccard',
-};
-
 interface VectorSelectProps {
   readonly label?: string;
   readonly vectors: readonly CollectionVector[];
@@ -51,7 +42,7 @@ interface MetricFieldProps {
 export function MetricField({ own, metric, hint, error, onChange }: MetricFieldProps) {
   // Vectors of bits are recognized by their own metric.
   const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
-  const options = metrics.map((value) => ({ value, label: METRIC_LABELS[value] }));
+  const options = metrics.map((value) => ({ value, label: value }));
   return (
     <SelectField
       label="Metric"

@@ -44,7 +44,7 @@ export function QueryForm(props: QueryFormProps) {
       <QueryBox
         collection={collection}
         ranking={first!}
-        error={errorIn(errors, by === 'hybrid' ? ['/fusion/parts/0/text', '/embed'] : [`/${by}`])}
+        error={errorIn(errors, rest.length > 0 || by === 'hybrid' ? FUSED_INPUTS : [`/${by}`])}
         hasFocusAtFirst={name === 'first' && first!.input === ''}
         onChange={setFirst}
         onRun={onRun}
@@ -87,6 +87,14 @@ export function QueryForm(props: QueryFormProps) {
     </div>
   );
 }
+
+/** Where the input of the first ranking is in a fusion, whatever its kind. */
+const FUSED_INPUTS = [
+  ...['id', 'vector', 'text', 'embed', 'multi_vector', 'sparse'].map(
+    (member) => `/fusion/parts/0/${member}`,
+  ),
+  '/fusion/parts/1/embed',
+];
 
 /** The first error at one of the pointers or inside. */
 function errorIn(errors: ReadonlyMap<string, string>, pointers: readonly string[]) {

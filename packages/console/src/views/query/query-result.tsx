@@ -1,12 +1,13 @@
 // The result of one query: the matches as a table, as cards or in groups, facets, and figures.
 
 import type { CollectionRecord, JsonObject, QueryRequest } from '@sagitta/client';
-import { useMemo } from 'react';
+import { useMemo, useRef } from 'react';
 import { useFoundPaths } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { formatCount, formatMilliseconds } from '../../ui/format.js';
 import { Empty, ErrorMessage, Loading } from '../../ui/states.js';
+import { useElementSize } from '../../ui/use-element-size.js';
 import { browseState, defaultColumns, PICTURE_KEY, VALUES_KEY } from '../browse/browse-state.js';
 import { previewTitle } from '../vectors/preview.js';
 import {
@@ -171,10 +172,14 @@ function MatchTable(props: MatchTableProps) {
       ...others.filter((column) => !isLong(column)),
     ].filter(({ key }) => key !== VALUES_KEY || hasValues);
   }, [collection, columns, paths, matches, titlePath, hasValues]);
+  const frame = useRef<HTMLDivElement>(null);
+  const { width } = useElementSize(frame);
+  const isWide = tableColumns.reduce((sum, column) => sum + column.width, 0) > width;
   return (
     <div
+      ref={frame}
       className={styles.tableFrame}
-      style={{ height: tableHeight(matches.length, TALL_ROW_HEIGHT) }}
+      style={{ height: tableHeight(matches.length, TALL_ROW_HEIGHT, isWide) }}
     >
       <VectorTable
         label="Matches, best first"

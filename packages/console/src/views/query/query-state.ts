@@ -10,6 +10,8 @@ import { type PastQuery, readHistory } from './query-history.js';
 interface QueryRun extends QueryPair {
   /** A new number runs the same requests again. */
   readonly number: number;
+  /** The drafts that were run; errors belong to their fields until they change. */
+  readonly drafts: readonly [QueryDraft, QueryDraft | undefined];
 }
 
 export type ResultLayout = 'table' | 'cards' | 'json';

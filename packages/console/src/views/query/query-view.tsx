@@ -1,12 +1,7 @@
 // Queries a collection: a form beside its result or its request, and optionally a second query for comparison. The
 // last request that was run is the address, so that it can be shared.
 
-import {
-  type CollectionRecord,
-  type JsonObject,
-  type QueryRequest,
-  SagittaClientError,
-} from '@sagitta/client';
+import { type CollectionRecord, type JsonObject, SagittaClientError } from '@sagitta/client';
 import { Braces, Code, Columns2, LayoutGrid, Table2, X } from 'lucide-react';
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
@@ -67,7 +62,10 @@ export default function QueryView({ collection }: CollectionViewProps) {
         <Forms
           collection={collection}
           state={state}
-          errors={[useErrors(first, state.run?.request), useErrors(second, state.run?.other)]}
+          errors={[
+            useErrors(first, state.run?.drafts[0] === state.draft),
+            useErrors(second, state.run?.drafts[1] === state.other),
+          ]}
           onChange={changeForm}
           onMoreShown={(isMoreShown) => change({ isMoreShown })}
           onRun={run}
@@ -111,7 +109,8 @@ function useRun(
   const start = (pair: QueryPair, segment: string) => {
     const { run, ...state } = store.get();
     setProblem(undefined);
-    store.set({ ...state, segment, run: { ...pair, number: (run?.number ?? 0) + 1 } });
+    const drafts = [state.draft, state.other] as const;
+    store.set({ ...state, segment, run: { ...pair, drafts, number: (run?.number ?? 0) + 1 } });
     const history = queryHistory(collection.id);
     history.set(withRun(history.get(), pair, new Date().toISOString()));
     showOnNarrowPage(results.current);
@@ -205,12 +204,13 @@ function useBuilt(collection: CollectionRecord, draft: QueryDraft): BuiltRequest
   return useMemo(() => buildRequest(collection, draft, isStored), [collection, draft, isStored]);
 }
 
-/** What the server refused in the request, by JSON pointer. */
-function useErrors({ error }: Matches, request: QueryRequest | undefined) {
+/** What the server refused, by JSON pointer, if the form still shows the request. */
+function useErrors({ error }: Matches, isShown: boolean): ReadonlyMap<string, string> {
   return useMemo(() => {
-    const items = error instanceof SagittaClientError && request !== undefined ? error.items : [];
-    return new Map(items.map(({ pointer, detail }) => [pointer, detail]));
-  }, [error, request]);
+    if (!(error instanceof SagittaClientError) || !isShown) return new Map();
+    if (error.code === 'vector_not_found') return new Map([['/id', error.detail]]);
+    return new Map(error.items.map(({ pointer, detail }) => [pointer, detail]));
+  }, [error, isShown]);
 }
 
 interface FormsProps {

@@ -146,9 +146,7 @@ function Reply({ result, id, isCurrent }: ReplyProps) {
         {text !== undefined && <CopyButton text={text} label="Copy the reply" />}
       </header>
       {text === undefined ? (
-        <p className={styles.note}>
-          {result.isRunning ? 'Running…' : 'Run the request to see it.'}
-        </p>
+        <p className={styles.note}>{noteOf(result)}</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
         <section className={styles.reply} tabIndex={0} aria-label="The reply as JSON">
@@ -160,4 +158,10 @@ function Reply({ result, id, isCurrent }: ReplyProps) {
       )}
     </section>
   );
+}
+
+/** Why there is no reply. */
+function noteOf({ isRunning, error }: Matches): string {
+  if (isRunning) return 'Running…';
+  return error === undefined ? 'Run the request to see it.' : 'The server refused the request.';
 }

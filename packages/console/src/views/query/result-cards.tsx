@@ -68,11 +68,11 @@ interface CardMetadataProps {
 /** Metadata that the preview does not already show. */
 function CardMetadata({ collection, match: { metadata }, titlePath, paths }: CardMetadataProps) {
   if (metadata === undefined) return null;
-  const previewed = [previewTitle(metadata, titlePath), previewText(metadata, collection)];
+  const previewed = [previewTitle(metadata, titlePath), previewText(metadata, collection) ?? ''];
   const shown = paths
     .map((path) => ({ path, text: formatValue(resolvePath(metadata, path)) }))
     .filter(({ text }) => text !== '' && text.length <= VALUE_CHARACTERS_MAX)
-    .filter(({ text }) => !previewed.includes(text));
+    .filter(({ text }) => text !== previewed[0] && !previewed[1]!.includes(text));
   return (
     <dl className={styles.cardMetadata}>
       {shown.map(({ path, text }) => (

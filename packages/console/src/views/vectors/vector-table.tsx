@@ -28,11 +28,12 @@ const ROW_HEIGHT = 34;
 export const TALL_ROW_HEIGHT = 50;
 const HEADER_HEIGHT = 36;
 
-/** The height in pixels of a table that shows all its rows without scrolling, with a border. */
-export function tableHeight(rowCount: number, rowHeight: number): number {
-  // The last pixels are those of a scroll bar, if the columns are wider than the table.
-  return HEADER_HEIGHT + rowCount * rowHeight + 16;
+/** The height in pixels of a table with a border and a horizontal scroll bar that shows all its rows. */
+export function tableHeight(rowCount: number, rowHeight: number, hasScrollBar: boolean): number {
+  return HEADER_HEIGHT + rowCount * rowHeight + 2 + (hasScrollBar ? SCROLL_BAR_HEIGHT : 0);
 }
+
+const SCROLL_BAR_HEIGHT = 15;
 
 interface VectorTableProps {
   readonly label: string;
