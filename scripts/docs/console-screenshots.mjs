@@ -19,6 +19,8 @@ import { launchBrowser } from '../../dist/test/support/browser.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The sense "Atlantic bottlenose dolphin". */
 const DOLPHIN = 'n02069974';
+/** What the form of the console requests too. */
+const SHOWN = { limit: 10, include_metadata: true, explain: true };
 const TRAFFIC_MS = 14_000;
 
 const { values: options, positionals: chosen } = parseArgs({
@@ -62,11 +64,11 @@ const SHOTS = {
     },
   },
   query: {
-    path: `${collectionPath('wordnet', 'query')}/${encodeURIComponent(JSON.stringify({ by: 'id', id: DOLPHIN }))}`,
+    path: `${collectionPath('wordnet', 'query')}/${encodeURIComponent(JSON.stringify({ id: DOLPHIN, ...SHOWN }))}`,
     prepare: runQuery,
   },
   'query-cards': {
-    path: `${collectionPath('digits', 'query')}/${encodeURIComponent(JSON.stringify({ by: 'id', id: 'digit-0003' }))}`,
+    path: `${collectionPath('digits', 'query')}/${encodeURIComponent(JSON.stringify({ id: 'digit-0003', include_values: true, ...SHOWN }))}`,
     theme: 'dark',
     async prepare(page) {
       await runQuery(page);

@@ -294,8 +294,8 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
   });
 
   test('two queries are compared, and a query is copied as a program that runs', async () => {
-    const draft = encodeURIComponent(JSON.stringify({ by: 'id', id: 'n02069974' }));
-    const path = `${collectionPath('wordnet', 'query')}/${draft}`;
+    const request = encodeURIComponent(JSON.stringify({ id: 'n02069974', include_metadata: true }));
+    const path = `${collectionPath('wordnet', 'query')}/${request}`;
     const { page, expectNoProblems, close } = await open(path);
     await page.keyboard.press('Control+Enter');
     await page.getByText('n02070624').first().waitFor();

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CollectionRecord } from '@sagitta/client';
+import type { CollectionRecord, FoundPath } from '@sagitta/client';
 import { stringifyExactJson } from '../../../src/common/exact-json.js';
 import { formatNumber } from '../src/ui/format.js';
 import { parseObject } from '../src/views/filter/filter-values.js';
 import { LANGUAGES } from '../src/views/query/copy-as.js';
-import { decodeDraft, encodeDraft, rankingOf } from '../src/views/query/query-draft.js';
 import { mergePatchBetween } from '../src/views/vectors/merge-patch.js';
 import {
   findPictureUrl,
@@ -15,6 +14,7 @@ import {
   pictureUrl,
   previewText,
   previewTitle,
+  titlePathOf,
 } from '../src/views/vectors/preview.js';
 import { stripPath, summarizeValues } from '../src/views/vectors/values-shape.js';
 
@@ -68,6 +68,26 @@ test('the text of a vector comes from the indexed fields, or is the longest stri
   const indexed = collection({ text: { fields: ['title'] } });
   assert.equal(previewText(metadata, indexed), 'A short title');
   assert.equal(previewText({ n: 1 }, collection({})), undefined);
+});
+
+test('the text of a vector does not repeat its title', () => {
+  const indexed = collection({ text: { fields: ['title', 'body'] } });
+  assert.equal(previewText({ title: 'A whale', body: 'A text' }, indexed), 'A text');
+});
+
+test('vectors are named by a usual path, or by the shortest path of distinct strings', () => {
+  const path = (name: string, distinct_count: number, type: 'string' | 'number' = 'string') =>
+    ({
+      path: name,
+      count: 100,
+      distinct_count,
+      is_distinct_exact: true,
+      types: { null: 0, boolean: 0, number: 0, string: 0, array: 0, object: 0, [type]: 100 },
+    }) as FoundPath;
+  assert.equal(titlePathOf([path('a', 100), path('label', 10, 'number')]), 'label');
+  assert.equal(titlePathOf([path('summary', 100), path('kind', 3), path('city', 95)]), 'city');
+  assert.equal(titlePathOf([path('kind', 3), path('n', 100, 'number')]), undefined);
+  assert.equal(previewTitle({ a: { b: 'Ulm' }, title: 'x' }, 'a.b'), 'Ulm');
 });
 
 test('values in cells take one line', () => {
@@ -148,41 +168,5 @@ describe('the strip of values', () => {
   test('is summarized in figures', () => {
     const expected = { min: -4, max: 3, mean: -1 / 3, norm: 5, zeroCount: 1 };
     assert.deepEqual(summarizeValues([3, 0, -4]), expected);
-  });
-});
-
-describe('the draft of a query', () => {
-  test('is unchanged after it has been in an address', () => {
-    const draft = {
-      by: 'examples',
-      positive: ['a/b', 'ü'],
-      filter: { year: { $gte: 2020 } },
-      k: 20,
-      other: { id: 'x' },
-    } as const;
-    const segment = encodeDraft(draft);
-    assert.ok(!segment.includes('/'));
-    assert.deepEqual(decodeDraft(segment), draft);
-  });
-
-  test('stays out of the address when it is long', () => {
-    const draft = { vector: '0.1 '.repeat(2_000) };
-    const segment = encodeDraft(draft);
-    assert.ok(segment.length < 20);
-    assert.deepEqual(decodeDraft(segment), draft);
-  });
-
-  test('is read from any address without failing', () => {
-    assert.equal(decodeDraft('~99'), undefined);
-    assert.equal(decodeDraft('%'), undefined);
-    assert.equal(decodeDraft('[1]'), undefined);
-    const odd = encodeURIComponent('{"by":"magic","k":"3","id":5,"metric":"dot","apiKey":"s"}');
-    assert.deepEqual(decodeDraft(odd), { metric: 'dot' });
-  });
-
-  test('implies what to rank by', () => {
-    assert.equal(rankingOf({}), 'id');
-    assert.equal(rankingOf({ vector: '1 2' }), 'vector');
-    assert.equal(rankingOf({ positive: ['a'] }), 'examples');
   });
 });

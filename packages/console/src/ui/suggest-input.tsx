@@ -1,17 +1,19 @@
 // A text input with optional suggestions.
 
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
-import { type KeyboardEvent, useState } from 'react';
+import { type ClipboardEvent, type KeyboardEvent, type Ref, useState } from 'react';
 import { classNames } from './class-names.js';
 import fieldStyles from './field.module.css';
 import styles from './suggest-input.module.css';
 
 export interface Suggestion {
   readonly value: string;
-  /** Shown instead of the value. */
-  readonly label?: string;
   /** Shown beside the value, such as a type or a count. */
   readonly note?: string | undefined;
+  /** Shown before the value, which is then secondary. */
+  readonly title?: string | undefined;
+  /** A second line. */
+  readonly detail?: string | undefined;
 }
 
 interface SuggestInputProps {
@@ -28,6 +30,8 @@ interface SuggestInputProps {
   readonly onChoose?: (value: string) => void;
   readonly onFocusChange?: (hasFocus: boolean) => void;
   readonly onKeyDown?: (event: KeyboardEvent<HTMLInputElement>) => void;
+  readonly onPaste?: (event: ClipboardEvent<HTMLInputElement>) => void;
+  readonly inputRef?: Ref<HTMLInputElement>;
 }
 
 export function SuggestInput(props: SuggestInputProps) {
@@ -53,7 +57,13 @@ export function SuggestInput(props: SuggestInputProps) {
         className={classNames(fieldStyles.control, props.className)}
         onFocus={() => onFocusChange?.(true)}
         onBlur={() => onFocusChange?.(false)}
-        onKeyDown={props.onKeyDown}
+        onKeyDown={(event) => {
+          // Enter completes the input; suggestions that arrive later must not cover what follows.
+          if (event.key === 'Enter') setOpen(false);
+          props.onKeyDown?.(event);
+        }}
+        onPaste={props.onPaste}
+        ref={props.inputRef}
       />
       <ComboboxPopover
         // A portal keeps the popover from being clipped; it must be inside a landmark.
@@ -73,15 +83,27 @@ export function SuggestInput(props: SuggestInputProps) {
             className={styles.item}
             onClick={() => onChoose?.(suggestion.value)}
           >
-            <span className={styles.value} dir="auto">
-              {suggestion.label ?? suggestion.value}
-            </span>
-            {suggestion.note !== undefined && (
-              <span className={styles.note}>{suggestion.note}</span>
-            )}
+            <SuggestionText {...suggestion} />
           </ComboboxItem>
         ))}
       </ComboboxPopover>
     </ComboboxProvider>
+  );
+}
+
+function SuggestionText({ value, note, title, detail }: Suggestion) {
+  const side = title === undefined || title === value ? note : value;
+  return (
+    <>
+      <span className={styles.value} dir="auto">
+        {title ?? value}
+      </span>
+      {side !== undefined && <span className={styles.note}>{side}</span>}
+      {detail !== undefined && (
+        <span className={styles.detail} dir="auto">
+          {detail}
+        </span>
+      )}
+    </>
   );
 }

@@ -1,6 +1,7 @@
 // The addresses of the views. They are in the hash of the URL, because the server serves a single document.
 
-import { encodeDraft, type QueryDraft } from './query/query-draft.js';
+import type { CollectionRecord, QueryMembers, QueryRequest } from '@sagitta/client';
+import { encodeQuery, newOptions } from './query/query-draft.js';
 
 /** The views of one collection, in the order of their tabs. */
 export const COLLECTION_VIEWS = [
@@ -27,7 +28,11 @@ export function collectionPath(id: string, view: CollectionView = 'schema'): str
   return `/collections/${encodeURIComponent(id)}/${view}`;
 }
 
-/** The address of the query view with a draft such as `{ id }`, `{ positive: ids }` or `{ vector: '0.1 0.2 …' }`. */
-export function queryPath(id: string, draft: QueryDraft): string {
-  return `${collectionPath(id, 'query')}/${encodeDraft(draft)}`;
+/** The address of the query view with a ranking such as `{ id }` or `{ recommend: { positive: ids } }`. */
+export function queryPath(
+  collection: CollectionRecord,
+  ranking: Pick<QueryMembers, 'id' | 'vector' | 'recommend' | 'using'>,
+): string {
+  const request = { ...ranking, ...newOptions(collection) } as QueryRequest;
+  return `${collectionPath(collection.id, 'query')}/${encodeQuery({ request })}`;
 }

@@ -1,6 +1,6 @@
 // Labels for the kinds of vectors, and form fields to choose a vector and a metric.
 
-import type { DimensionedVector, Metric } from '@sagitta/client';
+import type { CollectionVector, Metric } from '@sagitta/client';
 import { BIT_METRICS, METRICS, VALUE_METRICS } from '../../../../src/common/types.js';
 import type { VectorKind } from '../../../../src/common/vectors.js';
 import { SelectField } from '../ui/field.js';
@@ -14,7 +14,7 @@ export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
 
 interface VectorSelectProps {
   readonly label?: string;
-  readonly vectors: readonly DimensionedVector[];
+  readonly vectors: readonly CollectionVector[];
   readonly using: string;
   readonly onChange: (using: string) => void;
 }
@@ -26,8 +26,9 @@ export function VectorSelect({ label = 'Vector', vectors, using, onChange }: Vec
   return <SelectField label={label} value={using} options={options} onChange={onChange} />;
 }
 
-function labelOf({ name, dimension }: DimensionedVector): string {
-  return `${name === '' ? 'Unnamed' : name} (${dimension} dimensions)`;
+function labelOf(vector: CollectionVector): string {
+  const size = vector.kind === 'sparse' ? 'sparse' : `${vector.dimension} dimensions`;
+  return `${vector.name === '' ? 'Unnamed' : vector.name} (${size})`;
 }
 
 interface MetricFieldProps {
@@ -35,14 +36,22 @@ interface MetricFieldProps {
   readonly own?: Metric | undefined;
   readonly metric: Metric;
   readonly hint?: string;
+  readonly error?: string | undefined;
   readonly onChange: (metric: Metric) => void;
 }
 
-export function MetricField({ own, metric, hint, onChange }: MetricFieldProps) {
+export function MetricField({ own, metric, hint, error, onChange }: MetricFieldProps) {
   // Vectors of bits are recognized by their own metric.
   const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
   const options = metrics.map((value) => ({ value, label: metricName(value) }));
   return (
-    <SelectField label="Metric" hint={hint} value={metric} options={options} onChange={onChange} />
+    <SelectField
+      label="Metric"
+      hint={hint}
+      error={error}
+      value={metric}
+      options={options}
+      onChange={onChange}
+    />
   );
 }

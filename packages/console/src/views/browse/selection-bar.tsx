@@ -30,7 +30,7 @@ export function SelectionBar({ collection, ids, onChange, onExport }: SelectionB
       <strong role="status">{formatCount(ids.length)} selected</strong>
       {ids.length <= EXAMPLES_MAX && (
         <Link
-          href={queryPath(collection.id, { by: 'examples', positive: ids })}
+          href={queryPath(collection, { recommend: { positive: ids } })}
           className={classNames(buttonStyles.button, buttonStyles.plain, styles.link)}
         >
           <Search size={15} aria-hidden />

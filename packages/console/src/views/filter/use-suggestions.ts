@@ -89,7 +89,13 @@ export function useIdSuggestions(
   return data;
 }
 
-function containing(path: string, text: string): JsonObject {
+/** The vectors whose string at the path contains the text, or begins with it. */
+export function containing(
+  path: string,
+  text: string,
+  where: 'start' | 'anywhere' = 'anywhere',
+): JsonObject {
   const escaped = text.replace(/[\\%_]/g, '\\$&');
-  return { [path]: { $like: `%${escaped}%`, $case: 'insensitive' } };
+  const $like = `${where === 'start' ? '' : '%'}${escaped}%`;
+  return { [path]: { $like, $case: 'insensitive' } };
 }

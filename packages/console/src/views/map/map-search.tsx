@@ -54,8 +54,8 @@ export function MapSearch({ data, hits, text, onText, onGo, onSelectAll }: MapSe
               describedBy={noteId}
               suggestions={(doneText === text ? [] : best).map(({ point, title, excerpt }) => ({
                 value: data.ids[point]!,
-                label: title,
-                note: excerpt ?? (title === data.ids[point] ? undefined : data.ids[point]),
+                title,
+                detail: excerpt,
               }))}
               onChange={onText}
               onChoose={goTo}

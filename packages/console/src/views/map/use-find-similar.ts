@@ -14,7 +14,7 @@ import { meanOf } from './mean.js';
 /** More vectors would hardly change the mean, so their values are not read. */
 const MEAN_MAX = 10_000;
 
-export function useFindSimilar({ id }: CollectionRecord, using: string) {
+export function useFindSimilar(collection: CollectionRecord, using: string) {
   const { client } = useStore(session);
   const [, navigate] = useLocation();
   const [isBusy, setBusy] = useState(false);
@@ -22,17 +22,18 @@ export function useFindSimilar({ id }: CollectionRecord, using: string) {
   const named = using === '' ? {} : { using };
   const find = async (ids: readonly string[]) => {
     if (ids.length <= EXAMPLES_MAX) {
-      navigate(
-        queryPath(id, { by: 'examples', positive: ids, strategy: 'average_vector', ...named }),
-      );
+      navigate(queryPath(collection, { recommend: { positive: ids }, ...named }));
       return;
     }
     setBusy(true);
     setError(undefined);
     try {
-      const values = await readValues(client.collection(id), ids.slice(0, MEAN_MAX), using);
-      const vector = JSON.stringify(meanOf(values));
-      navigate(queryPath(id, { by: 'vector', vector, ...named }));
+      const values = await readValues(
+        client.collection(collection.id),
+        ids.slice(0, MEAN_MAX),
+        using,
+      );
+      navigate(queryPath(collection, { vector: meanOf(values), ...named }));
     } catch (cause) {
       setError(cause);
     } finally {

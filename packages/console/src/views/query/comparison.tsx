@@ -3,14 +3,15 @@
 import { useMemo, useState } from 'react';
 import { Button } from '../../ui/button.js';
 import { classNames } from '../../ui/class-names.js';
-import { formatCount, formatMilliseconds, formatScore } from '../../ui/format.js';
+import { formatCount, formatMilliseconds } from '../../ui/format.js';
 import { ErrorMessage, Loading } from '../../ui/states.js';
-import { previewTitle } from '../vectors/preview.js';
 import { type ComparedMatch, compareMatches, describeMove } from './compare-matches.js';
+import { MatchLine } from './match-groups.js';
 import styles from './query.module.css';
 import type { Matches, ResultMatch } from './use-matches.js';
 
 interface ComparisonProps {
+  readonly titlePath: string | undefined;
   readonly first: Matches;
   readonly second: Matches;
   readonly openId: string | undefined;
@@ -20,13 +21,13 @@ interface ComparisonProps {
 /** Pixels; also used to draw the lines between the lists. */
 const ROW_HEIGHT = 52;
 
-export function Comparison({ first, second, openId, onOpen }: ComparisonProps) {
+export function Comparison({ titlePath, first, second, openId, onOpen }: ComparisonProps) {
   const [markedId, setMarkedId] = useState<string>();
   const compared = useMemo(
     () => compareMatches(first.matches, second.matches),
     [first.matches, second.matches],
   );
-  const shared = { markedId, onMark: setMarkedId, openId, onOpen };
+  const shared = { titlePath, markedId, onMark: setMarkedId, openId, onOpen };
   const rowCount = Math.max(compared.first.length, compared.second.length);
   const hasBoth = first.first !== undefined && second.first !== undefined;
   return (
@@ -76,6 +77,7 @@ function linePath(rank: number, otherRank: number): string {
 }
 
 interface SideProps {
+  readonly titlePath: string | undefined;
   readonly name: string;
   readonly result: Matches;
   readonly matches: readonly ComparedMatch<ResultMatch>[];
@@ -85,7 +87,8 @@ interface SideProps {
   readonly onOpen: (id: string) => void;
 }
 
-function Side({ name, result, matches, markedId, onMark, openId, onOpen }: SideProps) {
+function Side(props: SideProps) {
+  const { titlePath, name, result, matches, markedId, onMark, openId, onOpen } = props;
   const { first, error } = result;
   return (
     <section className={styles.side} aria-label={name}>
@@ -116,14 +119,9 @@ function Side({ name, result, matches, markedId, onMark, openId, onOpen }: SideP
                 onMouseEnter={() => onMark(match.id)}
                 onMouseLeave={() => onMark(undefined)}
               >
-                <span className={styles.rank}>{rank}</span>
-                <span className={styles.comparedText}>
-                  <bdi className={styles.comparedName} title={match.id}>
-                    {previewTitle(match.metadata) ?? match.id}
-                  </bdi>
-                  <span className={styles.move}>{describeMove(compared)}</span>
-                </span>
-                <span className={styles.score}>{formatScore(match.score)}</span>
+                <MatchLine match={match} rank={rank} titlePath={titlePath}>
+                  {describeMove(compared)}
+                </MatchLine>
               </button>
             </li>
           );

@@ -2,8 +2,8 @@
 // one, the program reads it from an environment variable.
 
 import type { QueryRequest } from '@sagitta/client';
-import { isJsonNumber, numberText } from '../../../../../src/common/exact-json.js';
 import type { Json } from '../../../../../src/common/types.js';
+import { formatJson, JSON_SYNTAX, type LiteralSyntax } from './json-text.js';
 
 export interface CopiedQuery {
   /** The root of the server, without a trailing slash. */
@@ -32,14 +32,14 @@ function writeCurl({ baseUrl, collectionId, request, needsCredential }: CopiedQu
     ...(needsCredential ? [`  -H "authorization: Bearer $${CREDENTIAL_VARIABLE}" \\`] : []),
     // A vector of thousands of numbers is too long for an argument.
     `  --data-binary @- <<'JSON'`,
-    writeObject(request as unknown as Json, 0, JSON_SYNTAX),
+    formatJson(request as unknown as Json),
     'JSON',
   ];
   return `${lines.join('\n')}\n`;
 }
 
 function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
-  const body = writeObject(request as unknown as Json, 0, TYPESCRIPT_SYNTAX);
+  const body = formatJson(request as unknown as Json, TYPESCRIPT_SYNTAX);
   const options = needsCredential
     ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
@@ -61,7 +61,7 @@ function writePython({ baseUrl, collectionId, request, needsCredential }: Copied
 
 with Sagitta(${JSON.stringify(baseUrl)}${options}) as client:
     reply = client.collection(${JSON.stringify(collectionId)}).query(
-        **${writeObject(request as unknown as Json, 2, PYTHON_SYNTAX)}
+        **${formatJson(request as unknown as Json, PYTHON_SYNTAX, 2)}
     )
 for match in reply["matches"]:
     print(f"{match['score']:.6f}", match["id"])
@@ -76,23 +76,6 @@ function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The syntax of literals in a language. */
-interface LiteralSyntax {
-  readonly indent: string;
-  /** The suffix of integers that float64 cannot represent. */
-  readonly longSuffix: string;
-  readonly true: string;
-  readonly false: string;
-  readonly null: string;
-}
-
-const JSON_SYNTAX: LiteralSyntax = {
-  indent: '  ',
-  longSuffix: '',
-  true: 'true',
-  false: 'false',
-  null: 'null',
-};
 const TYPESCRIPT_SYNTAX: LiteralSyntax = { ...JSON_SYNTAX, longSuffix: 'n' };
 const PYTHON_SYNTAX: LiteralSyntax = {
   indent: '    ',
@@ -101,25 +84,3 @@ const PYTHON_SYNTAX: LiteralSyntax = {
   false: 'False',
   null: 'None',
 };
-
-/** An object with one member per line. */
-function writeObject(value: Json, depth: number, syntax: LiteralSyntax): string {
-  const inner = syntax.indent.repeat(depth + 1);
-  const members = Object.entries(value as object).map(
-    ([name, member]) => `${inner}${JSON.stringify(name)}: ${writeInline(member as Json, syntax)}`,
-  );
-  return `{\n${members.join(',\n')}\n${syntax.indent.repeat(depth)}}`;
-}
-
-function writeInline(value: Json, syntax: LiteralSyntax): string {
-  if (value === null) return syntax.null;
-  if (typeof value === 'boolean') return value ? syntax.true : syntax.false;
-  if (Array.isArray(value)) return `[${value.map((one) => writeInline(one, syntax)).join(', ')}]`;
-  if (typeof value === 'bigint') return `${value}${syntax.longSuffix}`;
-  if (isJsonNumber(value)) return numberText(value);
-  if (typeof value !== 'object') return JSON.stringify(value);
-  const members = Object.entries(value).map(
-    ([name, member]) => `${JSON.stringify(name)}: ${writeInline(member, syntax)}`,
-  );
-  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`;
-}

@@ -22,9 +22,13 @@ export function parseVector(text: string, dimension: number): ParsedVector {
 function readNumbers(text: string): readonly number[] {
   const json = readJson(text);
   if (json !== undefined) return json;
-  // Digits alone are a number, not base64.
-  const isBase64 = BASE64.test(text) && /[A-Za-z+/]/.test(text) && !Number.isFinite(Number(text));
-  return (isBase64 ? readBase64(text) : undefined) ?? Array.from(text.match(NUMBER) ?? [], Number);
+  const binary = isBase64(text) ? readBase64(text) : undefined;
+  return binary ?? Array.from(text.match(NUMBER) ?? [], Number);
+}
+
+/** Digits alone are a number, not base64. */
+export function isBase64(text: string): boolean {
+  return BASE64.test(text) && /[A-Za-z+/]/.test(text) && !Number.isFinite(Number(text));
 }
 
 /** An array of numbers, or the first such array nested in the JSON. */

@@ -1,99 +1,135 @@
-// The form of one query.
+// The form of one query: the box, the filter, and everything else behind "More".
 
 import type { CollectionRecord } from '@sagitta/client';
-import { UNNAMED } from '../../../../../src/common/vectors.js';
-import { TextField } from '../../ui/field.js';
+import { SlidersHorizontal } from 'lucide-react';
+import { useId } from 'react';
+import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
+import { Button } from '../../ui/button.js';
 import { FilterEditor } from '../filter/filter-editor.js';
-import { MetricField, VectorSelect } from '../vector-fields.js';
+import { MoreFields } from './more-fields.js';
 import styles from './query.module.css';
-import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
-import { K_DEFAULT, searchableVectors, searchedVector } from './query-request.js';
-import { RankingFields } from './ranking-fields.js';
+import { QueryBox } from './query-box.js';
+import { changed, newDraft, type QueryDraft, type Ranking } from './query-draft.js';
+import { kindOf } from './query-request.js';
+import { ExampleFields } from './ranking-fields.js';
+import { useStored } from './use-rows.js';
 
 interface QueryFormProps {
   readonly collection: CollectionRecord;
   readonly draft: QueryDraft;
-  readonly onChange: (draft: QueryDraft) => void;
   /** Distinguishes the two forms of a comparison. */
-  readonly name: string;
+  readonly name: 'first' | 'second';
+  /** What the server refused, by JSON pointer. */
+  readonly errors: ReadonlyMap<string, string>;
+  readonly isMoreShown: boolean;
+  readonly onMoreShown: (isShown: boolean) => void;
+  readonly onChange: (draft: QueryDraft) => void;
+  readonly onRun: () => void;
 }
 
-export function QueryForm({ collection, draft, onChange, name }: QueryFormProps) {
-  const change = (part: DraftChange) => onChange(changedDraft(draft, part));
+export function QueryForm(props: QueryFormProps) {
+  const { collection, draft, name, errors, isMoreShown, onMoreShown, onChange, onRun } = props;
+  const moreId = useId();
+  const [first, ...rest] = draft.rankings;
+  const isStored = useStored(collection.id, first!.input) != null;
+  if (draft.custom !== undefined) {
+    return <CustomNote onReset={() => onChange(newDraft(collection))} />;
+  }
+  const by = kindOf(collection, first!, isStored);
+  const setFirst = (ranking: Ranking) => onChange({ ...draft, rankings: [ranking, ...rest] });
+  const errorOf = (pointer: string) => errors.get(pointer);
+  const setCount = countOfSettings(collection, draft);
   return (
     <div className={styles.form}>
-      <RankingFields collection={collection} draft={draft} onChange={change} />
-      <Options collection={collection} draft={draft} onChange={change} />
+      <QueryBox
+        collection={collection}
+        ranking={first!}
+        error={errorIn(errors, rest.length > 0 || by === 'hybrid' ? FUSED_INPUTS : [`/${by}`])}
+        hasFocusAtFirst={name === 'first' && first!.input === ''}
+        onChange={setFirst}
+        onRun={onRun}
+      />
+      <ExampleFields
+        collection={collection}
+        ranking={first!}
+        by={by}
+        errorOf={(member) => errorOf(`/${member}`)}
+        onChange={setFirst}
+      />
       <FilterEditor
         collection={collection}
-        value={draft.filter}
-        onChange={(filter) => change({ filter })}
+        value={draft.options.filter}
+        onChange={(filter) => onChange({ ...draft, options: changed(draft.options, { filter }) })}
         draftKey={`query ${name}`}
       />
-    </div>
-  );
-}
-
-interface OptionsProps {
-  readonly collection: CollectionRecord;
-  readonly draft: QueryDraft;
-  readonly onChange: (part: DraftChange) => void;
-}
-
-function Options({ collection, draft, onChange }: OptionsProps) {
-  const isByWords = rankingOf(draft) === 'text';
-  const searched = searchedVector(collection, draft.using);
-  return (
-    <div className={styles.options}>
-      {!isByWords && (
-        <>
-          <VectorSelect
-            label="Vector to search"
-            vectors={searchableVectors(collection)}
-            using={searched?.name ?? UNNAMED}
-            onChange={(name) => onChange({ using: name === UNNAMED ? undefined : name })}
+      <div>
+        <Button
+          icon={SlidersHorizontal}
+          aria-expanded={isMoreShown}
+          aria-controls={isMoreShown ? moreId : undefined}
+          onClick={() => onMoreShown(!isMoreShown)}
+        >
+          {setCount === 0 ? 'More' : `More (${setCount} set)`}
+        </Button>
+      </div>
+      {isMoreShown && (
+        <div id={moreId}>
+          <MoreFields
+            collection={collection}
+            draft={draft}
+            by={by}
+            name={name}
+            errorOf={errorOf}
+            onChange={onChange}
           />
-          <MetricField
-            own={searched?.metric}
-            metric={draft.metric ?? searched?.metric ?? 'cosine'}
-            onChange={(metric) =>
-              onChange({ metric: metric === searched?.metric ? undefined : metric })
-            }
-          />
-        </>
+        </div>
       )}
-      <NumberField
-        label="Per page (k)"
-        value={draft.k}
-        placeholder={String(K_DEFAULT)}
-        onChange={(k) => onChange({ k })}
-      />
-      <NumberField
-        label="Minimum score"
-        value={draft.threshold}
-        placeholder="any"
-        onChange={(threshold) => onChange({ threshold })}
-      />
     </div>
   );
 }
 
-interface NumberFieldProps {
-  readonly label: string;
-  readonly value: number | undefined;
-  readonly placeholder: string;
-  readonly onChange: (value: number | undefined) => void;
+/** Where the input of the first ranking is in a fusion, whatever its kind. */
+const FUSED_INPUTS = [
+  ...['id', 'vector', 'text', 'embed', 'multi_vector', 'sparse'].map(
+    (member) => `/fusion/parts/0/${member}`,
+  ),
+  '/fusion/parts/1/embed',
+];
+
+/** The first error at one of the pointers or inside. */
+function errorIn(errors: ReadonlyMap<string, string>, pointers: readonly string[]) {
+  for (const [pointer, detail] of errors) {
+    if (pointers.some((one) => pointer === one || pointer.startsWith(`${one}/`))) return detail;
+  }
+  return undefined;
 }
 
-function NumberField({ label, value, placeholder, onChange }: NumberFieldProps) {
+/** The number of settings behind "More" that differ from those of a new query. */
+function countOfSettings(collection: CollectionRecord, draft: QueryDraft): number {
+  const usual = newDraft(collection);
+  const { filter: _, ...options } = { ...usual.options, ...draft.options } as QueryDraft['options'];
+  const differing = Object.entries(options).filter(
+    ([name]) =>
+      stringifyExactJson(draft.options[name as never]) !==
+      stringifyExactJson(usual.options[name as never]),
+  );
+  const [first, ...more] = draft.rankings;
+  const ofRanking = [first?.using, first?.metric, first?.match, draft.prefetch].filter(
+    (one) => one !== undefined,
+  );
+  return differing.length + ofRanking.length + more.length + Object.keys(draft.fusion).length;
+}
+
+function CustomNote({ onReset }: { readonly onReset: () => void }) {
   return (
-    <TextField
-      label={label}
-      type="number"
-      step="any"
-      placeholder={placeholder}
-      value={value ?? ''}
-      onChange={(text) => onChange(text === '' ? undefined : Number(text))}
-    />
+    <div className={styles.custom} role="note">
+      <p>
+        <strong>Custom request.</strong> The form cannot show this query. It is run as it is written
+        in the request pane.
+      </p>
+      <div>
+        <Button onClick={onReset}>Start a new query</Button>
+      </div>
+    </div>
   );
 }

@@ -1,60 +1,89 @@
-// Queries a collection: a form, its result, and optionally a second query for comparison. The last query that was
-// run is part of the address, so that it can be shared.
+// Queries a collection: a form beside its result or its request, and optionally a second query for comparison. The
+// last request that was run is the address, so that it can be shared.
 
-import type { CollectionRecord, QueryRequest } from '@sagitta/client';
-import { Columns2, Play, X } from 'lucide-react';
-import { type KeyboardEvent, useEffect, useState } from 'react';
+import { type CollectionRecord, type JsonObject, SagittaClientError } from '@sagitta/client';
+import { Braces, Code, Columns2, LayoutGrid, Table2, X } from 'lucide-react';
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
-import { useMembers } from '../../api/store.js';
-import { Button } from '../../ui/button.js';
+import { useMembers, type ValueStore } from '../../api/store.js';
+import { Button, IconButton } from '../../ui/button.js';
 import { Empty } from '../../ui/states.js';
 import { useViewAction } from '../../ui/view-actions.js';
-import { needsValues } from '../browse/browse-state.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { parseObject } from '../filter/filter-values.js';
 import { collectionPath } from '../routes.js';
 import { VectorDetails } from '../vectors/vector-details.js';
 import { Comparison } from './comparison.js';
+import { CopyDialog } from './copy-dialog.js';
+import { withToggled } from './facet-filter.js';
+import { HistoryList } from './history-list.js';
 import styles from './query.module.css';
-import { changedDraft, decodeDraft, encodeDraft, type QueryDraft } from './query-draft.js';
+import {
+  type Change,
+  changed,
+  decodeQuery,
+  encodeQuery,
+  type QueryDraft,
+  type QueryOptions,
+  type QueryPair,
+} from './query-draft.js';
 import { QueryForm } from './query-form.js';
-import { buildRequest } from './query-request.js';
-import { QueryResult, useResultColumns } from './query-result.js';
-import { type QueryState, queryState } from './query-state.js';
-import { useMatches } from './use-matches.js';
+import { withRun } from './query-history.js';
+import { type BuiltRequest, buildRequest, kindOf, readRequest } from './query-request.js';
+import { QueryResult, ResultSummary } from './query-result.js';
+import { type QueryState, queryHistory, queryState, type ResultLayout } from './query-state.js';
+import { RequestPane, type RequestPaneProps } from './request-pane.js';
+import { type Matches, useMatches } from './use-matches.js';
+import { isStoredId, rowWithTitle, useStored, useTitlePath } from './use-rows.js';
 
 export default function QueryView({ collection }: CollectionViewProps) {
-  const [state, change] = useMembers(queryState(collection));
-  const { run, problem } = useRun(collection, state, change);
+  const store = queryState(collection);
+  const [state, change] = useMembers(store);
+  const results = useRef<HTMLDivElement>(null);
+  const { run, runPair, problem, setProblem } = useRun(collection, store, results);
   useViewAction('Run the query', run);
+  const first = useMatches(collection.id, state.run?.request, state.run?.number ?? 0);
+  const second = useMatches(collection.id, state.run?.other, state.run?.number ?? 0);
+  const changeForm = (part: Pick<QueryState, 'draft'> | Pick<QueryState, 'other'>) => {
+    change({
+      ...part,
+      ...('draft' in part ? { requestText: undefined } : { otherText: undefined }),
+    });
+    setProblem(undefined);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     run();
   };
   return (
-    <div className={styles.view}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: a keyboard shortcut for the fields inside
+    <div className={styles.view} onKeyDown={onKeyDown}>
       <h1 className="visually-hidden">Query {collection.id}</h1>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: a keyboard shortcut for the fields inside */}
-      <div className={styles.queries} onKeyDown={onKeyDown}>
+      <div className={styles.queries}>
         <Forms
           collection={collection}
-          draft={state.draft}
-          onChange={(draft) => change({ draft })}
+          state={state}
+          errors={[
+            useErrors(first, state.run?.drafts[0] === state.draft),
+            useErrors(second, state.run?.drafts[1] === state.other),
+          ]}
+          onChange={changeForm}
+          onMoreShown={(isMoreShown) => change({ isMoreShown })}
+          onRun={run}
         />
-        <div className={styles.run}>
-          <Button kind="primary" icon={Play} onClick={run} aria-keyshortcuts="Control+Enter">
-            Run
-          </Button>
-          <span className={styles.note}>
-            <kbd>Ctrl Enter</kbd>
-          </span>
-          <p className={styles.problem} role="alert">
-            {problem}
-          </p>
-        </div>
+        <p className={styles.problem} role="alert">
+          {problem}
+        </p>
+        <HistoryList
+          collection={collection}
+          isShown={state.isHistoryShown ?? state.run === undefined}
+          onShown={(isHistoryShown) => change({ isHistoryShown })}
+          onRun={runPair}
+        />
       </div>
-      <div className={styles.results}>
-        <Results collection={collection} state={state} change={change} />
+      <div className={styles.results} ref={results}>
+        <Results {...{ collection, store, change, first, second, run, setProblem }} />
       </div>
       {state.openId !== undefined && (
         <aside className={styles.details} aria-label="Details">
@@ -70,81 +99,164 @@ export default function QueryView({ collection }: CollectionViewProps) {
   );
 }
 
-/** Runs the draft, and any new draft in the address. */
+/** Runs the drafts, the queries of the history, and any new query in the address. */
 function useRun(
   collection: CollectionRecord,
-  { draft, segment, run: lastRun }: QueryState,
-  change: (part: Partial<QueryState>) => void,
+  store: ValueStore<QueryState>,
+  results: { readonly current: HTMLElement | null },
 ) {
   const [, navigate] = useLocation();
+  const titlePath = useTitlePath(collection.id);
   const [problem, setProblem] = useState<string>();
-  const start = (next: QueryDraft, nextSegment: string) => {
-    const built = buildRequest(collection, next);
-    const other = next.other === undefined ? undefined : buildRequest(collection, next.other);
-    const found = built.problem ?? (other?.problem && `Second query: ${other.problem}`);
-    setProblem(found);
-    const number = (lastRun?.number ?? 0) + 1;
-    const part = { draft: next, segment: nextSegment };
-    if (found !== undefined) change(part);
-    else change({ ...part, run: { number, request: built.request!, other: other?.request } });
-    return found === undefined;
+  const start = (pair: QueryPair, segment: string) => {
+    const { run, ...state } = store.get();
+    setProblem(undefined);
+    const drafts = [state.draft, state.other] as const;
+    store.set({ ...state, segment, run: { ...pair, drafts, number: (run?.number ?? 0) + 1 } });
+    const history = queryHistory(collection.id);
+    history.set(withRun(history.get(), pair, new Date().toISOString()));
+    showOnNarrowPage(results.current);
   };
+  const startAndNavigate = (pair: QueryPair) => {
+    const segment = encodeQuery(pair);
+    start(pair, segment);
+    navigate(`${collectionPath(collection.id, 'query')}/${segment}`);
+  };
+  /** Shows a query from outside in the forms. */
+  const show = ({ request, other }: QueryPair) =>
+    store.set({
+      ...store.get(),
+      draft: readRequest(collection, request as unknown as JsonObject),
+      other: other && readRequest(collection, other as unknown as JsonObject),
+      requestText: undefined,
+      otherText: undefined,
+    });
   const addressed = segmentOf(window.location.hash);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new address starts a query
   useEffect(() => {
-    if (addressed === undefined || addressed === segment) return;
-    const found = decodeDraft(addressed);
-    if (found !== undefined) start(found, addressed);
-    else setProblem('The query in the address cannot be read. It may have been too long to share.');
+    if (addressed === undefined || addressed === store.get().segment) return;
+    const pair = decodeQuery(addressed);
+    if (pair === undefined) {
+      setProblem('The query in the address cannot be read. It may have been too long to share.');
+      return;
+    }
+    show(pair);
+    start(pair, addressed);
   }, [addressed]);
-  const run = () => {
-    const next = encodeDraft(draft);
-    if (start(draft, next)) navigate(`${collectionPath(collection.id, 'query')}/${next}`);
+  const run = async () => {
+    const { draft, other, requestText, otherText } = store.get();
+    const unread = problemOf(requestText) ?? problemOf(otherText);
+    const resolved = await resolveDraft(collection, draft, titlePath);
+    const otherResolved = other && (await resolveDraft(collection, other, titlePath));
+    if (store.get().draft === draft) store.set({ ...store.get(), draft: resolved.draft });
+    const built = buildRequest(collection, resolved.draft, resolved.isStored);
+    const second =
+      otherResolved && buildRequest(collection, otherResolved.draft, otherResolved.isStored);
+    const found = unread ?? built.problem ?? (second?.problem && `Second query: ${second.problem}`);
+    if (found !== undefined) setProblem(found);
+    else startAndNavigate({ request: built.request!, other: second?.request });
   };
-  return { run, problem };
+  const runPair = (pair: QueryPair) => {
+    show(pair);
+    startAndNavigate({ request: pair.request, other: pair.other });
+  };
+  return { run: () => void run(), runPair, problem, setProblem };
 }
 
-/** The draft in an address such as `#/collections/a/query/…`. */
+/** Why the text of a request pane cannot be read, if there is one. */
+function problemOf(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : parseObject(text).problem;
+}
+
+/**
+ * Asks the server whether the input is an id, unless the kind is chosen. Words in a collection that cannot be searched
+ * by words become the id of the vector with such a title.
+ */
+async function resolveDraft(
+  collection: CollectionRecord,
+  draft: QueryDraft,
+  titlePath: string | undefined,
+): Promise<{ readonly draft: QueryDraft; readonly isStored: boolean }> {
+  const [first, ...rest] = draft.rankings;
+  const isOpen = draft.custom === undefined && first!.by === undefined;
+  const input = first!.input.trim();
+  if (!isOpen || input === '') return { draft, isStored: false };
+  const isStored = await isStoredId(collection.id, input);
+  if (isStored || kindOf(collection, first!, false) !== 'id') return { draft, isStored };
+  const id = await rowWithTitle(collection.id, titlePath, input);
+  if (id === undefined) return { draft, isStored };
+  return { draft: { ...draft, rankings: [{ ...first!, by: 'id', input: id }, ...rest] }, isStored };
+}
+
+/** Where the result is below the form, it may be out of view. */
+function showOnNarrowPage(results: HTMLElement | null): void {
+  if (results !== null && results.getBoundingClientRect().top > window.innerHeight / 2) {
+    results.scrollIntoView({ block: 'start' });
+  }
+}
+
+/** The query in an address such as `#/collections/a/query/…`. */
 function segmentOf(hash: string): string | undefined {
   return /^#\/collections\/[^/]+\/query\/(.+)$/.exec(hash)?.[1];
 }
 
-interface FormsProps {
-  readonly collection: CollectionRecord;
-  readonly draft: QueryDraft;
-  readonly onChange: (draft: QueryDraft) => void;
+/** The request of a draft as it would be sent now. */
+function useBuilt(collection: CollectionRecord, draft: QueryDraft): BuiltRequest {
+  const isStored = useStored(collection.id, draft.rankings[0]!.input) != null;
+  return useMemo(() => buildRequest(collection, draft, isStored), [collection, draft, isStored]);
 }
 
-function Forms({ collection, draft, onChange }: FormsProps) {
-  const { other, ...first } = draft;
+/** What the server refused, by JSON pointer, if the form still shows the request. */
+function useErrors({ error }: Matches, isShown: boolean): ReadonlyMap<string, string> {
+  return useMemo(() => {
+    if (!(error instanceof SagittaClientError) || !isShown) return new Map();
+    if (error.code === 'vector_not_found') return new Map([['/id', error.detail]]);
+    return new Map(error.items.map(({ pointer, detail }) => [pointer, detail]));
+  }, [error, isShown]);
+}
+
+interface FormsProps {
+  readonly collection: CollectionRecord;
+  readonly state: QueryState;
+  readonly errors: readonly [ReadonlyMap<string, string>, ReadonlyMap<string, string>];
+  readonly onChange: (part: Pick<QueryState, 'draft'> | Pick<QueryState, 'other'>) => void;
+  readonly onMoreShown: (isShown: boolean) => void;
+  readonly onRun: () => void;
+}
+
+function Forms({ collection, state, errors, onChange, onMoreShown, onRun }: FormsProps) {
+  const { draft, other, isMoreShown } = state;
+  const shared = { collection, isMoreShown, onMoreShown, onRun };
   return (
     <>
       <section aria-label={other === undefined ? 'Query' : 'First query'}>
         {other !== undefined && <h2 className={styles.formHeading}>First query</h2>}
         <QueryForm
+          {...shared}
           name="first"
-          collection={collection}
-          draft={first}
-          onChange={(next) => onChange(changedDraft(next, { other }))}
+          draft={draft}
+          errors={errors[0]}
+          onChange={(next) => onChange({ draft: next })}
         />
       </section>
       {other === undefined ? (
-        <Button kind="quiet" icon={Columns2} onClick={() => onChange({ ...first, other: first })}>
+        <Button kind="quiet" icon={Columns2} onClick={() => onChange({ other: draft })}>
           Compare with a second query
         </Button>
       ) : (
         <section aria-label="Second query">
           <h2 className={styles.formHeading}>
             Second query
-            <Button kind="quiet" icon={X} onClick={() => onChange(first)}>
+            <Button kind="quiet" icon={X} onClick={() => onChange({ other: undefined })}>
               Remove
             </Button>
           </h2>
           <QueryForm
+            {...shared}
             name="second"
-            collection={collection}
             draft={other}
-            onChange={(next) => onChange({ ...first, other: next })}
+            errors={errors[1]}
+            onChange={(next) => onChange({ other: next })}
           />
         </section>
       )}
@@ -154,49 +266,148 @@ function Forms({ collection, draft, onChange }: FormsProps) {
 
 interface ResultsProps {
   readonly collection: CollectionRecord;
-  readonly state: QueryState;
+  readonly store: ValueStore<QueryState>;
   readonly change: (part: Partial<QueryState>) => void;
+  readonly first: Matches;
+  readonly second: Matches;
+  readonly run: () => void;
+  readonly setProblem: (problem: string | undefined) => void;
 }
 
-const ALL_SCORES = { score_stats: { histogram: { bucket_count: 40 } } } as const;
-
-function Results({ collection, state, change }: ResultsProps) {
-  const { run, hasAllScores } = state;
-  const columns = useResultColumns(collection);
-  const hasValues = needsValues(collection, columns);
-  const options = { runNumber: run?.number ?? 0, hasValues };
-  const first = useMatches(collection.id, withScores(run?.request, hasAllScores), options);
-  const second = useMatches(collection.id, run?.other, options);
-  if (run === undefined) {
-    return (
-      <Empty title="Nothing has been searched yet">
-        Choose what to search for, and run the query.
-      </Empty>
-    );
-  }
-  return run.other === undefined ? (
-    <QueryResult
-      collection={collection}
-      request={run.request}
-      result={first}
-      columns={columns}
-      state={state}
-      change={change}
-    />
-  ) : (
-    <Comparison
-      first={first}
-      second={second}
-      openId={state.openId}
-      onOpen={(openId) => change({ openId })}
-    />
+function Results(props: ResultsProps) {
+  const { collection, store, change, first, second, run } = props;
+  const { run: lastRun, layout, openId } = store.get();
+  const titlePath = useTitlePath(collection.id);
+  const onOpen = (id: string) => change({ openId: id });
+  /** Changes members of the first query, and runs it. */
+  const changeOptions = (part: Change<QueryOptions>) => {
+    change({ draft: withOptions(store.get().draft, part), requestText: undefined });
+    run();
+  };
+  return (
+    <>
+      <ResultHeader {...props} />
+      {layout === 'json' && <RequestPanes {...props} />}
+      {layout !== 'json' && lastRun === undefined && (
+        <Empty title="Run a query to see matches here." />
+      )}
+      {layout !== 'json' && lastRun !== undefined && lastRun.other === undefined && (
+        <QueryResult
+          collection={collection}
+          request={lastRun.request}
+          result={first}
+          layout={layout}
+          openId={openId}
+          onOpen={onOpen}
+          onToggle={(path, value) => {
+            const filter = lastRun.request.filter as JsonObject | undefined;
+            changeOptions({ filter: withToggled(filter, path, value) });
+          }}
+          onAllScores={(hasAllScores) =>
+            changeOptions({ score_stats: hasAllScores ? ALL_SCORES : undefined })
+          }
+        />
+      )}
+      {layout !== 'json' && lastRun?.other !== undefined && (
+        <Comparison
+          titlePath={titlePath}
+          first={first}
+          second={second}
+          openId={openId}
+          onOpen={onOpen}
+        />
+      )}
+    </>
   );
 }
 
-function withScores(
-  request: QueryRequest | undefined,
-  hasAllScores: boolean,
-): QueryRequest | undefined {
-  if (!hasAllScores || request === undefined || request.text !== undefined) return request;
-  return { ...request, ...ALL_SCORES };
+const ALL_SCORES = { histogram: { bucket_count: 40 } } as const;
+
+function withOptions(draft: QueryDraft, part: Change<QueryOptions>): QueryDraft {
+  return draft.custom === undefined
+    ? { ...draft, options: changed(draft.options, part) }
+    : { ...draft, custom: changed(draft.custom, part as Change<JsonObject>) };
+}
+
+const LAYOUTS = [
+  { layout: 'table', label: 'Show a table', icon: Table2 },
+  { layout: 'cards', label: 'Show cards', icon: LayoutGrid },
+  { layout: 'json', label: 'Show request and reply', icon: Braces },
+] as const satisfies readonly { layout: ResultLayout; label: string; icon: unknown }[];
+
+function ResultHeader({ collection, store, change, first }: ResultsProps) {
+  const [isCopying, setCopying] = useState(false);
+  const { run, layout, draft } = store.get();
+  const { request } = useBuilt(collection, draft);
+  const copied = request ?? run?.request;
+  return (
+    <header className={styles.resultHeader}>
+      {run !== undefined && run.other === undefined && <ResultSummary result={first} />}
+      <div className={styles.resultActions}>
+        {LAYOUTS.map(({ layout: one, label, icon }) => (
+          <IconButton
+            key={one}
+            icon={icon}
+            label={label}
+            aria-pressed={layout === one}
+            className={styles.toggle}
+            onClick={() => change({ layout: one })}
+          />
+        ))}
+        <Button icon={Code} disabled={copied === undefined} onClick={() => setCopying(true)}>
+          Copy as
+        </Button>
+      </div>
+      {copied !== undefined && (
+        <CopyDialog
+          collectionId={collection.id}
+          request={copied}
+          isOpen={isCopying}
+          onClose={() => setCopying(false)}
+        />
+      )}
+    </header>
+  );
+}
+
+/** The requests of both queries, and the replies. */
+function RequestPanes({ collection, store, change, first, second, run, setProblem }: ResultsProps) {
+  const { draft, other, requestText, otherText, run: lastRun } = store.get();
+  const shared = { collection, onRun: run };
+  const onText = (text: string, members: 'draft' | 'other') => {
+    const { object } = parseObject(text);
+    setProblem(undefined);
+    change({
+      [members === 'draft' ? 'requestText' : 'otherText']: text,
+      ...(object !== undefined && { [members]: readRequest(collection, object) }),
+    });
+  };
+  return (
+    <>
+      <RequestPane
+        {...shared}
+        built={useBuilt(collection, draft)}
+        text={requestText}
+        onText={(text) => onText(text, 'draft')}
+        result={first}
+        ran={lastRun?.request}
+      />
+      {other !== undefined && (
+        <OtherPane
+          {...shared}
+          draft={other}
+          text={otherText}
+          onText={(text) => onText(text, 'other')}
+          result={second}
+          ran={lastRun?.other}
+        />
+      )}
+    </>
+  );
+}
+
+type OtherPaneProps = Omit<RequestPaneProps, 'built'> & { readonly draft: QueryDraft };
+
+function OtherPane({ draft, ...rest }: OtherPaneProps) {
+  return <RequestPane {...rest} built={useBuilt(rest.collection, draft)} />;
 }

@@ -14,6 +14,8 @@ import type { ResultMatch } from './use-matches.js';
 interface ResultCardsProps {
   readonly collection: CollectionRecord;
   readonly matches: readonly ResultMatch[];
+  /** The metadata path that names the vectors. */
+  readonly titlePath: string | undefined;
   /** The metadata paths to show below the preview. */
   readonly paths: readonly string[];
   readonly openId: string | undefined;
@@ -21,7 +23,7 @@ interface ResultCardsProps {
 }
 
 export function ResultCards(props: ResultCardsProps) {
-  const { collection, matches, paths, openId, onOpen } = props;
+  const { collection, matches, titlePath, paths, openId, onOpen } = props;
   return (
     <ol className={styles.cards} aria-label="Matches, best first">
       {matches.map((match, i) => (
@@ -33,16 +35,18 @@ export function ResultCards(props: ResultCardsProps) {
             </bdi>
             <span className={styles.score}>{formatScore(match.score)}</span>
           </p>
-          <VectorPreview collection={collection} vector={match} hasId={false} />
-          <CardMetadata collection={collection} match={match} paths={paths} />
+          <VectorPreview
+            collection={collection}
+            vector={match}
+            hasId={false}
+            titlePath={titlePath}
+          />
+          <CardMetadata collection={collection} match={match} titlePath={titlePath} paths={paths} />
           <p className={styles.cardActions}>
             <button type="button" className={styles.textButton} onClick={() => onOpen(match.id)}>
               Details<span className="visually-hidden"> of {match.id}</span>
             </button>
-            <Link
-              href={queryPath(collection.id, { by: 'id', id: match.id })}
-              className={styles.textButton}
-            >
+            <Link href={queryPath(collection, { id: match.id })} className={styles.textButton}>
               Find similar<span className="visually-hidden"> to {match.id}</span>
             </Link>
           </p>
@@ -57,17 +61,18 @@ const VALUE_CHARACTERS_MAX = 120;
 interface CardMetadataProps {
   readonly collection: CollectionRecord;
   readonly match: ResultMatch;
+  readonly titlePath: string | undefined;
   readonly paths: readonly string[];
 }
 
 /** Metadata that the preview does not already show. */
-function CardMetadata({ collection, match: { metadata }, paths }: CardMetadataProps) {
+function CardMetadata({ collection, match: { metadata }, titlePath, paths }: CardMetadataProps) {
   if (metadata === undefined) return null;
-  const previewed = [previewTitle(metadata), previewText(metadata, collection)];
+  const previewed = [previewTitle(metadata, titlePath), previewText(metadata, collection) ?? ''];
   const shown = paths
     .map((path) => ({ path, text: formatValue(resolvePath(metadata, path)) }))
     .filter(({ text }) => text !== '' && text.length <= VALUE_CHARACTERS_MAX)
-    .filter(({ text }) => !previewed.includes(text));
+    .filter(({ text }) => text !== previewed[0] && !previewed[1]!.includes(text));
   return (
     <dl className={styles.cardMetadata}>
       {shown.map(({ path, text }) => (

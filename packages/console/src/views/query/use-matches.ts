@@ -1,15 +1,22 @@
 // The matches of a query, page by page from one snapshot, with the duration of each request.
 
-import type { JsonObject, Match, QueryReply, QueryRequest } from '@sagitta/client';
+import {
+  decodeValues,
+  type JsonObject,
+  type Match,
+  type QueryReply,
+  type QueryRequest,
+} from '@sagitta/client';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 
-export type ResultMatch = Match<JsonObject, Float32Array>;
+export type ResultMatch = Match<JsonObject, ArrayLike<number>>;
 
 export interface FoundPage {
-  readonly reply: QueryReply<ResultMatch>;
+  /** As the server sent it. */
+  readonly reply: QueryReply;
   /** The time that the page waited for the reply. */
   readonly totalMs: number;
 }
@@ -26,24 +33,28 @@ export interface Matches {
   readonly retry: () => void;
 }
 
+/** Values that the request asked for as base64 become numbers, which pictures need. */
+function withNumbers({ values, ...match }: Match): ResultMatch {
+  if (values === undefined) return match as ResultMatch;
+  return {
+    ...match,
+    values: typeof values === 'string' ? decodeValues(values) : values,
+  } as ResultMatch;
+}
+
 /** Runs the request once, and again only when `runNumber` or the request changes. */
 export function useMatches(
   collectionId: string,
   request: QueryRequest | undefined,
-  options: { readonly runNumber: number; readonly hasValues: boolean },
+  runNumber: number,
 ): Matches {
   const { client } = useStore(session);
-  const include = options.hasValues ? ({ include_values: 'float32' } as const) : {};
   const query = useInfiniteQuery({
-    queryKey: ['collection', collectionId, 'matches', request, options],
+    queryKey: ['collection', collectionId, 'matches', request, runNumber],
     queryFn: async ({ pageParam, signal }): Promise<FoundPage> => {
       const body = pageParam === undefined ? request! : { cursor: pageParam };
       const startMs = performance.now();
-      const reply = await client
-        .collection(collectionId)
-        .query({ ...body, explain: true, ...include } as QueryRequest<JsonObject, 'float32'>, {
-          signal,
-        });
+      const reply = await client.collection(collectionId).query(body, { signal });
       return { reply, totalMs: performance.now() - startMs };
     },
     initialPageParam: undefined as string | undefined,
@@ -55,7 +66,10 @@ export function useMatches(
     retry: false,
   });
   const pages = query.data?.pages;
-  const matches = useMemo(() => (pages ?? []).flatMap(({ reply }) => reply.matches), [pages]);
+  const matches = useMemo(
+    () => (pages ?? []).flatMap(({ reply }) => reply.matches.map(withNumbers)),
+    [pages],
+  );
   return {
     matches,
     first: pages?.[0],

@@ -1,7 +1,7 @@
 // The preview of a vector: a picture from its metadata or values, and a text. Pictures come from the same origin or
 // are embedded in the metadata; no request is ever sent to another host.
 
-import type { CollectionRecord } from '@sagitta/client';
+import type { CollectionRecord, FoundPath } from '@sagitta/client';
 import {
   isJsonNumber,
   numberText,
@@ -81,7 +81,10 @@ export function previewText(
   const indexed = (text?.fields ?? []).flatMap((path) => [
     ...stringsIn(resolvePath(metadata, path) ?? {}),
   ]);
-  if (indexed.length > 0) return indexed.join(' · ');
+  // The title is shown beside the text.
+  const title = previewTitle(metadata);
+  const others = indexed.filter((one) => one !== title);
+  if (indexed.length > 0) return (others.length > 0 ? others : indexed).join(' · ');
   const texts = [...stringsIn(metadata)].filter(
     (one) => one.length >= TEXT_CHARACTERS_MIN && !one.startsWith('data:') && /\s/.test(one),
   );
@@ -90,10 +93,30 @@ export function previewText(
 
 const TITLE_PATHS = ['title', 'name', 'lemma', 'label', 'headline', 'subject'];
 
-/** A short name from the metadata, because ids are often not informative. */
-export function previewTitle(metadata: JsonObject | undefined): string | undefined {
-  for (const path of TITLE_PATHS) {
-    const value = metadata?.[path];
+/** The values of a path with at least this share of distinct ones tell vectors apart. */
+const DISTINCT_SHARE_MIN = 0.9;
+
+/** The path whose values name vectors: a usual one or, without it, the shortest path of mostly distinct strings. */
+export function titlePathOf(paths: readonly FoundPath[]): string | undefined {
+  const usual = TITLE_PATHS.find((title) =>
+    paths.some(({ path, types }) => path === title && types.string + types.number > 0),
+  );
+  const distinct = paths.filter(
+    ({ types, count, distinct_count, is_distinct_exact }) =>
+      types.string > 0 &&
+      types.string + types.null === count &&
+      (!is_distinct_exact || distinct_count >= DISTINCT_SHARE_MIN * count),
+  );
+  return usual ?? distinct.map(({ path }) => path).sort((a, b) => a.length - b.length)[0];
+}
+
+/** A short name from the metadata, because ids are often not informative; `titlePath` is tried first. */
+export function previewTitle(
+  metadata: JsonObject | undefined,
+  titlePath?: string,
+): string | undefined {
+  const own = titlePath === undefined ? undefined : resolvePath(metadata ?? {}, titlePath);
+  for (const value of [own, ...TITLE_PATHS.map((path) => metadata?.[path])]) {
     if (typeof value === 'string' && value !== '') return value;
     if (isJsonNumber(value)) return numberText(value);
   }

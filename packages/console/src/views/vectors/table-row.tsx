@@ -53,6 +53,12 @@ export const TableBodyRow = memo(function TableBodyRow(props: TableBodyRowProps)
         isOpen && styles.open,
       )}
       style={{ top }}
+      // A row can be dropped where an id is expected, such as into the box of a query.
+      draggable={row !== undefined}
+      onDragStart={(event) => {
+        event.dataTransfer.setData('text/plain', JSON.stringify({ id: row?.id }));
+        event.dataTransfer.effectAllowed = 'copy';
+      }}
     >
       {isSelected !== undefined && (
         <span

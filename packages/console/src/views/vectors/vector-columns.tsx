@@ -15,6 +15,8 @@ export interface VectorTableColumn {
   /** The initial width in pixels. */
   readonly width: number;
   readonly isNumber?: boolean;
+  /** Whether the column takes a share of the free width. */
+  readonly isGrowing?: boolean;
   readonly isSortable?: boolean;
   readonly render: (row: ShownVector, index: number) => ReactNode;
 }
@@ -44,11 +46,13 @@ export function metadataColumn(
     found !== undefined && found.types.number > 0 && found.types.number === found.count;
   const textOf = ({ metadata }: ShownVector) =>
     metadata === undefined ? '' : formatValue(resolvePath(metadata, path));
+  const width = fittingWidth([path, ...sample.map(textOf), ...extremesOf(found)]);
   return {
     key: path,
     label: path,
-    width: fittingWidth([path, ...sample.map(textOf), ...extremesOf(found)]),
+    width,
     isNumber,
+    isGrowing: width === FITTING_WIDTH_MAX,
     isSortable: true,
     render: (row) => {
       const text = textOf(row);
@@ -71,7 +75,7 @@ const PADDING_WIDTH = 36;
 const FITTING_WIDTH_MAX = 340;
 
 /** The width in pixels that fits the texts, up to a limit. */
-function fittingWidth(texts: readonly string[]): number {
+export function fittingWidth(texts: readonly string[]): number {
   const longest = texts.reduce((length, text) => Math.max(length, text.length), 0);
   return Math.min(FITTING_WIDTH_MAX, Math.ceil(longest * CHARACTER_WIDTH) + PADDING_WIDTH);
 }

@@ -75,7 +75,7 @@ function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
   return (
     <>
       <div className={styles.actions}>
-        <Link href={queryPath(collection.id, { by: 'id', id: vector.id })} className={styles.link}>
+        <Link href={queryPath(collection, { id: vector.id })} className={styles.link}>
           <Search size={15} aria-hidden />
           Find similar
         </Link>

@@ -21,11 +21,14 @@ interface VectorPreviewProps {
 interface VectorPreviewTextProps extends VectorPreviewProps {
   /** Whether the id replaces a missing title; true when absent. */
   readonly hasId?: boolean;
+  /** The metadata path that names the vectors of the collection. */
+  readonly titlePath?: string | undefined;
 }
 
 /** The picture, title and text of a vector, if it has them. */
-export function VectorPreview({ collection, vector, hasId = true }: VectorPreviewTextProps) {
-  const title = previewTitle(vector.metadata) ?? (hasId ? vector.id : undefined);
+export function VectorPreview(props: VectorPreviewTextProps) {
+  const { collection, vector, hasId = true, titlePath } = props;
+  const title = previewTitle(vector.metadata, titlePath) ?? (hasId ? vector.id : undefined);
   const text = previewText(vector.metadata, collection);
   return (
     <div className={styles.preview}>

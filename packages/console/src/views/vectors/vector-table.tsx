@@ -22,12 +22,21 @@ import { EXTRA_ROWS, useScrollWindow } from './use-scroll-window.js';
 import type { VectorTableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
+/** Pixels. */
 const ROW_HEIGHT = 34;
+/** Rows of two lines, which show more of long texts. */
+export const TALL_ROW_HEIGHT = 50;
 const HEADER_HEIGHT = 36;
 
 /** A card has a line for each cell, and padding and a border. */
 const CARD_LINE_HEIGHT = 28;
 const CARD_FRAME_HEIGHT = 17;
+/** The height in pixels of a table with a border and a horizontal scroll bar that shows all its rows. */
+export function tableHeight(rowCount: number, rowHeight: number, hasScrollBar: boolean): number {
+  return HEADER_HEIGHT + rowCount * rowHeight + 2 + (hasScrollBar ? SCROLL_BAR_HEIGHT : 0);
+}
+
+const SCROLL_BAR_HEIGHT = 15;
 
 interface VectorTableProps {
   readonly label: string;
@@ -51,6 +60,8 @@ interface VectorTableProps {
   /** Pixels by column key. */
   readonly widths?: Readonly<Record<string, number>>;
   readonly onWidthsChange?: (widths: Readonly<Record<string, number>>) => void;
+  /** `TALL_ROW_HEIGHT` or, by default, one line. */
+  readonly rowHeight?: number;
   /** Must set the height of the table. */
   readonly className?: string | undefined;
 }
@@ -61,7 +72,8 @@ export function VectorTable(props: VectorTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
   const viewportHeight = useElementSize(scroller).height - (isCards ? 0 : HEADER_HEIGHT);
-  const rowHeight = isCards ? CARD_FRAME_HEIGHT + columns.length * CARD_LINE_HEIGHT : ROW_HEIGHT;
+  const cardHeight = CARD_FRAME_HEIGHT + columns.length * CARD_LINE_HEIGHT;
+  const rowHeight = isCards ? cardHeight : (props.rowHeight ?? ROW_HEIGHT);
   const area = useMemo(
     () => ({ rowCount, rowHeight, viewportHeight: Math.max(viewportHeight, 0) }),
     [rowCount, rowHeight, viewportHeight],
@@ -75,8 +87,6 @@ export function VectorTable(props: VectorTableProps) {
   const isSelectable = selection !== undefined;
   const isActiveShown =
     grid.active.row === -1 || (grid.active.row >= first && grid.active.row < last);
-  const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
-  const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
   const slotCount = slotsOf(area);
   const changeWidth = (key: string, width: number) => {
     const next = { ...widths, [key]: width };
@@ -96,8 +106,13 @@ export function VectorTable(props: VectorTableProps) {
       aria-multiselectable={isSelectable || undefined}
       aria-activedescendant={isActiveShown ? cellId(gridId, grid.active) : undefined}
       tabIndex={0}
-      className={classNames(styles.grid, isCards && styles.cards, props.className)}
-      style={sizesOf(template, rowHeight)}
+      className={classNames(
+        styles.grid,
+        isCards && styles.cards,
+        !isCards && rowHeight > ROW_HEIGHT && styles.tall,
+        props.className,
+      )}
+      style={sizesOf({ columns, widths, isSelectable, rowHeight })}
       onScroll={onScroll}
       onKeyDown={(event) => {
         const isResize = grid.active.row === -1 && event.shiftKey && event.key.startsWith('Arrow');
@@ -146,11 +161,28 @@ export function VectorTable(props: VectorTableProps) {
   );
 }
 
-/** The variables of the style sheet. */
-function sizesOf(columns: readonly number[], rowHeight: number): CSSProperties {
+/** The variables of the style sheet. Free width goes to the columns that grow, unless the user has set their width. */
+function sizesOf({
+  columns,
+  widths,
+  isSelectable,
+  rowHeight,
+}: {
+  readonly columns: readonly VectorTableColumn[];
+  readonly widths: Readonly<Record<string, number>>;
+  readonly isSelectable: boolean;
+  readonly rowHeight: number;
+}): CSSProperties {
+  const sized = columns.map(({ key, width, isGrowing = false }) => ({
+    width: widths[key] ?? width,
+    isGrowing: isGrowing && widths[key] === undefined,
+  }));
+  const all = [...(isSelectable ? [{ width: SELECTION_WIDTH, isGrowing: false }] : []), ...sized];
   const sizes = {
-    '--columns': columns.map((width) => `${width}px`).join(' '),
-    '--width': `${columns.reduce((sum, width) => sum + width, 0)}px`,
+    '--columns': all
+      .map(({ width, isGrowing }) => (isGrowing ? `minmax(${width}px, ${width}fr)` : `${width}px`))
+      .join(' '),
+    '--width': `${all.reduce((sum, { width }) => sum + width, 0)}px`,
     '--row-height': `${rowHeight}px`,
     '--card-line-height': `${CARD_LINE_HEIGHT}px`,
     '--header-height': `${HEADER_HEIGHT}px`,
