@@ -55,7 +55,7 @@ describe('a pasted vector', () => {
 const record = (part: object) =>
   ({ id: 'c', labels: {}, dimension: 2, metric: 'cosine', ...part }) as unknown as CollectionRecord;
 const TEXT = { text: { fields: ['title'] } };
-const MEANING = { embedding: { endpoint: 'local', model: 'm' } };
+const MEANING = { embed: { endpoint: 'local', model: 'm' } };
 
 describe('the input of a query', () => {
   const kindsOf = (collection: CollectionRecord, inputs: readonly string[], isStored = false) =>
