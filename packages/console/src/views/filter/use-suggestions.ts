@@ -65,11 +65,7 @@ export function useValueSuggestions(
 }
 
 /** Ids that begin with the input, in insertion order. */
-export function useIdSuggestions(
-  collectionId: string,
-  typed: string,
-  isActive: boolean,
-): Suggestion[] {
+function useIdSuggestions(collectionId: string, typed: string, isActive: boolean): Suggestion[] {
   const prefix = useDebounced(typed, TYPING_MS);
   const { data = [] } = useApi(
     ['collection', collectionId, 'ids', prefix],

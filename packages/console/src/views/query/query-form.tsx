@@ -45,7 +45,7 @@ export function QueryForm(props: QueryFormProps) {
         collection={collection}
         ranking={first!}
         error={errorIn(errors, rest.length > 0 || by === 'hybrid' ? FUSED_INPUTS : [`/${by}`])}
-        hasFocusAtFirst={name === 'first' && first!.input === ''}
+        hasFocusAtFirst={name === 'second' || first!.input === ''}
         onChange={setFirst}
         onRun={onRun}
       />

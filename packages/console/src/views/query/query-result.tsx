@@ -163,13 +163,22 @@ function MatchTable(props: MatchTableProps) {
       );
     // Long texts say most about a match, so they come where they are not cut.
     const isLong = ({ isGrowing }: VectorTableColumn) => isGrowing === true;
+    // Without long texts, all of them share the free width.
+    const isGrowing = !others.some(isLong);
     return [
       ...scoreColumns(matches),
       ...(columns.includes(PICTURE_KEY) ? [pictureColumn(collection)] : []),
-      ...(titlePath === undefined ? [] : [titleColumn(titlePath, matches)]),
-      { ...ID_COLUMN, width: fittingWidth(matches.map(({ id }) => id)), isSortable: false },
+      ...(titlePath === undefined ? [] : [{ ...titleColumn(titlePath, matches), isGrowing }]),
+      {
+        ...ID_COLUMN,
+        width: fittingWidth(matches.map(({ id }) => id)),
+        isSortable: false,
+        isGrowing,
+      },
       ...others.filter(isLong).map((column) => ({ ...column, width: LONG_WIDTH_MIN })),
-      ...others.filter((column) => !isLong(column)),
+      ...others
+        .filter((column) => !isLong(column))
+        .map((column) => ({ ...column, isGrowing: isGrowing && column.isNumber !== true })),
     ].filter(({ key }) => key !== VALUES_KEY || hasValues);
   }, [collection, columns, paths, matches, titlePath, hasValues]);
   const frame = useRef<HTMLDivElement>(null);

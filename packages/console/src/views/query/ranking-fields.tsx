@@ -21,10 +21,11 @@ import {
   type Ranking,
   STRATEGIES,
 } from './query-draft.js';
+import { STAGE_LIMIT_DEFAULT } from './query-request.js';
 import { possibleRankings, searchedVector, vectorsFor } from './searchable.js';
 import { useRowSuggestions } from './use-rows.js';
 
-export interface RankingFieldsProps {
+interface RankingFieldsProps {
   readonly collection: CollectionRecord;
   readonly ranking: Ranking;
   readonly by: QueryBy;
@@ -301,7 +302,7 @@ export function PartFields(props: PartFieldsProps) {
         <NumberField
           label="Best vectors only"
           value={ranking.limit}
-          placeholder={hasWeight ? 'all' : '100'}
+          placeholder={hasWeight ? 'all' : String(STAGE_LIMIT_DEFAULT)}
           error={errorOf('limit')}
           onChange={(limit) => change({ limit })}
         />

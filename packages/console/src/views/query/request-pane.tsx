@@ -63,8 +63,11 @@ export function RequestPane(props: RequestPaneProps) {
           value={shown}
           onChange={(event) => onText(event.target.value)}
         />
-        <div id={`${id}-problem`} role="alert" className={styles.paneProblems}>
-          {problem !== undefined && <p>{problem}</p>}
+        {/* Not an alert, since it changes with every key; running the query reports it. */}
+        <p id={`${id}-problem`} className={text === undefined ? styles.note : styles.problem}>
+          {problem}
+        </p>
+        <div role="alert" className={styles.paneProblems}>
           {error !== undefined && (
             <Problems
               error={error}
