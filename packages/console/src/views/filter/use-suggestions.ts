@@ -65,7 +65,11 @@ export function useValueSuggestions(
 }
 
 /** Ids that begin with the input, in insertion order. */
-function useIdSuggestions(collectionId: string, typed: string, isActive: boolean): Suggestion[] {
+export function useIdSuggestions(
+  collectionId: string,
+  typed: string,
+  isActive: boolean,
+): Suggestion[] {
   const prefix = useDebounced(typed, TYPING_MS);
   const { data = [] } = useApi(
     ['collection', collectionId, 'ids', prefix],
