@@ -28,6 +28,7 @@ const SHAPES: Readonly<Record<CollectionView, SkeletonShape>> = {
   query: 'split',
   map: 'canvas',
   duplicates: 'page',
+  join: 'page',
 };
 
 export default function CollectionViews({ id }: { readonly id: string }) {
