@@ -3,7 +3,6 @@
 import type { JsonObject } from '../../common/types.js';
 import { ReadError, RowError, show } from '../../readers/read-error.js';
 import type { RowBatch } from '../../readers/row-batch.js';
-import type { ImportChoices } from './import-files.js';
 
 /**
  * The number of texts in one write. The built-in model takes a second or two for them, after which they are durable and
@@ -11,7 +10,13 @@ import type { ImportChoices } from './import-files.js';
  */
 export const EMBED_ROWS_MAX = 256;
 
-export function rowsPerWrite({ batch, embed }: ImportChoices): number {
+export function rowsPerWrite({
+  batch,
+  embed,
+}: {
+  readonly batch: number;
+  readonly embed?: string | undefined;
+}): number {
   return embed === undefined ? batch : Math.min(batch, EMBED_ROWS_MAX);
 }
 

@@ -40,7 +40,7 @@ export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding']
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
 /** The column of texts that a model turns into the unnamed vector, if that has no column. */
-export const EMBED_NAME = 'embed';
+const EMBED_NAME = 'embed';
 
 /** Chooses columns of rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
