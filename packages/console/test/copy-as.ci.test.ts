@@ -41,6 +41,17 @@ const REQUESTS: Readonly<Record<string, QueryRequest>> = {
     filter: { n: { $gte: 1768907725507217523n } },
     limit: 5,
   },
+  'with rankings that take several lines': {
+    fusion: {
+      kind: 'weighted',
+      parts: [
+        { id: 'b', weight: 0.5, filter: { flag: { $exists: false } } },
+        { vector: [0.1, -2.5e-7, 1e-12], limit: 4, filter: { none: { $exists: false } } },
+      ],
+    },
+    facets: [{ path: 'flag', ignore_own_filter: true }],
+    limit: 5,
+  },
   'by examples': { recommend: { positive: ['b', 'ü'], strategy: 'best_score' }, limit: 5 },
 };
 
