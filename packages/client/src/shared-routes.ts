@@ -111,18 +111,17 @@ export function wireQuery(request: QueryMembers, pointer = ''): object {
   };
 }
 
-/** Encodes the vectors of a ranking and of the parts of a fusion. */
+/** Encodes the vectors of a ranking and of the parts of a fusion. The server explains what is wrong with other shapes. */
 function wireRanking(
-  {
-    vector,
-    multi_vector,
-    fusion,
-    ...rest
-  }: Pick<QueryMembers, 'vector' | 'multi_vector' | 'fusion'>,
+  ranking: Pick<QueryMembers, 'vector' | 'multi_vector' | 'fusion'>,
   pointer: string,
 ): object {
+  if (typeof ranking !== 'object' || ranking === null) return ranking;
+  const { vector, multi_vector, fusion, ...rest } = ranking;
   const multi = multi_vector && wireMulti(multi_vector, `${pointer}/multi_vector`);
-  const parts = fusion?.parts.map((part, at) => wireRanking(part, `${pointer}/fusion/parts/${at}`));
+  const parts = Array.isArray(fusion?.parts)
+    ? fusion.parts.map((part, at) => wireRanking(part, `${pointer}/fusion/parts/${at}`))
+    : fusion?.parts;
   return {
     ...(vector !== undefined && { vector: wireValues(vector, `${pointer}/vector`) }),
     ...(multi !== undefined && { multi_vector: multi }),
