@@ -228,6 +228,12 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
       .getByText(/Expected JSON/)
       .first()
       .waitFor();
+    await json.fill('{"fusion": {"parts": 3}, "limit": 5}');
+    await page.keyboard.press('Control+Enter');
+    await page
+      .getByText(/fusion\/parts.*xpected an array/)
+      .first()
+      .waitFor();
     await json.fill('{"recommend": {"positive": [[1, 0]]}, "top_k": 1}');
     await page.getByText('Custom request.').waitFor();
     await page.keyboard.press('Control+Enter');

@@ -91,66 +91,16 @@ export function MoreFields(props: MoreFieldsProps) {
 const FUSIONS = { rrf: 'Reciprocal ranks', weighted: 'Weighted scores' } as const;
 const NORMALIZATIONS = { none: 'As they are', max: 'Relative to the best' } as const;
 
-function FusionFields({ collection, draft, by, name, errorOf, onChange }: MoreFieldsProps) {
-  const { rankings, fusion } = draft;
-  const [first] = rankings;
+function FusionFields(props: MoreFieldsProps) {
+  const { collection, draft, by, name, errorOf, onChange } = props;
+  const { rankings } = draft;
   const setRanking = (at: number, ranking: Ranking) =>
     onChange({ ...draft, rankings: rankings.map((one, i) => (i === at ? ranking : one)) });
-  const change = (part: Change<FusionOptions>) =>
-    onChange({ ...draft, fusion: changed(fusion, part) });
   const isFused = rankings.length > 1 || by === 'hybrid';
   const partOffset = by === 'hybrid' ? 1 : 0;
   return (
     <FieldGroup label="Combined rankings">
-      {isFused && (
-        <div className={styles.options}>
-          <SelectField
-            label="Combined by"
-            value={fusion.kind ?? 'rrf'}
-            options={optionsOf(FUSIONS)}
-            onChange={(kind) => onChange({ ...draft, fusion: kind === 'rrf' ? {} : { kind } })}
-          />
-          {fusion.kind === 'weighted' ? (
-            <SelectField
-              label="Scores"
-              value={fusion.normalize ?? 'none'}
-              options={optionsOf(NORMALIZATIONS)}
-              onChange={(normalize) => change({ normalize })}
-            />
-          ) : (
-            <NumberField
-              label="Rank constant"
-              value={fusion.rank_constant}
-              placeholder="60"
-              error={errorOf('/fusion/rank_constant')}
-              onChange={(rank_constant) => change({ rank_constant })}
-            />
-          )}
-          <NumberField
-            label={by === 'hybrid' ? 'Weight of words' : 'Weight of the first'}
-            value={first!.weight}
-            placeholder="1"
-            error={errorOf('/fusion/parts/0/weight')}
-            onChange={(weight) => setRanking(0, changed(first!, { weight }))}
-          />
-          <NumberField
-            label="Best vectors only"
-            value={first!.limit}
-            placeholder="all"
-            error={errorOf('/fusion/parts/0/limit')}
-            onChange={(limit) => setRanking(0, changed(first!, { limit }))}
-          />
-          {by === 'hybrid' && (
-            <NumberField
-              label="Weight of meaning"
-              value={first!.meaningWeight}
-              placeholder="1"
-              error={errorOf('/fusion/parts/1/weight')}
-              onChange={(meaningWeight) => setRanking(0, changed(first!, { meaningWeight }))}
-            />
-          )}
-        </div>
-      )}
+      {isFused && <CombinationFields {...props} />}
       {rankings.map(
         (ranking, at) =>
           at > 0 && (
@@ -177,6 +127,64 @@ function FusionFields({ collection, draft, by, name, errorOf, onChange }: MoreFi
         </Button>
       </div>
     </FieldGroup>
+  );
+}
+
+/** How several rankings are combined, and the share of the first. */
+function CombinationFields({ draft, by, errorOf, onChange }: MoreFieldsProps) {
+  const { rankings, fusion } = draft;
+  const [first, ...rest] = rankings;
+  const setFirst = (ranking: Ranking) => onChange({ ...draft, rankings: [ranking, ...rest] });
+  const change = (part: Change<FusionOptions>) =>
+    onChange({ ...draft, fusion: changed(fusion, part) });
+  return (
+    <div className={styles.options}>
+      <SelectField
+        label="Combined by"
+        value={fusion.kind ?? 'rrf'}
+        options={optionsOf(FUSIONS)}
+        onChange={(kind) => onChange({ ...draft, fusion: kind === 'rrf' ? {} : { kind } })}
+      />
+      {fusion.kind === 'weighted' ? (
+        <SelectField
+          label="Scores"
+          value={fusion.normalize ?? 'none'}
+          options={optionsOf(NORMALIZATIONS)}
+          onChange={(normalize) => change({ normalize })}
+        />
+      ) : (
+        <NumberField
+          label="Rank constant"
+          value={fusion.rank_constant}
+          placeholder="60"
+          error={errorOf('/fusion/rank_constant')}
+          onChange={(rank_constant) => change({ rank_constant })}
+        />
+      )}
+      <NumberField
+        label={by === 'hybrid' ? 'Weight of words' : 'Weight of the first'}
+        value={first!.weight}
+        placeholder="1"
+        error={errorOf('/fusion/parts/0/weight')}
+        onChange={(weight) => setFirst(changed(first!, { weight }))}
+      />
+      <NumberField
+        label="Best vectors only"
+        value={first!.limit}
+        placeholder="all"
+        error={errorOf('/fusion/parts/0/limit')}
+        onChange={(limit) => setFirst(changed(first!, { limit }))}
+      />
+      {by === 'hybrid' && (
+        <NumberField
+          label="Weight of meaning"
+          value={first!.meaningWeight}
+          placeholder="1"
+          error={errorOf('/fusion/parts/1/weight')}
+          onChange={(meaningWeight) => setFirst(changed(first!, { meaningWeight }))}
+        />
+      )}
+    </div>
   );
 }
 

@@ -250,7 +250,7 @@ function describeInput(
       if (input.trim() === '' && wordsKind(collection) === undefined)
         return { hint: WITHOUT_WORDS };
       return {
-        hint: `${title === undefined ? '' : `${title}. `}The vector itself is not returned.`,
+        hint: `${title === undefined ? '' : `Found: ${title}. `}The vector itself is not returned.`,
       };
     case 'vector':
       return describeVector(collection, input, using);
