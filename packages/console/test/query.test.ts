@@ -68,7 +68,6 @@ describe('the input of a query', () => {
     assert.deepEqual(kindsOf(record(TEXT), words), ranked('text'));
     assert.deepEqual(kindsOf(record(MEANING), words), ranked('embed'));
     assert.deepEqual(kindsOf(record({}), words), ranked('id'));
-    assert.deepEqual(kindsOf(record({ ...TEXT, embedding: null }), ['a']), ['text']);
   });
 
   test('is the id of a stored vector, whatever it looks like', () => {
