@@ -50,10 +50,13 @@ export function readWeights(): WeightReader {
     for (const { name, dtype, shape } of weights) {
       const start = bytes.byteOffset + offset;
       const count = shape.reduce((product, length) => product * length, 1);
-      offset += count * Float32Array.BYTES_PER_ELEMENT;
+      const byteCount = count * Float32Array.BYTES_PER_ELEMENT;
+      offset += byteCount;
       if (offset > bytes.length) break;
       if (dtype !== 'float32') continue;
-      found.set(name, { shape, values: new Float32Array(bytes.buffer.slice(start), 0, count) });
+      // Copied, because the bytes need not be aligned.
+      const values = new Float32Array(bytes.buffer.slice(start, start + byteCount));
+      found.set(name, { shape, values });
     }
     if (offset !== bytes.length) {
       throw new Error(

@@ -1,8 +1,7 @@
 // The Universal Sentence Encoder Lite (Cer et al., 2018) over the operations of TensorFlow.js: a transformer of two
 // layers, whose outputs are averaged over the word pieces and projected to a unit vector of 512 elements.
 //
-// Dense layers see the pieces of all texts as the rows of one matrix, without padding; only attention, which looks at
-// one text at a time, pads them to the longest. The second matrix of the last feed-forward network is applied after
+// The texts of a batch are padded to the longest, so they should be of similar lengths. The second matrix of the last feed-forward network is applied after
 // averaging instead of before, which is the same because it is linear, and saves a sixth of the work.
 
 import type * as TensorFlow from '@tensorflow/tfjs-core';
@@ -13,7 +12,6 @@ export type Operations = Pick<
   typeof TensorFlow,
   | 'add'
   | 'fused'
-  | 'gather'
   | 'matMul'
   | 'mean'
   | 'mul'
@@ -79,25 +77,15 @@ interface Layer {
   readonly output: Dense;
 }
 
-/** Texts as rows of pieces, one after another. */
+/** Texts as rows of pieces, each followed by padding. */
 interface Batch {
   readonly textCount: number;
-  readonly rowCount: number;
-  /** The number of pieces of the longest text. */
+  /** The number of pieces of the longest text, which is that of the rows of every text. */
   readonly longest: number;
-  /** [texts, rows]: averages the rows of each text. */
+  /** [texts, rows]: averages the rows of each text without its padding. */
   readonly averages: Tensor2D;
-  /** Null if all texts are equally long. */
-  readonly padding: Padding | null;
-}
-
-interface Padding {
-  /** For each row of the padded matrix, a row of the packed one: its own, or any for padding. */
-  readonly packedRows: Tensor1D;
-  /** For each row of the packed matrix, its row in the padded one. */
-  readonly paddedRows: Tensor1D;
-  /** [texts, 1, 1, longest]. */
-  readonly bias: Tensor4D;
+  /** [texts, 1, 1, longest]: added to the scores of attention. Null if all texts are equally long. */
+  readonly bias: Tensor4D | null;
 }
 
 export class SentenceEncoder {
@@ -133,8 +121,9 @@ export class SentenceEncoder {
   encode(texts: readonly (readonly number[])[]): Float32Array {
     const vectors = this.#tf.tidy(() => {
       const batch = batchOf(texts, this.#tf);
-      const inputs = this.#inputsOf(texts, batch.rowCount);
-      const rows = this.#tf.tensor2d(inputs, [batch.rowCount, PIECE_DIMENSION]);
+      const rowCount = texts.length * batch.longest;
+      const inputs = this.#inputsOf(texts, batch.longest);
+      const rows = this.#tf.tensor2d(inputs, [rowCount, PIECE_DIMENSION]);
       const mean = this.#meanOfLayers(rows, batch);
       return this.#tf.tanh(this.#dense(mean, this.#projection)).dataSync() as Float32Array;
     });
@@ -144,11 +133,11 @@ export class SentenceEncoder {
     return vectors;
   }
 
-  /** The vectors of the pieces and of their positions, as the model adds them. */
-  #inputsOf(texts: readonly (readonly number[])[], rowCount: number): Float32Array {
-    const inputs = new Float32Array(rowCount * PIECE_DIMENSION);
-    let at = 0;
-    for (const pieces of texts) {
+  /** The vectors of the pieces and of their positions, as the model adds them; zeros for padding. */
+  #inputsOf(texts: readonly (readonly number[])[], longest: number): Float32Array {
+    const inputs = new Float32Array(texts.length * longest * PIECE_DIMENSION);
+    for (const [text, pieces] of texts.entries()) {
+      let at = text * longest * PIECE_DIMENSION;
       for (const [position, piece] of pieces.entries()) {
         const pieceAt = piece * PIECE_DIMENSION;
         const positionAt = position * PIECE_DIMENSION;
@@ -171,21 +160,19 @@ export class SentenceEncoder {
   }
 
   /** The rows after attention, with the residual, [rows, SENTENCE_DIMENSION]. */
-  #attend(rows: Tensor2D, layer: Layer, { textCount, longest, padding }: Batch): Tensor2D {
+  #attend(rows: Tensor2D, layer: Layer, { textCount, longest, bias }: Batch): Tensor2D {
     const tf = this.#tf;
     const headDimension = layer.dimension / HEADS;
-    const packed = this.#dense(this.#norm(rows, layer.attentionNorm), layer.projection);
-    const padded = padding === null ? packed : tf.gather(packed, padding.packedRows);
-    const [queries, keys, values] = tf.split(padded, 3, 1).map((part) => {
+    const projected = this.#dense(this.#norm(rows, layer.attentionNorm), layer.projection);
+    const [queries, keys, values] = tf.split(projected, 3, 1).map((part) => {
       const heads: Tensor4D = tf.reshape(part, [textCount, longest, HEADS, headDimension]);
       return tf.transpose(heads, [0, 2, 1, 3]);
     }) as [Tensor4D, Tensor4D, Tensor4D];
     const scaled = tf.mul(queries, headDimension ** -0.5);
     const scores: Tensor4D = tf.matMul(scaled, keys, false, true);
-    const weights = tf.softmax(padding === null ? scores : tf.add(scores, padding.bias));
+    const weights = tf.softmax(bias === null ? scores : tf.add(scores, bias));
     const found = tf.transpose(tf.matMul(weights, values), [0, 2, 1, 3]);
-    const flat: Tensor2D = tf.reshape(found, [textCount * longest, layer.dimension]);
-    const context = padding === null ? flat : tf.gather(flat, padding.paddedRows);
+    const context: Tensor2D = tf.reshape(found, [textCount * longest, layer.dimension]);
     const residual = layer.residual === null ? rows : this.#dense(rows, layer.residual);
     return tf.add(this.#dense(context, layer.attentionOutput), residual);
   }
@@ -276,40 +263,20 @@ function positionsOf(inverseTimescales: Float32Array): Float32Array {
 }
 
 function batchOf(texts: readonly (readonly number[])[], tf: Operations): Batch {
-  const lengths = texts.map(({ length }) => length);
-  const rowCount = lengths.reduce((sum, length) => sum + length, 0);
-  const longest = Math.max(...lengths);
-  const averages = new Float32Array(texts.length * rowCount);
-  let row = 0;
-  for (const [text, length] of lengths.entries()) {
-    averages.fill(1 / length, text * rowCount + row, text * rowCount + row + length);
-    row += length;
+  const textCount = texts.length;
+  const longest = Math.max(...texts.map(({ length }) => length));
+  const rowCount = textCount * longest;
+  const averages = new Float32Array(textCount * rowCount);
+  const bias = new Float32Array(rowCount);
+  for (const [text, { length }] of texts.entries()) {
+    const start = text * longest;
+    averages.fill(1 / length, text * rowCount + start, text * rowCount + start + length);
+    bias.fill(PADDING_BIAS, start + length, start + longest);
   }
   return {
-    textCount: texts.length,
-    rowCount,
+    textCount,
     longest,
-    averages: tf.tensor2d(averages, [texts.length, rowCount]),
-    padding: lengths.every((length) => length === longest) ? null : paddingOf(lengths, tf),
-  };
-}
-
-function paddingOf(lengths: readonly number[], tf: Operations): Padding {
-  const longest = Math.max(...lengths);
-  const packedRows = new Int32Array(lengths.length * longest);
-  const paddedRows: number[] = [];
-  const bias = new Float32Array(lengths.length * longest).fill(PADDING_BIAS);
-  for (const [text, length] of lengths.entries()) {
-    for (let position = 0; position < length; position++) {
-      const padded = text * longest + position;
-      packedRows[padded] = paddedRows.length;
-      paddedRows.push(padded);
-      bias[padded] = 0;
-    }
-  }
-  return {
-    packedRows: tf.tensor1d(packedRows, 'int32'),
-    paddedRows: tf.tensor1d(paddedRows, 'int32'),
-    bias: tf.tensor4d(bias, [lengths.length, 1, 1, longest]),
+    averages: tf.tensor2d(averages, [textCount, rowCount]),
+    bias: bias.every((value) => value === 0) ? null : tf.tensor4d(bias, [textCount, 1, 1, longest]),
   };
 }

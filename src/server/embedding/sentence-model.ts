@@ -16,6 +16,9 @@ import type { WordPieces } from './word-pieces.js';
  */
 const BATCH_PIECES_MAX = 512;
 
+/** How much longer the longest text of a batch may be than the shortest, which is padded. */
+const LENGTH_RATIO_MAX = 1.2;
+
 /** The largest share of characters that the model need not know. */
 const UNKNOWN_SHARE_MAX = 0.5;
 
@@ -87,14 +90,16 @@ function windowsOf(text: number, pieces: readonly number[]): Window[] {
   }));
 }
 
-/** Cuts windows, which are in the order of their lengths, into batches of BATCH_PIECES_MAX pieces with padding. */
+/** Cuts windows, which are in the order of their lengths, into batches of similar lengths. */
 function* batchesOf(windows: readonly Window[]): Generator<readonly Window[]> {
   let start = 0;
-  for (let end = 1; end <= windows.length; end++) {
-    const next = windows[end];
-    const pieceCount = next === undefined ? 0 : (end - start + 1) * next.pieces.length;
-    if (next !== undefined && pieceCount <= BATCH_PIECES_MAX) continue;
-    yield windows.slice(start, end);
-    start = end;
+  for (const [end, { pieces }] of windows.entries()) {
+    const isFull = (end - start + 1) * pieces.length > BATCH_PIECES_MAX;
+    const isLonger = pieces.length > windows[start]!.pieces.length * LENGTH_RATIO_MAX + 1;
+    if (end > start && (isFull || isLonger)) {
+      yield windows.slice(start, end);
+      start = end;
+    }
   }
+  if (start < windows.length) yield windows.slice(start);
 }
