@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { BuiltinModel, TextError } from '../../../src/server/embedding/builtin-model.js';
 import { SENTENCE_DIMENSION } from '../../../src/server/embedding/sentence-encoder.js';
 import { createService, type Reply, type Service } from '../harness.js';
@@ -168,6 +169,30 @@ describe('a collection with the built-in model', () => {
     const reply = await create(other, '?if_not_exists=true');
     assert.equal(reply.json.code, 'collection_exists');
     assert.match(reply.json.detail, /other settings of "embed"/);
+  });
+
+  it('takes a column of texts in Arrow, which only a patch may leave out', async () => {
+    const send = (texts: readonly (string | null)[], query: string) => {
+      const table = new Table({
+        id: vectorFromArray(texts.map((_, i) => `a${i}`)),
+        embed: vectorFromArray(texts, new Utf8()),
+        part: vectorFromArray(texts.map((_, i) => i)),
+      });
+      return service.call('POST', `/v1/collections/notes/vectors${query}`, {
+        body: Buffer.from(tableToIPC(table, 'stream')),
+        headers: { 'content-type': 'application/vnd.apache.arrow.stream' },
+      });
+    };
+    const written = await send(['a young cat', 'the stock market'], '');
+    assert.equal(written.status, 200, written.text);
+    const valuesOf = async (id: string): Promise<number[]> =>
+      (await service.call('GET', `/v1/collections/notes/vectors/${id}`)).json.values;
+    const before = [await valuesOf('a0'), await valuesOf('a1')];
+    assert.deepEqual(issuesOf(await send(['rain', null], '')), ['invalid_request /rows/1/embed']);
+    const patched = await send([null, 'rain in Porto'], '?mode=patch');
+    assert.equal(patched.status, 200, patched.text);
+    assert.deepEqual(await valuesOf('a0'), before[0]);
+    assert.notDeepEqual(await valuesOf('a1'), before[1]);
   });
 
   it('names the row whose text it cannot read', async () => {
