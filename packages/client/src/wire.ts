@@ -68,10 +68,7 @@ export interface CollectionInput {
   readonly ttl_seconds?: number | null;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
-  /**
-   * What turns texts into unnamed vectors: `builtin` for the built-in English model, whose
-   * vectors have 512 elements, or a model of an endpoint; null or absent for none.
-   */
+  /** What turns texts into unnamed vectors; null or absent for nothing. */
   readonly embed?: 'builtin' | EmbeddingInput | null;
   /**
    * The number of nodes of a cluster that hold the collection; null or absent for all. Requests

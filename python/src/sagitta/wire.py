@@ -240,6 +240,12 @@ class Embedding(TypedDict):
     """
 
 
+EmbeddingModel: TypeAlias = 'Literal["builtin"] | Embedding'
+"""What turns texts into unnamed vectors: `builtin` for the built-in English model, whose vectors
+have 512 elements, or a model of an endpoint.
+"""
+
+
 class CollectionCreate(TypedDict):
     """A collection to create."""
     id: NotRequired[CollectionId]
@@ -274,10 +280,8 @@ class CollectionCreate(TypedDict):
     """
     schema: NotRequired[DeclaredSchema | None]
     """Types of metadata by path; null or absent for none."""
-    embed: NotRequired[Literal["builtin"] | Embedding | None]
-    """What turns texts into unnamed vectors: `builtin` for the built-in English model, whose
-    vectors have 512 elements, or a model of an endpoint; null or absent for none.
-    """
+    embed: NotRequired[EmbeddingModel | None]
+    """What turns texts into unnamed vectors; null or absent for nothing."""
     replication_factor: NotRequired[int | None]
     """The number of nodes of a cluster that hold the collection; null or absent for all. Requests
     can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect
@@ -453,7 +457,7 @@ class CollectionUpdate(TypedDict):
     """Replaces the whole schema; null for none. Every vector must match. The check takes a few
     seconds for a million vectors, during which writes wait.
     """
-    embed: NotRequired[Literal["builtin"] | Embedding | None]
+    embed: NotRequired[EmbeddingModel | None]
     """What turns texts into unnamed vectors from now on; null for nothing. Another model than the
     present one is refused while the collection has vectors, which would not be comparable.
     """

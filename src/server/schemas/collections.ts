@@ -158,12 +158,13 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const embed = z
     .union([z.literal(BUILTIN), embedding])
-    .nullable()
     .meta({
+      id: 'EmbeddingModel',
       description:
-        'What turns texts into unnamed vectors: `builtin` for the built-in English model, whose vectors have 512 elements, or a model of an endpoint; null or absent for none.',
+        'What turns texts into unnamed vectors: `builtin` for the built-in English model, whose vectors have 512 elements, or a model of an endpoint.',
       examples: ['builtin'],
-    });
+    })
+    .nullable();
   const replicationFactor = upTo(REPLICATION_FACTOR_MAX).nullable();
   const nodeName = z.string().min(1).max(NODE_NAME_CHARACTERS_MAX);
   const create = z
@@ -191,7 +192,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       schema: types.nullable().optional().meta({
         description: 'Types of metadata by path; null or absent for none.',
       }),
-      embed: embed.optional(),
+      embed: embed.optional().meta({
+        description: 'What turns texts into unnamed vectors; null or absent for nothing.',
+      }),
       replication_factor: replicationFactor.optional().meta({
         description:
           'The number of nodes of a cluster that hold the collection; null or absent for all. Requests can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect outside a cluster, where it is only stored.',

@@ -49,11 +49,11 @@ describe('the built-in model', () => {
   });
 
   it('gives a text the same vector alone and among texts of other lengths', async () => {
-    const texts = Array.from({ length: 60 }, (_, i) =>
+    const texts = Array.from({ length: 24 }, (_, i) =>
       'a striped cat sat on the old mat and slept '.repeat(1 + (i % 7)).slice(0, 9 + 5 * i),
     );
     const together = await vectorsOf(texts);
-    for (const i of [0, 13, 31, 59]) {
+    for (const i of [0, 11, 23]) {
       const [alone] = await vectorsOf([texts[i]!]);
       const error = Math.max(...alone!.map((value, j) => Math.abs(value - together[i]![j]!)));
       assert.ok(error < TOLERANCE, `text ${i}: ${error}`);
@@ -64,8 +64,8 @@ describe('the built-in model', () => {
     const filler = 'The committee met again to discuss the agenda of the next meeting. ';
     const end = 'Whales sleep upright in the warm sea, and their calves drink fat milk. ';
     const [long, changed, whales] = await vectorsOf([
-      filler.repeat(40),
-      filler.repeat(30) + end.repeat(10),
+      filler.repeat(15),
+      filler.repeat(10) + end.repeat(6),
       end,
     ]);
     assert.ok(Math.abs(productOf(long!, long!) - 1) < TOLERANCE);
@@ -87,7 +87,7 @@ describe('the built-in model', () => {
 
   it('stops when the request is aborted, and works afterwards', async () => {
     const texts = Array.from(
-      { length: 400 },
+      { length: 200 },
       (_, i) => `the ${i} cats of the ${i % 9} old sailors`,
     );
     const controller = new AbortController();
