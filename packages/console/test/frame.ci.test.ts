@@ -87,7 +87,8 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     await options.filter({ hasText: 'alpha: Schema' }).waitFor();
     assert.match((await options.first().textContent()) ?? '', /^beta: Schema/);
     await page.keyboard.type('north');
-    await options.filter({ hasText: 'north-star' }).waitFor();
+    // Enter runs the active command, which an option becomes after it is shown.
+    await page.locator('[role=option][data-active-item]', { hasText: 'north-star' }).waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL(/#\/collections\/beta\/browse/);
     await page.getByRole('heading', { name: 'north-star' }).waitFor();
@@ -153,8 +154,8 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     const tabs = page.getByRole('navigation', { name: 'Views of alpha' });
     await tabs.getByText('alpha', { exact: true }).waitFor();
     await tabs.locator('[data-hidden=after], [data-hidden=both]').waitFor();
-    await tabs.getByRole('link', { name: 'Duplicates & joins' }).click();
-    await page.getByRole('heading', { name: 'Duplicates' }).first().waitFor();
+    await tabs.getByRole('link', { name: 'Join' }).click();
+    await page.getByRole('heading', { name: /Join/ }).first().waitFor();
     await tabs.locator('[data-hidden=before]').waitFor();
     expectNoProblems();
     await close();

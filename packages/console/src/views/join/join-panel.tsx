@@ -40,10 +40,8 @@ export function JoinPanel({ collection }: JoinPanelProps) {
   if (other === undefined && vectors.length === 1) {
     return (
       <Empty title="No collection to join with">
-        <p>
-          No other collection you can read has vectors of {using.dimension} dimensions.{' '}
-          <a href="#/import">Import one</a>
-        </p>
+        <p>No other collection you can read has vectors of {using.dimension} dimensions.</p>
+        <a href="#/import">Import one</a>
       </Empty>
     );
   }
