@@ -9,7 +9,7 @@ import { describeMissingModel, installedModel } from './model-files.js';
 import { SENTENCE_DIMENSION } from './sentence-encoder.js';
 import type { TextIssue } from './sentence-model.js';
 
-/** Each thread takes about 130 MB. */
+/** Each thread takes about 180 MB. */
 const THREADS_MAX = 4;
 
 /**
