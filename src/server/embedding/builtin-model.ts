@@ -30,11 +30,17 @@ export class TextError extends Error {
 
 export class BuiltinModel {
   #pool: ThreadPool | null = null;
+  /** Null until the model has been found, so that it can be installed while the server runs. */
+  #installed: string | null = null;
 
   /** The installed model's name and version. Throws `embedding_not_configured` if it is not installed. */
   requireInstalled(): string {
+    if (this.#installed !== null) return this.#installed;
     const missing = describeMissingModel();
-    if (missing === null) return installedModel();
+    if (missing === null) {
+      this.#installed = installedModel();
+      return this.#installed;
+    }
     throw new SagittaError(
       'embedding_not_configured',
       `The built-in model is missing: ${missing}.`,
