@@ -69,16 +69,17 @@ describe('the demo on a new data directory, and on it again', () => {
     assert.equal(new URL(consoleUrl!).origin, new URL(docs!).origin);
   });
 
-  it('the demo prints three commands for a shell, which find what they say', {
+  it('the demo prints four commands for a shell, which find what they say', {
     skip: hasCurl ? false : 'curl is not installed',
   }, async () => {
     const commands = [...welcome.matchAll(/^ {2}((?:curl|cursor=).*)$/gm)].map(
       ([, command]) => command!,
     );
     const expected = [
-      [0, /^0\.947 n02070624 harbor porpoise - the common porpoise/],
-      [1, /^0\.641 n01666228 common snapping turtle/],
-      [0, /^0\.653 n02033779 European curlew/],
+      [0, /^0\.684 n02123045 tabby - a cat/],
+      [0, /^0\.777 n07778938 dolphinfish - /],
+      [2, /^0\.697 n02070624 harbor porpoise - the common porpoise/],
+      [1, /^0\.724 n02547733 batfish/],
     ] as const;
     assert.equal(commands.length, expected.length);
     for (const [at, command] of commands.entries()) {
@@ -144,7 +145,7 @@ it('the demo completes an unfinished load on its next start', async () => {
   const created = await fetch(`${url}/v1/collections`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: '{"id":"wordnet","dimension":256,"labels":{"sample":"loading"}}',
+    body: '{"id":"wordnet","dimension":512,"vectors":{"terms":{"dimension":256}},"labels":{"sample":"loading"}}',
   });
   assert.equal(created.status, 200);
   await stop(server);
