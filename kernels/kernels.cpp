@@ -122,6 +122,27 @@ sagitta_status sagitta_score_rows(const sagitta_scoring* scoring, double* scores
   }
 }
 
+sagitta_status sagitta_multiply(const sagitta_factors* factors, float* products) {
+  if (factors == nullptr) return SAGITTA_INVALID_ARGUMENT;
+  const auto& [left, right, count, rows, inner, columns, is_right_transposed] = *factors;
+  const size_t product_values = size_t{rows} * columns;
+  if (count == 0 || product_values == 0) return SAGITTA_OK;
+  if (products == nullptr || (inner > 0 && (left == nullptr || right == nullptr))) return SAGITTA_INVALID_ARGUMENT;
+  // The rows of the projecting matrix are the columns of the right factor.
+  const size_t row_stride = is_right_transposed != 0 ? inner : 1;
+  const size_t stride = is_right_transposed != 0 ? 1 : columns;
+  try {
+    for (size_t i = 0; i < count; i++) {
+      selected_target().project({left + i * rows * inner, inner}, rows,
+                                {right + i * inner * columns, row_stride, stride}, columns, inner,
+                                products + i * product_values, columns);
+    }
+    return SAGITTA_OK;
+  } catch (const std::bad_alloc&) {
+    return SAGITTA_OUT_OF_MEMORY;
+  }
+}
+
 sagitta_status sagitta_search_create(const sagitta_batch* batch, sagitta_search** created) {
   if (batch == nullptr || created == nullptr) return SAGITTA_INVALID_ARGUMENT;
   if (batch->worker_count == 0 || !is_valid(*batch)) return SAGITTA_INVALID_ARGUMENT;

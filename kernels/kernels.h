@@ -125,6 +125,24 @@ typedef struct sagitta_scoring {
 /** Computes canonical scores, row-major [row_count, vector_count], in the units of the hits of a search. */
 sagitta_status sagitta_score_rows(const sagitta_scoring* scoring, double* scores);
 
+/* ── products of matrices ────────────────────────────────────────────────────────────────── */
+
+/** Pairs of float32 matrices to multiply, all row-major. */
+typedef struct sagitta_factors {
+  /** [count, rows, inner] */
+  const float* left;
+  /** [count, inner, columns], or [count, columns, inner] if it is transposed. */
+  const float* right;
+  uint32_t count;
+  uint32_t rows;
+  uint32_t inner;
+  uint32_t columns;
+  int is_right_transposed;
+} sagitta_factors;
+
+/** Computes the products of all pairs in float32, [count, rows, columns], on the calling thread. */
+sagitta_status sagitta_multiply(const sagitta_factors* factors, float* products);
+
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
 
 /** Rows to search. The arrays must stay unchanged until the search is destroyed. */

@@ -122,6 +122,13 @@ struct strided_vectors {
   size_t stride;
 };
 
+/** A matrix whose element i of row r is values[r * row_stride + i * stride]. */
+struct strided_matrix {
+  const float* values;
+  size_t row_stride;
+  size_t stride;
+};
+
 /** The scan of panels of int8 codes. */
 struct panel_scan {
   /** Bytes of one step of a packed query. */
@@ -177,7 +184,7 @@ struct target {
    * `projected` [count, rows], with vectors `stride` values apart. Each sum is added up in blocks, so that its error is
    * within projection_error.
    */
-  void (*project)(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows,
+  void (*project)(const strided_vectors& vectors, uint32_t count, const strided_matrix& matrix, uint32_t rows,
                   uint32_t dimension, float* projected, size_t stride);
   /** Subtracts from each of `count` rows its part along `unit` [dimension], which has length 1. */
   void (*subtract_parts)(const float* unit, float* rows, uint32_t count, uint32_t dimension);

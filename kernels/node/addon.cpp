@@ -250,6 +250,28 @@ void score_rows(const Napi::CallbackInfo& info) {
   require_ok(env, sagitta_score_rows(&scoring, scores.Data()), "scoreRows");
 }
 
+/**
+ * multiply(left, right, sizes, isRightTransposed, products): `sizes` are the count of matrices, the rows of the left ones,
+ * the length of these rows and the columns of the right ones.
+ */
+void multiply(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto left = array_from<Napi::Float32Array>(info[0], "left");
+  const auto right = array_from<Napi::Float32Array>(info[1], "right");
+  const auto sizes = array_from<Napi::Uint32Array>(info[2], "sizes");
+  auto products = array_from<Napi::Float32Array>(info[4], "products");
+  require(env, sizes.ElementLength() == 4, "multiply: expected four sizes");
+  sagitta_factors factors{left.Data(), right.Data(), sizes[0], sizes[1], sizes[2], sizes[3], 0};
+  factors.is_right_transposed = info[3].As<Napi::Boolean>() ? 1 : 0;
+  const auto holds = [&](const Napi::Float32Array& array, uint32_t rows, uint32_t columns) {
+    return array.ElementLength() / std::max(factors.count, 1u) >= uint64_t{rows} * columns;
+  };
+  require(env, holds(left, factors.rows, factors.inner), "multiply: the left matrices do not fit their array");
+  require(env, holds(right, factors.inner, factors.columns), "multiply: the right matrices do not fit their array");
+  require(env, holds(products, factors.rows, factors.columns), "multiply: the products do not fit their array");
+  require_ok(env, sagitta_multiply(&factors, products.Data()), "multiply");
+}
+
 // ── searches ──────────────────────────────────────────────────────────────────────────────
 
 /** createSearch(batch): returns a ticket. The arrays of blocks and bitmaps must live until `release`. */
@@ -364,6 +386,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("headByteLength", Napi::Function::New(env, head_byte_length));
   exports.Set("encodeHead", Napi::Function::New(env, encode_head));
   exports.Set("scoreRows", Napi::Function::New(env, score_rows));
+  exports.Set("multiply", Napi::Function::New(env, multiply));
   exports.Set("createSearch", Napi::Function::New(env, create_search));
   exports.Set("createCount", Napi::Function::New(env, create_count));
   exports.Set("cost", Napi::Function::New(env, cost));

@@ -369,14 +369,14 @@ void scan_coarse(const scan_task& task) {
 
 // ── head tiles ────────────────────────────────────────────────────────────────────────────
 
-void project(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows, uint32_t dimension,
-             float* projected, size_t stride) {
+void project(const strided_vectors& vectors, uint32_t count, const strided_matrix& matrix, uint32_t rows,
+             uint32_t dimension, float* projected, size_t stride) {
   for (uint32_t v = 0; v < count; v++) {
     for (uint32_t r = 0; r < rows; r++) {
       double sum = 0;
       for (uint32_t i = 0; i < dimension; i++) {
         sum += static_cast<double>(vectors.values[v * vectors.stride + i]) *
-               static_cast<double>(matrix[size_t{r} * dimension + i]);
+               static_cast<double>(matrix.values[r * matrix.row_stride + i * matrix.stride]);
       }
       projected[v * stride + r] = static_cast<float>(sum);
     }
@@ -387,7 +387,7 @@ void subtract_parts(const float* unit, float* rows, uint32_t count, uint32_t dim
   for (uint32_t r = 0; r < count; r++) {
     float* const row = rows + size_t{r} * dimension;
     float product = 0;
-    project({unit, dimension}, 1, row, 1, dimension, &product, 1);
+    project({unit, dimension}, 1, {row, dimension, 1}, 1, dimension, &product, 1);
     for (uint32_t i = 0; i < dimension; i++) row[i] -= product * unit[i];
   }
 }
@@ -460,8 +460,8 @@ void encode_head(const basis& basis, const float* values, uint32_t from, uint32_
       skip_head_row(basis, square == 0, made);
       continue;
     }
-    project({vector, basis.dimension}, 1, basis.matrix, basis.directions, basis.dimension, projected.data(),
-            basis.directions);
+    project({vector, basis.dimension}, 1, {basis.matrix, basis.dimension, 1}, basis.directions, basis.dimension,
+            projected.data(), basis.directions);
     encode_head_row(basis, projected.data(), square, made);
   }
 }

@@ -116,7 +116,7 @@ class direction_search {
         const float* const block = columns.data() + size_t{first} * count;
         const size_t at = size_t{first} * dimension + first;
         const uint32_t width = std::min(moment_block, dimension - first);
-        functions.project({block, count}, dimension - first, block, width, count, part.data() + at, dimension);
+        functions.project({block, count}, dimension - first, {block, count, 1}, width, count, part.data() + at, dimension);
       }
       for (size_t i = 0; i < part.size(); i++) moments_[i] += part[i];
     }
@@ -135,8 +135,8 @@ class direction_search {
     std::copy(first, first + size_t{std::min(count, first_count)} * dimension_, found.begin());
     matrix next(found.size());
     for (uint32_t round = 0; round < rounds; round++) {
-      functions_.project({found.data(), dimension_}, count, moments_.data(), dimension_, dimension_, next.data(),
-                         dimension_);
+      functions_.project({found.data(), dimension_}, count, {moments_.data(), dimension_, 1}, dimension_,
+                         dimension_, next.data(), dimension_);
       orthonormalise(next, count);
       found.swap(next);
     }
@@ -204,8 +204,8 @@ class sample_trial {
       queries.insert(queries.end(), query, query + dimension);
     }
     // All at once, because each query alone would read the whole sample from memory.
-    functions.project({sample.data(), dimension}, count_, queries.data(), tried_queries, dimension, scores_.data(),
-                      tried_queries);
+    functions.project({sample.data(), dimension}, count_, {queries.data(), dimension, 1}, tried_queries, dimension,
+                      scores_.data(), tried_queries);
     for (uint32_t i = 0; i < 2; i++) {
       const double share = tried_ks[i] / static_cast<double>(std::max(row_count, 1u));
       ranks_[i] = std::clamp(static_cast<uint32_t>(std::lround(share * count_)), 1u, count_ / 4);
@@ -354,7 +354,8 @@ void choose_weights(const target& functions, const matrix& sample, uint32_t dime
   const size_t stride = size_t{dimension} * weighed_part;
   const auto count = static_cast<uint32_t>((sample.size() + stride - dimension) / stride);
   std::vector<float> projected(size_t{count} * width);
-  functions.project({sample.data(), stride}, count, directions, width, dimension, projected.data(), width);
+  functions.project({sample.data(), stride}, count, {directions, dimension, 1}, width, dimension, projected.data(),
+                    width);
   double errors[head_levels] = {};
   double lengths[head_levels] = {};
   for (uint32_t row = 0; row < count; row++) {
@@ -398,7 +399,8 @@ matrix arrange(const target& functions, const matrix& sample, uint32_t dimension
   const uint32_t count = head_directions(dimension);
   const auto sample_count = static_cast<uint32_t>(sample.size() / dimension);
   matrix projected(size_t{sample_count} * count);
-  functions.project({sample.data(), dimension}, sample_count, found.data(), count, dimension, projected.data(), count);
+  functions.project({sample.data(), dimension}, sample_count, {found.data(), dimension, 1}, count, dimension,
+                    projected.data(), count);
   std::vector<double> squares(count);
   for (size_t i = 0; i < projected.size(); i++) {
     squares[i % count] += static_cast<double>(projected[i]) * static_cast<double>(projected[i]);
@@ -416,7 +418,7 @@ matrix arrange(const target& functions, const matrix& sample, uint32_t dimension
         columns[size_t{d} * half + i] = found[size_t{order[first + i]} * dimension + d];
       }
     }
-    functions.project({mixing.data(), half}, half, columns.data(), dimension, half,
+    functions.project({mixing.data(), half}, half, {columns.data(), half, 1}, dimension, half,
                       arranged.data() + size_t{first} * dimension, dimension);
   }
   return arranged;

@@ -21,21 +21,28 @@ constexpr uint32_t tile_directions = 2 * wide_lanes;
 constexpr uint32_t tiled_vectors_min = 8;
 /** Directions that one vector is multiplied by together, so that the additions to their sums need not wait for each other. */
 constexpr uint32_t directions_together = 4;
+/** Steps of all directions that are arranged in tiles together: a cache line of each. */
+constexpr uint32_t arranged_steps = 16;
 /** Vectors that are multiplied by a tile of directions while this is in the L1 cache: whole panels of rows. */
 constexpr uint32_t vectors_together = 3 * panel_rows;
 
 /** A matrix of directions in tiles: [⌈rows / tile_directions⌉, dimension, tile_directions], with zeros at the end. */
 class tiled_matrix {
  public:
-  tiled_matrix(const float* matrix, uint32_t rows, uint32_t dimension)
+  tiled_matrix(const strided_matrix& matrix, uint32_t rows, uint32_t dimension)
       : rows_(rows),
         dimension_(dimension),
         values_(size_t{(rows + tile_directions - 1) / tile_directions} * tile_directions * dimension) {
-    for (uint32_t first = 0; first < rows; first += tile_directions) {
-      float* to = values_.data() + size_t{first} * dimension;
-      const uint32_t count = rows - first < tile_directions ? rows - first : tile_directions;
-      for (uint32_t i = 0; i < dimension; i++, to += tile_directions) {
-        for (uint32_t d = 0; d < count; d++) to[d] = matrix[size_t{first + d} * dimension + i];
+    // In blocks of steps, so that few pages of the matrix are read at a time whichever way it lies.
+    for (uint32_t start = 0; start < dimension; start += arranged_steps) {
+      const uint32_t end = dimension - start < arranged_steps ? dimension : start + arranged_steps;
+      for (uint32_t first = 0; first < rows; first += tile_directions) {
+        const uint32_t count = rows - first < tile_directions ? rows - first : tile_directions;
+        const float* const from = matrix.values + first * matrix.row_stride;
+        float* const to = values_.data() + size_t{first} * dimension;
+        for (uint32_t i = start; i < end; i++) {
+          arrange(from + i * matrix.stride, matrix.row_stride, count, to + size_t{i} * tile_directions);
+        }
       }
     }
   }
@@ -46,6 +53,11 @@ class tiled_matrix {
   const float* tile(uint32_t first) const { return values_.data() + size_t{first} * dimension_; }
 
  private:
+  static void arrange(const float* from, size_t row_stride, uint32_t count, float* to) {
+    if (row_stride == 1 && count == tile_directions) std::memcpy(to, from, tile_directions * sizeof(float));
+    else for (uint32_t d = 0; d < count; d++) to[d] = from[d * row_stride];
+  }
+
   uint32_t rows_;
   uint32_t dimension_;
   std::vector<float> values_;
@@ -111,8 +123,8 @@ void project_together(const strided_vectors& vectors, uint32_t count, const tile
   }
 }
 
-void project(const strided_vectors& vectors, uint32_t count, const float* matrix, uint32_t rows, uint32_t dimension,
-             float* projected, size_t stride) {
+void project(const strided_vectors& vectors, uint32_t count, const strided_matrix& matrix, uint32_t rows,
+             uint32_t dimension, float* projected, size_t stride) {
   const tiled_matrix tiled(matrix, rows, dimension);
   for (uint32_t first = 0; first < count; first += vectors_together) {
     const uint32_t together = count - first < vectors_together ? count - first : vectors_together;
@@ -247,7 +259,7 @@ void encode_head(const basis& basis, const float* values, uint32_t from, uint32_
     }
     return;
   }
-  const tiled_matrix matrix(basis.matrix, basis.directions, basis.dimension);
+  const tiled_matrix matrix({basis.matrix, basis.dimension, 1}, basis.directions, basis.dimension);
   for (uint32_t first = from; first < to; first += vectors_together) {
     const uint32_t count = to - first < vectors_together ? to - first : vectors_together;
     const float* const rows = values + size_t{first} * basis.dimension;

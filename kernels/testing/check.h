@@ -127,6 +127,7 @@ void test_emulated_tiles(random_source& random);
 void test_coarse_codes(random_source& random);
 
 /** See test_head.cpp. */
+void test_matrix_products(random_source& random);
 void test_head_tiles(random_source& random);
 void test_learned_bases(random_source& random);
 

@@ -199,6 +199,7 @@ int main(int argc, char** argv) {
     test_products(random);
     check::test_scans(random, is_quick);
     check::test_coarse_codes(random);
+    check::test_matrix_products(random);
     check::test_head_tiles(random);
     check::test_learned_bases(random);
     check::test_row_scores(random);

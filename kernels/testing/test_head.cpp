@@ -1,5 +1,5 @@
 // Tests of bases and head tiles: bounds contain canonical scores for any basis, residuals those of decoded rows, learned
-// bases are orthonormal and worth it, and damaged ones are refused.
+// bases are orthonormal and worth it, and damaged ones are refused. Also of products of matrices in general.
 
 #include <algorithm>
 #include <cmath>
@@ -179,7 +179,62 @@ void check_damage(std::vector<uint8_t> bytes, uint32_t dimension, random_source&
   }
 }
 
+/** Compares products with those in float64, whose error is at most `bound` times the sum of absolute products. */
+void check_products(random_source& random, const sagitta_factors& sizes) {
+  constexpr double bound = 1e-5;
+  const auto random_matrices = [&](uint32_t rows, uint32_t columns) {
+    std::vector<float> values(size_t{sizes.count} * rows * columns);
+    for (float& value : values) value = random.normal();
+    return values;
+  };
+  const std::vector<float> left = random_matrices(sizes.rows, sizes.inner);
+  const std::vector<float> right = random_matrices(sizes.inner, sizes.columns);
+  std::vector<float> products(size_t{sizes.count} * sizes.rows * sizes.columns + 1, 7);
+  sagitta_factors factors = sizes;
+  factors.left = left.data();
+  factors.right = right.data();
+  require(sagitta_multiply(&factors, products.data()) == SAGITTA_OK, "multiply");
+  require(products.back() == 7, "nothing is written after the products");
+  const size_t row_stride = sizes.is_right_transposed != 0 ? 1 : sizes.columns;
+  const size_t column_stride = sizes.is_right_transposed != 0 ? sizes.inner : 1;
+  for (size_t at = 0; at + 1 < products.size(); at++) {
+    const size_t column = at % sizes.columns;
+    const size_t row = at / sizes.columns;
+    const float* const other = right.data() + row / sizes.rows * sizes.inner * sizes.columns + column * column_stride;
+    double expected = 0;
+    double size = 0;
+    for (size_t i = 0; i < sizes.inner; i++) {
+      const double product = static_cast<double>(left[row * sizes.inner + i]) * static_cast<double>(other[i * row_stride]);
+      expected += product;
+      size += std::abs(product);
+    }
+    require(std::abs(static_cast<double>(products[at]) - expected) <= bound * size,
+            "product " + std::to_string(at) + " of " + std::to_string(sizes.rows) + " x " +
+                std::to_string(sizes.inner) + " x " + std::to_string(sizes.columns));
+  }
+}
+
 }  // namespace
+
+void test_matrix_products(random_source& random) {
+  for (const int is_transposed : {0, 1}) {
+    // Sizes around those of tiles and of the vectors that are multiplied together.
+    for (const uint32_t rows : {1u, 5u, 6u, 48u, 50u}) {
+      for (const uint32_t columns : {1u, 15u, 32u, 1 + random.below(70)}) {
+        check_products(random, {nullptr, nullptr, 1 + random.below(3), rows, 1 + random.below(150), columns, is_transposed});
+      }
+    }
+    check_products(random, {nullptr, nullptr, 2, 3, 0, 4, is_transposed});
+    check_products(random, {nullptr, nullptr, 0, 3, 5, 4, is_transposed});
+  }
+  float value = 1;
+  const sagitta_factors one = {&value, &value, 1, 1, 1, 1, 0};
+  sagitta_factors without = one;
+  without.right = nullptr;
+  require(sagitta_multiply(nullptr, &value) == SAGITTA_INVALID_ARGUMENT, "nothing to multiply");
+  require(sagitta_multiply(&without, &value) == SAGITTA_INVALID_ARGUMENT, "no right factor");
+  require(sagitta_multiply(&one, nullptr) == SAGITTA_INVALID_ARGUMENT, "no room for products");
+}
 
 void test_head_tiles(random_source& random) {
   for (const uint32_t dimension : {128u, 200u, 257u, 640u, 768u}) {

@@ -47,6 +47,8 @@ export function usesGpu(): boolean {
 async function startTensorFlow(): Promise<Operations> {
   if (usesGpu()) return loadTensorflow<Operations>();
   const { startWasmBackend } = await import('../../platform/wasm-backend.js');
+  const { useNativeProducts } = await import('../../platform/native-products.js');
   await startWasmBackend({ isSingleThreaded: true });
+  useNativeProducts();
   return import('@tensorflow/tfjs-core');
 }
