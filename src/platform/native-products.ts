@@ -48,7 +48,7 @@ export function useNativeProducts(): boolean {
   replaceKernel(_FusedMatMul, ({ inputs, attrs, backend }) => {
     const { a, b, bias } = inputs as unknown as _FusedMatMulInputs;
     const { transposeA, transposeB, activation } = attrs as unknown as _FusedMatMulAttrs;
-    if (transposeA || bias?.shape.length !== 1) return null;
+    if (transposeA || (bias !== undefined && bias.shape.length !== 1)) return null;
     if (activation !== 'linear' && activation !== 'relu') return null;
     const products = multiply(kernels, backend as BackendWasm, a, b, transposeB);
     if (products !== null) finish(backend as BackendWasm, products, bias, activation === 'relu');
@@ -101,14 +101,15 @@ function multiply(
 function finish(
   backend: BackendWasm,
   products: TensorInfo,
-  bias: TensorInfo,
+  bias: TensorInfo | undefined,
   isRelu: boolean,
 ): void {
   const values = backend.typedArrayFromHeap(products) as Float32Array;
-  const added = backend.typedArrayFromHeap(bias) as Float32Array;
+  const columns = products.shape.at(-1)!;
+  const added = bias === undefined ? new Float32Array(columns) : backend.typedArrayFromHeap(bias);
   const least = isRelu ? 0 : Number.NEGATIVE_INFINITY;
-  for (let at = 0; at < values.length; at += added.length) {
-    for (let i = 0; i < added.length; i++) {
+  for (let at = 0; at < values.length; at += columns) {
+    for (let i = 0; i < columns; i++) {
       const value = values[at + i]! + added[i]!;
       values[at + i] = value > least ? value : least;
     }

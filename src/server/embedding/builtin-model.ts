@@ -13,10 +13,10 @@ import type { TextIssue } from './sentence-model.js';
 const THREADS_MAX = 4;
 
 /**
- * The size of a task: about 250 word pieces, which take a tenth of a second. A query that arrives during an import waits
+ * The size of a task: about 500 word pieces, which take a tenth of a second. A query that arrives during an import waits
  * for one task of each thread.
  */
-const TASK_CHARACTERS_MAX = 1_200;
+const TASK_CHARACTERS_MAX = 2_400;
 
 /** A text without a vector. */
 export class TextError extends Error {

@@ -2,9 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import * as tensorflow from '@tensorflow/tfjs-core';
 import { Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
+import { startWasmBackend } from '../../../src/platform/wasm-backend.js';
 import { BuiltinModel, TextError } from '../../../src/server/embedding/builtin-model.js';
-import { SENTENCE_DIMENSION } from '../../../src/server/embedding/sentence-encoder.js';
+import { readVocabulary, readWeights } from '../../../src/server/embedding/model-files.js';
+import {
+  SENTENCE_DIMENSION,
+  SentenceEncoder,
+} from '../../../src/server/embedding/sentence-encoder.js';
+import { SentenceModel } from '../../../src/server/embedding/sentence-model.js';
+import { WordPieces } from '../../../src/server/embedding/word-pieces.js';
 import { createService, type Reply, type Service } from '../harness.js';
 
 /** Texts and the first elements of their vectors in the reference implementation. */
@@ -45,6 +53,19 @@ describe('the built-in model', () => {
       const error = Math.max(...first.map((value, j) => Math.abs(value - vectors[i]![j]!)));
       assert.ok(error < TOLERANCE, `${text}: ${error}`);
       assert.ok(Math.abs(productOf(vectors[i]!, vectors[i]!) - 1) < TOLERANCE, text);
+    }
+  });
+
+  it('makes the same vectors where there are no kernels for the processor', async () => {
+    await startWasmBackend({ isSingleThreaded: true });
+    const wordPieces = new WordPieces(readVocabulary());
+    const plain = new SentenceModel(wordPieces, new SentenceEncoder(tensorflow, readWeights()));
+    const found = plain.embed(KNOWN.map(([text]) => text));
+    assert.ok(found instanceof Float32Array);
+    for (const [i, [text, first]] of KNOWN.entries()) {
+      const vector = found.subarray(i * SENTENCE_DIMENSION);
+      const error = Math.max(...first.map((value, j) => Math.abs(value - vector[j]!)));
+      assert.ok(error < TOLERANCE, `${text}: ${error}`);
     }
   });
 
