@@ -809,6 +809,8 @@ export interface Explain {
   readonly candidates_rescored: number;
   /** Whether no vector outside the result can have a higher score than one in it. */
   readonly is_certified: boolean;
+  /** Milliseconds for turning texts into vectors. */
+  readonly embed_ms?: number;
   /** Milliseconds for the filter. */
   readonly filter_ms: number;
   /** Milliseconds for the search. */
@@ -1180,8 +1182,10 @@ export interface SlowQuery {
   readonly request_id: string;
   /** The sum of the members that follow, without the time of the upload. */
   readonly milliseconds: number;
-  /** Reading the body, and embedding its texts. */
+  /** Reading the body. */
   readonly parse_ms?: number;
+  /** Turning texts into vectors. */
+  readonly embed_ms?: number;
   /** Planning the query. */
   readonly plan_ms?: number;
   /** Evaluating the filter. */

@@ -25,6 +25,7 @@ import { recognizeInput, rowInput } from '../src/views/query/recognize-input.js'
 import { scoreBuckets, scoreFormat } from '../src/views/query/score-buckets.js';
 import { possibleRankings } from '../src/views/query/searchable.js';
 import { timedParts } from '../src/views/query/timings.js';
+import { wordsPath } from '../src/views/routes.js';
 
 describe('a pasted vector', () => {
   const values = [0.5, -1.25, 3e-5];
@@ -56,6 +57,19 @@ const record = (part: object) =>
   ({ id: 'c', labels: {}, dimension: 2, metric: 'cosine', ...part }) as unknown as CollectionRecord;
 const TEXT = { text: { fields: ['title'] } };
 const MEANING = { embed: { endpoint: 'local', model: 'm' } };
+
+test('words have an address that searches for them, if the collection can be', () => {
+  assert.equal(wordsPath(record({}), 'ice'), undefined);
+  for (const part of [TEXT, MEANING, { ...TEXT, ...MEANING }]) {
+    const collection = record({ ...part, id: 'a b' });
+    const [, segment] = /^\/collections\/a%20b\/query\/(.*)$/.exec(wordsPath(collection, 'ice')!)!;
+    const { request } = decodeQuery(segment!)!;
+    assert.equal(
+      readRequest(collection, request as unknown as JsonObject).rankings[0]!.input,
+      'ice',
+    );
+  }
+});
 
 describe('the input of a query', () => {
   const kindsOf = (collection: CollectionRecord, inputs: readonly string[], isStored = false) =>
@@ -397,6 +411,8 @@ test('time that the server does not explain counts as transfer', () => {
       ['transfer', 2, 0.2],
     ],
   );
+  const [embedded] = timedParts({ ...explain, embed_ms: 2 }, 10);
+  assert.deepEqual([embedded!.name, embedded!.ms, embedded!.share], ['embed', 2, 0.2]);
   const shares = timedParts(explain, 4).map(({ share }) => share);
   assert.equal(
     shares.reduce((sum, share) => sum + share, 0),

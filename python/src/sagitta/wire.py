@@ -1596,6 +1596,8 @@ class Explain(TypedDict):
     """The rows whose exact scores were computed."""
     is_certified: bool
     """Whether no vector outside the result can have a higher score than one in it."""
+    embed_ms: NotRequired[float]
+    """Milliseconds for turning texts into vectors."""
     filter_ms: float
     """Milliseconds for the filter."""
     search_ms: float
@@ -2591,7 +2593,9 @@ class SlowQuery(TypedDict):
     milliseconds: float
     """The sum of the members that follow, without the time of the upload."""
     parse_ms: NotRequired[float]
-    """Reading the body, and embedding its texts."""
+    """Reading the body."""
+    embed_ms: NotRequired[float]
+    """Turning texts into vectors."""
     plan_ms: NotRequired[float]
     """Planning the query."""
     filter_ms: NotRequired[float]

@@ -198,6 +198,8 @@ export interface Explain extends QueryWork {
   readonly engine: string;
   /** Always true: no row outside the answer scores above a row inside it. */
   readonly isCertified: boolean;
+  /** Present if texts were turned into vectors, which the server does before. */
+  readonly embedMs?: number | undefined;
   readonly filterMs: number;
   /** Includes the wait for the engine. */
   readonly searchMs: number;

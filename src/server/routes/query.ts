@@ -109,10 +109,18 @@ function createAnswer(
     const { telemetry, signal } = request;
     const collection = database.collection(collectionId);
     const context = { embedder, collection, signal };
+    const startMs = performance.now();
     const [embedded] = await embedQueries([query], context, (_, path) => field(...path));
+    const endMs = performance.now();
+    const embedMs = embedded === query ? undefined : endMs - startMs;
+    if (embedMs !== undefined) telemetry.addPhases(() => [{ name: 'embed', startMs, endMs }]);
     const { reply, text } = await slowQueries.run(request, collectionId, query, {
-      search: () =>
-        collection.query(embedded!, { signal, reserve: (bytes) => request.reserveWork(bytes) }),
+      embedMs,
+      async search() {
+        const reserve = (bytes: number) => request.reserveWork(bytes);
+        const { explain, ...found } = await collection.query(embedded!, { signal, reserve });
+        return explain === undefined ? found : { ...found, explain: { ...explain, embedMs } };
+      },
       async write(found) {
         telemetry.addPhases(() => phasesOf(found));
         const reserve = (characterCount: number) => request.reserveReply(characterCount);
@@ -120,7 +128,7 @@ function createAnswer(
       },
     });
     const totalMs = performance.now() - telemetry.startedAtMs;
-    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
+    return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs, embedMs) });
   };
 }
 

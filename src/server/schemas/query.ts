@@ -156,6 +156,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
             description:
               'Whether no vector outside the result can have a higher score than one in it.',
           }),
+          embed_ms: z
+            .number()
+            .optional()
+            .meta({ description: 'Milliseconds for turning texts into vectors.' }),
           filter_ms: z.number().meta({ description: 'Milliseconds for the filter.' }),
           search_ms: z.number().meta({ description: 'Milliseconds for the search.' }),
           assemble_ms: z.number().meta({ description: 'Milliseconds for making the reply.' }),

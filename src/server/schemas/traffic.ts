@@ -75,7 +75,8 @@ const slowQuery = z
     milliseconds: milliseconds(
       'The sum of the members that follow, without the time of the upload.',
     ),
-    parse_ms: milliseconds('Reading the body, and embedding its texts.').optional(),
+    parse_ms: milliseconds('Reading the body.').optional(),
+    embed_ms: milliseconds('Turning texts into vectors.').optional(),
     plan_ms: milliseconds('Planning the query.').optional(),
     filter_ms: milliseconds('Evaluating the filter.').optional(),
     wait_ms: milliseconds('Waiting for the engine.').optional(),

@@ -22,10 +22,14 @@ interface QueryingRequest {
 /** Rounds milliseconds to microseconds. */
 const shorten = (milliseconds: number) => Math.round(Math.max(0, milliseconds) * 1000) / 1000;
 
-/** `totalMs` counts from the headers of the request and includes upload and parsing. */
-export function serverTiming(timings: QueryTimings, totalMs: number): string {
+/**
+ * `totalMs` counts from the headers of the request and includes upload and parsing; `embedMs` is undefined for queries
+ * without texts.
+ */
+export function serverTiming(timings: QueryTimings, totalMs: number, embedMs?: number): string {
   const { filterMs, waitMs, searchMs, assembleMs } = timings;
-  return `filter;dur=${shorten(filterMs)}, wait;dur=${shorten(waitMs)}, search;dur=${shorten(searchMs)}, assemble;dur=${shorten(assembleMs)}, total;dur=${shorten(totalMs)}`;
+  const embed = embedMs === undefined ? '' : `embed;dur=${shorten(embedMs)}, `;
+  return `${embed}filter;dur=${shorten(filterMs)}, wait;dur=${shorten(waitMs)}, search;dur=${shorten(searchMs)}, assemble;dur=${shorten(assembleMs)}, total;dur=${shorten(totalMs)}`;
 }
 
 /** The phases in sequence; the searches for a page at an offset appear as one. */
@@ -147,18 +151,19 @@ export class SlowQueryLog {
     request: QueryingRequest,
     collectionId: string,
     query: QueryRequest,
-    { search, write }: QueryRun,
+    { embedMs, search, write }: QueryRun,
   ): Promise<{ readonly reply: QueryReply; readonly text: string }> {
     const { receivedAtMs } = request;
     const startedAtMs = performance.now();
     const report = (describe: () => object, knownMs = 0) => {
       const milliseconds = performance.now() - receivedAtMs;
-      const parseMs = startedAtMs - receivedAtMs;
+      const prepareMs = startedAtMs - receivedAtMs;
       this.#report(request, collectionId, milliseconds, () => ({
         kind: kindOf(query),
         receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
-        parse_ms: shorten(parseMs),
-        other_ms: shorten(milliseconds - parseMs - knownMs),
+        parse_ms: shorten(prepareMs - (embedMs ?? 0)),
+        embed_ms: embedMs === undefined ? undefined : shorten(embedMs),
+        other_ms: shorten(milliseconds - prepareMs - knownMs),
         top_k: query.topK ?? (query.limit === undefined ? this.#topKDefault : undefined),
         limit: query.limit,
         filter: query.filter && filterShape(query.filter),
@@ -250,6 +255,8 @@ function codeOf(error: unknown): string {
 }
 
 interface QueryRun {
+  /** Milliseconds for turning texts into vectors, before `run`; undefined for queries without texts. */
+  readonly embedMs: number | undefined;
   readonly search: () => Promise<QueryReply>;
   /** Returns the text of the reply. */
   readonly write: (reply: QueryReply) => Promise<string>;

@@ -170,6 +170,20 @@ describe('a collection with the built-in model', () => {
     assert.equal(await first({ fusion: { kind: 'rrf', parts } }), 'n2');
   });
 
+  it('says how long a text took to become a vector', async () => {
+    const query = (body: object) =>
+      service.call('POST', '/v1/collections/notes/query', { body: { ...body, explain: true } });
+    await service.call('PUT', '/v1/collections/notes/vectors/kept', { body: { embed: 'a text' } });
+    const { json, headers } = await query({ embed: 'a young cat hunts' });
+    assert.ok(json.explain.embed_ms > 0);
+    assert.match(headers['server-timing'] ?? '', /^embed;dur=\d+(\.\d+)?, filter;/);
+    const traffic = await service.call('GET', '/v1/traffic');
+    assert.ok(traffic.json.slow_queries.some((one: { embed_ms?: number }) => one.embed_ms! > 0));
+    const without = await query({ id: 'kept' });
+    assert.equal(without.json.explain.embed_ms, undefined);
+    assert.match(without.headers['server-timing'] ?? '', /^filter;/);
+  });
+
   it('cannot be given another model while it has vectors', async () => {
     await service.call('PUT', '/v1/collections/notes/vectors/kept', { body: { embed: 'a text' } });
     const other = { endpoint: 'local', model: 'bge' };

@@ -1,5 +1,5 @@
 // The command palette: opens any view of any collection by a part of its name, or a vector of the current collection by
-// the beginning of its id, and runs actions.
+// the beginning of its id, searches collections for words, and runs actions.
 
 import { Combobox, ComboboxItem, ComboboxList, ComboboxProvider, Dialog } from '@ariakit/react';
 import { useMemo, useState } from 'react';
@@ -13,7 +13,7 @@ import { viewActions } from '../ui/view-actions.js';
 import { browseState } from '../views/browse/browse-state.js';
 import { useIdSuggestions } from '../views/filter/use-suggestions.js';
 import { isCreatingCollection } from '../views/overview/creating.js';
-import { collectionPath, SERVICE_VIEWS } from '../views/routes.js';
+import { collectionPath, SERVICE_VIEWS, wordsPath } from '../views/routes.js';
 import styles from './command-palette.module.css';
 import { DOCUMENTS } from './help-menu.js';
 import { collectionAt, matching, type PaletteCommand, viewCommands } from './palette-commands.js';
@@ -44,7 +44,11 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
   const current = collectionAt(location);
   const commands = useCommands(current);
   const vectors = useVectorCommands(current, text.trim());
-  const found = useMemo(() => [...matching(commands, text), ...vectors], [commands, vectors, text]);
+  const searches = useSearchCommands(current, text.trim());
+  const found = useMemo(
+    () => [...matching(commands, text), ...vectors, ...searches],
+    [commands, vectors, searches, text],
+  );
   return (
     <ComboboxProvider open value={text} setValue={setText} focusLoop>
       <Combobox
@@ -147,4 +151,24 @@ function useVectorCommands(collection: string | undefined, text: string): Palett
       },
     }));
   }, [suggestions, collection, isActive, navigate]);
+}
+
+/** Searches each collection for the text if it can be searched by words, the current one first. */
+function useSearchCommands(current: string | undefined, text: string): PaletteCommand[] {
+  const [, navigate] = useLocation();
+  const { data: collections } = useCollections();
+  return useMemo(() => {
+    if (text === '' || collections === undefined) return [];
+    const isCurrent = ({ id }: { readonly id: string }) => id === current;
+    const ordered = [...collections].sort((a, b) => Number(isCurrent(b)) - Number(isCurrent(a)));
+    return ordered.flatMap((collection) => {
+      const path = wordsPath(collection, text);
+      if (path === undefined) return [];
+      return {
+        label: `Search for “${text}”`,
+        note: `in ${collection.id}`,
+        run: () => navigate(path),
+      };
+    });
+  }, [collections, current, navigate, text]);
 }

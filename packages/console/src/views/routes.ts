@@ -1,7 +1,9 @@
 // The addresses of the views. They are in the hash of the URL, because the server serves a single document.
 
 import type { CollectionRecord, QueryMembers, QueryRequest } from '@sagitta/client';
-import { encodeQuery, newOptions } from './query/query-draft.js';
+import { encodeQuery, newDraft, newOptions } from './query/query-draft.js';
+import { buildRequest } from './query/query-request.js';
+import { wordsKind } from './query/searchable.js';
 
 /** The views of one collection, in the order of their tabs. */
 export const COLLECTION_VIEWS = [
@@ -35,4 +37,13 @@ export function queryPath(
 ): string {
   const request = { ...ranking, ...newOptions(collection) } as QueryRequest;
   return `${collectionPath(collection.id, 'query')}/${encodeQuery({ request })}`;
+}
+
+/** The address of the query view with a search for words; undefined if the collection cannot be searched by them. */
+export function wordsPath(collection: CollectionRecord, words: string): string | undefined {
+  const by = wordsKind(collection);
+  if (by === undefined) return undefined;
+  const draft = { ...newDraft(collection), rankings: [{ by, input: words }] };
+  const { request } = buildRequest(collection, draft);
+  return request && `${collectionPath(collection.id, 'query')}/${encodeQuery({ request })}`;
 }

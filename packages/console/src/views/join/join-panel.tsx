@@ -92,7 +92,7 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
           label="Search in"
           error={
             other === undefined
-              ? `No collection has vectors of ${using.dimension} dimensions.`
+              ? `No other collection has vectors of ${using.dimension} dimensions.`
               : undefined
           }
           value={other?.id ?? ''}

@@ -66,6 +66,7 @@ function rateOf(traffic: CollectionTraffic, minutes: number): CollectionRates {
 
 const PHASES = [
   ['parse', 'parse_ms'],
+  ['text to vector', 'embed_ms'],
   ['plan', 'plan_ms'],
   ['filter', 'filter_ms'],
   ['wait', 'wait_ms'],

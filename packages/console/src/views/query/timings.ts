@@ -3,7 +3,7 @@
 import type { Explain } from '@sagitta/client';
 
 export interface TimedPart {
-  readonly name: 'filter' | 'search' | 'assemble' | 'transfer';
+  readonly name: 'embed' | 'filter' | 'search' | 'assemble' | 'transfer';
   readonly label: string;
   readonly ms: number;
   /** The share of the total time, from 0 to 1. */
@@ -12,7 +12,11 @@ export interface TimedPart {
 
 /** `totalMs` is the time that the page waited. Time that the server does not explain counts as transfer and the rest. */
 export function timedParts(explain: Explain, totalMs: number): readonly TimedPart[] {
+  const { embed_ms: embedMs } = explain;
   const parts = [
+    ...(embedMs === undefined
+      ? []
+      : [{ name: 'embed', label: 'Text to vector', ms: embedMs } as const]),
     { name: 'filter', label: 'Filter', ms: explain.filter_ms },
     { name: 'search', label: 'Search', ms: explain.search_ms },
     { name: 'assemble', label: 'Assemble', ms: explain.assemble_ms },
