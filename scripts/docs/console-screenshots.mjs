@@ -64,8 +64,13 @@ const SHOTS = {
     },
   },
   query: {
-    path: `${collectionPath('wordnet', 'query')}/${encodeURIComponent(JSON.stringify({ id: DOLPHIN, ...SHOWN }))}`,
-    prepare: runQuery,
+    path: collectionPath('wordnet', 'query'),
+    async prepare(page, url) {
+      // The first text waits for the model to be loaded.
+      await query(url, { embed: 'a cat' });
+      await page.keyboard.type('a big cat with stripes');
+      await runQuery(page);
+    },
   },
   'query-cards': {
     path: `${collectionPath('digits', 'query')}/${encodeURIComponent(JSON.stringify({ id: 'digit-0003', include_values: true, ...SHOWN }))}`,
@@ -194,8 +199,8 @@ async function addressOf({ stdout }) {
   throw new Error('the demo ended before it printed the address of the console');
 }
 
-async function query(url) {
-  const body = JSON.stringify({ id: DOLPHIN, top_k: 5 });
+async function query(url, ranking = { id: DOLPHIN }) {
+  const body = JSON.stringify({ ...ranking, top_k: 5 });
   const headers = { 'content-type': 'application/json' };
   await fetch(`${url}/v1/collections/wordnet/query`, { method: 'POST', headers, body });
 }

@@ -45,7 +45,8 @@ const STDIN_DEVICE = '/dev/stdin';
 
 const readPart = promisify(readDescriptor);
 const GZIP_MAGIC = Uint8Array.of(0x1f, 0x8b);
-const CHUNK_BYTES = 1 << 20;
+/** Progress is shown in steps of this size; texts of one step can take seconds to become vectors. */
+const CHUNK_BYTES = 1 << 17;
 const INFLATED_CHUNK_BYTES = 1 << 18;
 
 /** Throws CliError when the file does not exist or cannot be read. */
