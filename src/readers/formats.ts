@@ -7,6 +7,7 @@ import type { InputSource } from './input-source.js';
 import { ReadError } from './read-error.js';
 import type { ReaderOptions } from './reader-options.js';
 import type { RowReader } from './row-batch.js';
+import { optionsForTexts, withTexts } from './texts.js';
 import { textHead } from './utf8.js';
 import { wordFormatOf } from './word-head.js';
 
@@ -232,7 +233,14 @@ export async function openRows(
         'access; pass an uncompressed file',
     );
   }
-  return await format.open(source, options);
+  const { embed } = options;
+  if (embed === undefined) return await format.open(source, options);
+  const reader = await format.open(source, optionsForTexts(options));
+  return {
+    rowCount: reader.rowCount,
+    batches: (startRow) => withTexts(reader.batches(startRow), embed, options),
+    sample: (rowCount) => reader.sample(rowCount),
+  };
 }
 
 /** Opens a file for its vectors only, with the default options of its format. */

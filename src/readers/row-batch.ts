@@ -171,7 +171,7 @@ export function* withoutBadRows(
 
 /** A batch of the given rows of `batch`; `rows` is ascending. */
 export function pickRows(batch: RowBatch, rows: readonly number[]): RowBatch {
-  const { dimension, ids, metadata, named } = batch;
+  const { dimension, ids, metadata, named, texts } = batch;
   return {
     rowCount: rows.length,
     ids: ids && rows.map((row) => ids[row]),
@@ -182,6 +182,7 @@ export function pickRows(batch: RowBatch, rows: readonly number[]): RowBatch {
       values: takeVectors(vectors.values, vectors.dimension, rows),
       presence: Uint8Array.from(rows, (row) => vectors.presence[row]!),
     })),
+    texts: texts && rows.map((row) => texts[row]!),
     metadata: metadata && rows.map((row) => metadata[row]!),
     location: (row) => batch.location(rows[row]!),
     fileRow: (row) => batch.fileRow(rows[row]!),

@@ -791,7 +791,7 @@ it('--embed needs a text in every row, no vectors, and a collection with a model
   };
   const gap = await file('gap.ndjson', '{"id":"a","text":"x"}\n{"id":"b","title":"y"}\n');
   await expectError(
-    /gap\.ndjson:2: expected a text in text, which --embed names, found no such field; the fields of this row are title/,
+    /gap\.ndjson:2: expected a text in text, found no such field; the fields of this row are title/,
     ...[gap, '-c', 'gaps', '--embed', 'text'],
   );
   const both = await file('both.ndjson', '{"id":"a","text":"x","values":[1,2]}\n');

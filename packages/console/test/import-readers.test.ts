@@ -72,6 +72,21 @@ describe('a file in a browser', () => {
     assert.deepEqual(await cellsOf(fileOf('a.csv', 'a,b\n1\n3,"4\n5"\n')), [{ a: '3', b: '4\n5' }]);
   });
 
+  test('of texts has them beside their metadata, in small batches', async () => {
+    const lines = Array.from({ length: 300 }, (_, i) => (i === 1 ? '1,' : `${i},the cat ${i}`));
+    const batches = await rowsOf(fileOf('a.csv', `id,text\n${lines.join('\n')}\n`));
+    const [first, second] = batches;
+    assert.equal(batches.length, 2);
+    assert.deepEqual([first!.rows.rowCount, second!.rows.rowCount], [255, 44]);
+    assert.deepEqual(first!.badRows, [{ row: 1, problem: 'expected a text in text, found null' }]);
+    const [{ ids, texts, metadata, dimension }] = [first!.rows];
+    assert.deepEqual(
+      [ids![1], texts![1], metadata![1]],
+      ['2', 'the cat 2', '{"text":"the cat 2"}'],
+    );
+    assert.equal(dimension, 0);
+  });
+
   test('with vectors only has a single column', async () => {
     const bytes = new Uint8Array(8 + 16);
     bytes.set(new Uint8Array(Int32Array.of(2, 2).buffer));

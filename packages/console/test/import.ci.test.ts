@@ -9,7 +9,7 @@ import type { Browser } from 'playwright-core';
 import { ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
 import { columnOf } from '../../../test/database/harness.js';
 import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
-import { openConsole } from './browser.js';
+import { expectAccessible, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 const VECTORS = [
@@ -89,6 +89,28 @@ suite('the import of the console', { skip: NO_BROWSER }, () => {
       .fetch(['a'], { include_values: true });
     assert.deepEqual(vectors[0]?.values, [1, 2]);
     assert.deepEqual(vectors[0]?.metadata, { n: 1 });
+    expectNoProblems();
+    await close();
+  });
+
+  test('lets the server turn texts into vectors', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/import',
+    });
+    const lines = 'id,title,text\na,Cats,Kittens chase mice.\nb,Shares,Prices fell on Tuesday.\n';
+    const file = { name: 'notes.csv', mimeType: '', buffer: Buffer.from(lines) };
+    await page.setInputFiles('input[type=file]', file);
+    await page.getByText('A model turns the texts into vectors.').waitFor();
+    await expectAccessible(page, 'the import of texts');
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('All rows of notes.csv were read.').waitFor();
+    const { embed, text } = await server.client.collections.get('notes');
+    assert.deepEqual([embed?.endpoint, text?.fields], ['builtin', ['text']]);
+    const { matches } = await server.client
+      .collection('notes')
+      .query({ embed: 'a young cat hunts', limit: 1, include_metadata: true });
+    const metadata = { title: 'Cats', text: 'Kittens chase mice.' };
+    assert.deepEqual([matches[0]?.id, matches[0]?.metadata], ['a', metadata]);
     expectNoProblems();
     await close();
   });

@@ -58,6 +58,19 @@ describe('proposePlan', () => {
     return Object.fromEntries(names.map((name) => [name, '0']));
   }
 
+  test('takes the column with most words if there are no vectors', () => {
+    const cells = { id: 'n-1', lemma: 'tiger', code: 'AAAA/z8+bcd=', gloss: 'a large feline' };
+    const plan = proposePlan({ columns: Object.keys(cells), rows: [cells] });
+    assert.deepEqual(plan, {
+      idColumn: 'id',
+      vector: { kind: 'text', column: 'gloss' },
+      metadataColumns: ['lemma', 'code', 'gloss'],
+    });
+    assert.equal(proposePlan({ columns: ['code'], rows: [{ code: cells.code }] }), undefined);
+    const found = proposePlan({ columns: ['gloss', 'v'], rows: [{ gloss: 'a b', v: [1, 2] }] });
+    assert.deepEqual(found?.vector, { kind: 'column', column: 'v' });
+  });
+
   test('numbered columns with gaps and vectors of different lengths are not proposed', () => {
     assert.equal(proposePlan({ columns: ['d0', 'd2'], rows: [{ d0: 1, d2: 2 }] }), undefined);
     assert.equal(proposePlan({ columns: ['v'], rows: [{ v: [1, 2] }, { v: [1] }] }), undefined);
@@ -259,11 +272,15 @@ describe('the draft', () => {
     assert.match(targetProblem({ ...draft, isNew: false }, [])!, /Choose/);
     const plan = { ...PLAN, idColumn: undefined };
     assert.match(targetProblem({ ...draft, mode: 'update', plan }, [])!, /ids/);
+    const texts = { ...draft, isNew: false, dimension: undefined };
+    assert.match(targetProblem(texts, [target])!, /no model/);
+    const embed = { endpoint: 'builtin', model: 'm', sends_dimension: false };
+    assert.equal(targetProblem(texts, [{ ...target, embed }]), undefined);
   });
 
-  test('is undefined without vectors', async () => {
+  test('is undefined without vectors and texts', async () => {
     const reader = createImportReader();
-    const preview = await reader.open(new File(['a,b\nx,y\n'], 'a.csv'));
+    const preview = await reader.open(new File(['a,b\n1,2\n'], 'a.csv'));
     assert.equal(draftOf('a.csv', preview), undefined);
   });
 

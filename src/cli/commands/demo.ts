@@ -114,7 +114,8 @@ async function openConsole(consoleUrl: string | null): Promise<void> {
 
 /** Returns why sentences cannot be turned into vectors; null if they can. */
 async function loadSamples(client: Client): Promise<string | null> {
-  for (const sample of [WORDNET, DIGITS]) await loadSample(client, sample);
+  // The larger sample last: its rows are encoded further in the background.
+  for (const sample of [DIGITS, WORDNET]) await loadSample(client, sample);
   const { embed } = await client.collections.get(WORDNET.id);
   if (embed !== undefined) return null;
   try {

@@ -27,13 +27,13 @@ import {
   type RowBatch,
   type RowReader,
 } from '../../readers/row-batch.js';
+import { EMBED_ROWS_MAX } from '../../readers/texts.js';
 import { findInput, type Input } from '../files/file-source.js';
 import { withSideFiles } from '../files/side-files.js';
 import { CliError, isUnreachable, usageError } from '../terminal/failure.js';
 import type { Progress } from '../terminal/progress.js';
 import { formatCount, pluralize } from '../terminal/units.js';
 import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
-import { EMBED_ROWS_MAX, rowsPerWrite, withTexts } from './texts.js';
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that determine how files are read and where their rows go. */
@@ -131,7 +131,7 @@ export async function importFiles(
       const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
       for await (const found of untilInterrupted(reader.batches(row), options.interruption)) {
-        const batch = withTexts(toNamedVector(found, options), options.embed);
+        const batch = toNamedVector(found, options);
         target ??= await createTarget(client, options, batch);
         checkBatch(batch, target, options);
         uploader ??= createUploader(client, options, target, {
@@ -247,7 +247,7 @@ async function openReader(
   );
   const reader = await openRows(source, format, {
     ...options,
-    rowsPerBatch: rowsPerWrite(options),
+    rowsPerBatch: options.batch,
     vectors: vectorsToRead(vectors, options),
     isNanNull,
     withoutIndex: options.index === false,
@@ -262,9 +262,8 @@ async function openReader(
  */
 function vectorsToRead(
   vectors: TargetVectors | undefined,
-  { vectorName, mode, embed }: ImportChoices,
+  { vectorName, mode }: ImportChoices,
 ): TargetVectors | undefined {
-  if (embed !== undefined) return { named: new Map(), ...vectors, hasUnnamed: false };
   if (vectorName === undefined) return vectors && { ...vectors, isPatch: mode === 'patch' };
   const others = [...(vectors?.named ?? [])].filter(([name]) => name !== vectorName);
   return { hasUnnamed: true, named: new Map(others) };

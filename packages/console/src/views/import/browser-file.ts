@@ -12,7 +12,8 @@ import {
 import { ReadError } from '../../../../../src/readers/read-error.js';
 
 const GZIP_MAGIC = Uint8Array.of(0x1f, 0x8b);
-const CHUNK_BYTES = 4 * 1024 * 1024;
+/** Progress is shown in steps of this size; texts of one step can take seconds to become vectors. */
+const CHUNK_BYTES = 256 * 1024;
 
 /** Throws ReadError for a damaged gzip file. */
 export async function openBrowserFile(file: File): Promise<InputSource> {

@@ -38,11 +38,18 @@ export function ColumnChoices({ draft, preview }: ColumnChoicesProps) {
         />
         <SelectField
           label="Vectors"
-          hint={`${formatCount(draft.dimension)} values each.`}
+          hint={
+            draft.dimension === undefined
+              ? 'A model turns the texts into vectors. They stay part of the metadata.'
+              : `${formatCount(draft.dimension)} values each.`
+          }
           value={String(chosen)}
           options={vectorChoices.map(({ label, dimension }, at) => ({
             value: String(at),
-            label: `${label} (${formatCount(dimension)} values)`,
+            label:
+              dimension === undefined
+                ? `from the text in ${label}`
+                : `${label} (${formatCount(dimension)} values)`,
           }))}
           onChange={(value) => {
             const { plan, dimension } = vectorChoices[Number(value)]!;
@@ -62,10 +69,12 @@ interface MetadataChoicesProps {
 
 function MetadataChoices({ draft, columns }: MetadataChoicesProps) {
   const { idColumn, vector, metadataColumns } = draft.plan;
-  const others = otherColumns(columns, idColumn, vector);
+  const all = otherColumns(columns, idColumn, vector);
+  const isText = (name: string) => vector.kind === 'text' && name === vector.column;
+  const others = all.filter((name) => !isText(name));
   if (others.length === 0) return null;
   const set = (chosen: ReadonlySet<string>) => {
-    const kept = others.filter((name) => chosen.has(name));
+    const kept = all.filter((name) => isText(name) || chosen.has(name));
     changeDraft({ ...draft, plan: { ...draft.plan, metadataColumns: kept } });
   };
   return (

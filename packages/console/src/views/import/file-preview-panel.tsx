@@ -4,7 +4,7 @@ import { DataTable, Truncated } from '../../ui/data-table.js';
 import { pluralize } from '../../ui/format.js';
 import { Badge, Panel } from '../../ui/panel.js';
 import styles from './import.module.css';
-import type { ImportPlan } from './import-plan.js';
+import { columnsOf, type ImportPlan } from './import-plan.js';
 import type { FilePreview } from './import-reader.js';
 
 interface FilePreviewPanelProps {
@@ -56,8 +56,8 @@ interface PreviewRow {
 function Use({ column, plan }: { readonly column: string; readonly plan: ImportPlan }) {
   const { idColumn, vector, metadataColumns } = plan;
   if (column === idColumn) return <Badge tone="success">id</Badge>;
-  const isVector =
-    vector.kind === 'column' ? vector.column === column : vector.columns.includes(column);
-  if (isVector) return <Badge tone="success">vector</Badge>;
+  if (columnsOf(vector).includes(column)) {
+    return <Badge tone="success">{vector.kind === 'text' ? 'text' : 'vector'}</Badge>;
+  }
   return metadataColumns.includes(column) ? <Badge>metadata</Badge> : <Badge>not imported</Badge>;
 }

@@ -18,7 +18,7 @@ export interface ImportBatch {
 
 export interface ImportBatchOptions {
   readonly plan: ImportPlan;
-  readonly dimension: number;
+  readonly dimension: number | undefined;
   readonly startRow: number;
   /** Whether to end with a batch that stops before the first bad row and lists it; `endRow` is that row. */
   readonly stopsAtBadRow: boolean;

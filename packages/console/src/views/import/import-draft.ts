@@ -6,8 +6,8 @@ import type { FilePreview } from './import-reader.js';
 
 export interface ImportDraft {
   readonly plan: ImportPlan;
-  /** Dimension of the chosen vectors. */
-  readonly dimension: number;
+  /** Dimension of the chosen vectors; undefined for texts. */
+  readonly dimension: number | undefined;
   /** Whether the import creates the collection. */
   readonly isNew: boolean;
   readonly collectionId: string;
@@ -17,13 +17,12 @@ export interface ImportDraft {
   readonly skipsBadRows: boolean;
 }
 
-/** The proposed choices; undefined if no column contains vectors. */
+/** The proposed choices; undefined if no column contains vectors or texts. */
 export function draftOf(fileName: string, { plan, vectorChoices }: FilePreview) {
-  const dimension = vectorChoices[0]?.dimension;
-  if (plan === undefined || dimension === undefined) return undefined;
+  if (plan === undefined) return undefined;
   const draft: ImportDraft = {
     plan,
-    dimension,
+    dimension: vectorChoices[0]?.dimension,
     isNew: true,
     collectionId: collectionIdOf(fileName),
     metric: 'cosine',
@@ -44,7 +43,7 @@ export function withVector(
   draft: ImportDraft,
   columns: readonly string[],
   vector: VectorPlan,
-  dimension: number,
+  dimension: number | undefined,
 ): ImportDraft {
   const { idColumn } = draft.plan;
   const metadataColumns = otherColumns(columns, idColumn, vector);
@@ -78,9 +77,15 @@ export function targetProblem(
       : `The collection ${collectionId} already exists; choose another name, or import into it.`;
   }
   if (target === undefined) return 'Choose a collection.';
-  return target.dimension === dimension
-    ? undefined
+  if (accepts(target, dimension)) return undefined;
+  return dimension === undefined
+    ? 'The collection has no model that turns texts into vectors.'
     : `The file has vectors of ${dimension} values, the collection has ${target.dimension ?? 'none'}.`;
+}
+
+/** Whether a collection can hold vectors of this dimension, or those of texts if it is undefined. */
+export function accepts(target: CollectionRecord, dimension: number | undefined): boolean {
+  return dimension === undefined ? target.embed !== undefined : target.dimension === dimension;
 }
 
 /** The members of a `File` that identify it. */

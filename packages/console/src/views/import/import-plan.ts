@@ -1,4 +1,4 @@
-// Decides which columns of a file become ids, vectors and metadata: the choices for the user, and a proposal based on
+// Decides which columns of a file become ids, vectors or texts, and metadata: the choices for the user, and a proposal based on
 // names and the first rows.
 
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
@@ -7,9 +7,10 @@ import { vectorOf } from '../../../../../src/readers/cells.js';
 import type { ReaderChoices } from '../../../../../src/readers/reader-options.js';
 import type { Sample } from '../../../../../src/readers/row-batch.js';
 
-/** The source of the vectors: one column, or one column per value. */
+/** The source of the vectors: one column, one column per value, or texts, which stay part of the metadata. */
 export type VectorPlan =
   | { readonly kind: 'column'; readonly column: string }
+  | { readonly kind: 'text'; readonly column: string }
   | { readonly kind: 'columns'; readonly columns: readonly string[] };
 
 export interface ImportPlan {
@@ -23,8 +24,12 @@ export interface ImportPlan {
 export interface VectorChoice {
   readonly label: string;
   readonly plan: VectorPlan;
-  readonly dimension: number;
+  /** Undefined for texts: the model decides. */
+  readonly dimension: number | undefined;
 }
+
+/** Letters with space around them, unlike those of ids and of encoded vectors. */
+const WORD = /(?<!\S)\p{L}[\p{L}'’-]*[.,;:!?]*(?!\S)/gu;
 
 const ID_NAMES = ['id', '_id', 'key', 'uuid'];
 
@@ -32,15 +37,15 @@ const ID_NAMES = ['id', '_id', 'key', 'uuid'];
 export function readChoicesOf({ idColumn, vector, metadataColumns }: ImportPlan): ReaderChoices {
   return {
     idField: idColumn ?? null,
-    ...(vector.kind === 'column'
-      ? { valuesField: vector.column }
-      : { vectorColumns: vector.columns }),
+    ...(vector.kind === 'column' && { valuesField: vector.column }),
+    ...(vector.kind === 'columns' && { vectorColumns: vector.columns }),
+    ...(vector.kind === 'text' && { embed: vector.column }),
     fields: metadataColumns,
     delimiter: 'detect',
   };
 }
 
-/** Columns with usual names first, otherwise in column order. */
+/** Columns with vectors, those with usual names first, then columns with texts, the longest first. */
 export function vectorChoicesOf({ columns, rows }: Sample): readonly VectorChoice[] {
   const single = columns.flatMap((column): VectorChoice[] => {
     const dimension = dimensionOf(rows, column);
@@ -49,7 +54,27 @@ export function vectorChoicesOf({ columns, rows }: Sample): readonly VectorChoic
       : [{ label: column, plan: { kind: 'column', column }, dimension }];
   });
   const rank = ({ label }: VectorChoice) => (VECTOR_NAMES.includes(label) ? 0 : 1);
-  return [...single.sort((a, b) => rank(a) - rank(b)), ...numberedGroups(columns, rows)];
+  return [
+    ...single.sort((a, b) => rank(a) - rank(b)),
+    ...numberedGroups(columns, rows),
+    ...textChoices(columns, rows),
+  ];
+}
+
+function textChoices(columns: readonly string[], rows: Sample['rows']): VectorChoice[] {
+  const found = columns.flatMap((column) => {
+    const texts = rows.map((row) => row[column]);
+    if (!texts.every((text) => typeof text === 'string')) return [];
+    const words = texts.reduce((sum, text) => sum + (text.match(WORD)?.length ?? 0), 0);
+    return words < rows.length ? [] : [{ column, words }];
+  });
+  return found
+    .sort((a, b) => b.words - a.words)
+    .map(({ column }) => ({
+      label: column,
+      plan: { kind: 'text', column },
+      dimension: undefined,
+    }));
 }
 
 /** The length of the vectors in the column; undefined if a row lacks a vector or has another length. */
@@ -91,7 +116,7 @@ function isNumber(cell: unknown): boolean {
   );
 }
 
-/** The proposed plan; undefined if no column contains vectors. */
+/** The proposed plan; undefined if no column contains vectors or texts. */
 export function proposePlan(sample: Sample): ImportPlan | undefined {
   const vector = vectorChoicesOf(sample)[0]?.plan;
   if (vector === undefined) return undefined;
@@ -105,6 +130,12 @@ export function otherColumns(
   idColumn: string | undefined,
   vector: VectorPlan,
 ): readonly string[] {
-  const taken = new Set(vector.kind === 'column' ? [vector.column] : vector.columns);
+  // Texts stay part of the metadata.
+  const taken = new Set(vector.kind === 'text' ? [] : columnsOf(vector));
   return columns.filter((name) => name !== idColumn && !taken.has(name));
+}
+
+/** The columns that the vectors are in or made of. */
+export function columnsOf(vector: VectorPlan): readonly string[] {
+  return vector.kind === 'columns' ? vector.columns : [vector.column];
 }

@@ -76,7 +76,7 @@ export async function chooseFile(file: File): Promise<void> {
 
 function noVectors({ columns }: FilePreview): string {
   const listed = columns.slice(0, 20).join(', ');
-  return `no column contains vectors: expected lists of numbers of one length, or a column for each value such as d0, d1, …; found the columns ${listed}`;
+  return `no column contains vectors or texts: expected words, lists of numbers of one length, or a column for each value such as d0, d1, …; found the columns ${listed}`;
 }
 
 export function changeDraft(draft: ImportDraft): void {
@@ -112,9 +112,13 @@ export async function startImport(): Promise<void> {
   await run({ ...state, draft: settled }, start);
 }
 
-function openTarget({ isNew, collectionId: id, dimension, metric }: ImportDraft) {
+/** A new collection for texts has the built-in model and an index of their words. */
+function openTarget({ isNew, collectionId: id, dimension, metric, plan }: ImportDraft) {
   const { collections } = session.get().client;
-  return isNew ? collections.create({ id, dimension, metric }) : collections.get(id);
+  if (!isNew) return collections.get(id);
+  if (plan.vector.kind !== 'text') return collections.create({ id, dimension: dimension!, metric });
+  const text = { fields: [plan.vector.column], language: 'english' } as const;
+  return collections.create({ id, metric, embed: 'builtin', text });
 }
 
 /** Continues an import of the same file, optionally with a different handling of bad rows. */

@@ -2,10 +2,10 @@
 
 import type { CollectionRecord } from '@sagitta/client';
 import { SelectField, TextField } from '../../ui/field.js';
-import { pluralize } from '../../ui/format.js';
+import { formatCount, pluralize } from '../../ui/format.js';
 import { MetricField } from '../vector-fields.js';
 import styles from './import.module.css';
-import type { ImportDraft } from './import-draft.js';
+import { accepts, type ImportDraft } from './import-draft.js';
 import { changeDraft } from './import-session.js';
 
 interface TargetChoicesProps {
@@ -19,7 +19,11 @@ const KINDS = [
 ];
 
 export function TargetChoices({ draft, collections }: TargetChoicesProps) {
-  const fitting = collections.filter(({ dimension }) => dimension === draft.dimension);
+  const fitting = collections.filter((collection) => accepts(collection, draft.dimension));
+  const what =
+    draft.dimension === undefined
+      ? 'a model for texts'
+      : `vectors of ${formatCount(draft.dimension)} values`;
   return (
     <div className={styles.choices}>
       <SelectField
@@ -33,7 +37,7 @@ export function TargetChoices({ draft, collections }: TargetChoicesProps) {
       ) : (
         <SelectField
           label="Collection"
-          hint={`${pluralize(fitting.length, 'collection')} with vectors of ${draft.dimension} values.`}
+          hint={`${pluralize(fitting.length, 'collection')} with ${what}.`}
           value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
           options={[
             { value: '', label: 'choose one' },
