@@ -72,7 +72,8 @@ export function chooseVectorColumns(
   return { id, vectors, embed, metadata: hasMetadata ? metadata : null, members };
 }
 
-function chooseEmbed(fields: readonly ArrowField[]): number | null {
+/** The column of texts; null if no text column has the name. */
+export function chooseEmbed(fields: readonly ArrowField[]): number | null {
   const index = indexOf(fields, EMBED_NAME);
   return index !== null && isTextField(fields[index]!) ? index : null;
 }

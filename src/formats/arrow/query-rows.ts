@@ -1,11 +1,17 @@
-// Reads a record batch as queries, one per row: by a vector or by the id of a stored vector, with optional columns for
-// options. It is a pure function, which runs on any thread. The caller checks ids, filters and numbers against the
+// Reads a record batch as queries, one per row: by a vector, by a text that becomes one, or by the id of a stored vector,
+// with optional columns for options. It is a pure function, which runs on any thread. The caller checks ids, filters and numbers against the
 // rules of the collection.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
-import { chooseId, chooseVectors, noVectors, requireUniqueNames } from './column-choice.js';
+import {
+  chooseEmbed,
+  chooseId,
+  chooseVectors,
+  noVectors,
+  requireUniqueNames,
+} from './column-choice.js';
 import { type ArrowColumn, isValid, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
@@ -29,10 +35,11 @@ const OPTION_NAMES = Object.keys(OPTION_KINDS) as OptionName[];
 const QUERY_ID_NAME = 'query_id';
 
 export interface QueryColumns {
-  /** Column indexes. Exactly one of `vector` and `id` is not null. */
+  /** Column indexes. Exactly one of `vector`, `embed` and `id` is not null. */
   readonly vector: number | null;
+  readonly embed: number | null;
   readonly id: number | null;
-  /** The index of `query_id`, or of `id` beside a vector. */
+  /** The index of `query_id`, or of `id` beside a vector or a text. */
   readonly queryId: number | null;
   readonly options: ReadonlyMap<OptionName, number>;
 }
@@ -59,8 +66,10 @@ export interface Numbers {
 /** Columns are null if the batch lacks them. */
 export interface ArrowQueryRows {
   readonly count: number;
-  /** Row-major [count, dimension] float32, all finite; null if queries are by id. */
+  /** Row-major [count, dimension] float32, all finite. */
   readonly vectors: Float32Array | null;
+  /** Texts that become vectors. */
+  readonly texts: Strings | null;
   readonly ids: Utf8Column | null;
   readonly queryIds: Utf8Column | null;
   /** Integers of any size. */
@@ -85,11 +94,12 @@ export function chooseQueryColumns(
 ): QueryColumns {
   requireUniqueNames(fields);
   const vector = chooseVectors(fields, vectorColumn);
-  const { id, queryId } = chooseIds(fields, vector !== null);
-  if (vector === null && id === null) throw noVectors(fields);
+  const embed = vector === null ? chooseEmbed(fields) : null;
+  const { id, queryId } = chooseIds(fields, vector !== null || embed !== null);
+  if (vector === null && embed === null && id === null) throw noVectors(fields);
   const options = new Map<OptionName, number>();
   for (const [index, field] of fields.entries()) {
-    if (index === vector || index === id || index === queryId) continue;
+    if ([vector, embed, id, queryId].includes(index)) continue;
     const name = OPTION_NAMES.find((known) => known === field.name);
     if (name !== undefined) {
       checkKind(name, field);
@@ -97,14 +107,14 @@ export function chooseQueryColumns(
     } else if (!ignoreColumns) {
       throw new SagittaError(
         'unknown_parameter',
-        `Expected columns for a vector or an id, and ${[QUERY_ID_NAME, ...OPTION_NAMES].join(', ')}; found ${quoted(field.name)}. If the column is the vector, name it with ?vector_column=; ?ignore_columns=true ignores other columns.`,
+        `Expected columns for a vector, a text or an id, and ${[QUERY_ID_NAME, ...OPTION_NAMES].join(', ')}; found ${quoted(field.name)}. If the column is the vector, name it with ?vector_column=; ?ignore_columns=true ignores other columns.`,
       );
     }
   }
-  return { vector, id, queryId, options };
+  return { vector, embed, id, queryId, options };
 }
 
-/** An id beside a vector names the query, because the search is by the vector. */
+/** An id beside a vector or a text names the query, because the search is by the vector. */
 function chooseIds(
   fields: readonly ArrowField[],
   hasVector: boolean,
@@ -115,7 +125,7 @@ function chooseIds(
   if (!hasVector) return { id, queryId };
   if (id !== null && queryId !== null) {
     throw invalid(
-      'Expected one of the columns "id" and "query_id" beside a vector, to name the query in its reply; found both.',
+      'Expected one of the columns "id" and "query_id" beside a vector or a text, to name the query in its reply; found both.',
     );
   }
   return { id: null, queryId: queryId ?? id };
@@ -138,6 +148,7 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): A
     return {
       count: batch.rowCount,
       vectors: vectors && readVectors(vectors, { dimension, bytesMax, issues }),
+      texts: readTexts(column(chosen.embed), bytesMax),
       ids: ids && readIds(ids, { idBytesMax, bytesMax, issues }),
       queryIds: queryIds && readIds(queryIds, { idBytesMax, bytesMax, issues, member: 'query_id' }),
       topK: readNumbers(cells('top_k')),

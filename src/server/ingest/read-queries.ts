@@ -26,7 +26,7 @@ import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { cellText } from '../../formats/arrow/strings.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { parseJson } from '../bodies/json-body.js';
-import { measureId } from '../bodies/row-rules.js';
+import { checkText, measureId } from '../bodies/row-rules.js';
 import { describeKind } from '../bodies/value-kinds.js';
 
 /** The queries of consecutive rows of the stream. */
@@ -174,6 +174,7 @@ function requestOf(
   const metric = cellText(rows.metrics, row);
   const filterText = cellText(rows.filters, row);
   const id = rows.ids === null ? null : cellText({ text: rows.ids, validity: null }, row);
+  const embed = rows.texts === null ? undefined : (cellText(rows.texts, row) ?? '');
   if (topK !== null && (topK < 1 || topK > limits.topKMax)) {
     const detail = `Expected 1 to ${limits.topKMax}; found ${topK}.`;
     const bound = { expected: topK < 1 ? 1 : limits.topKMax, actual: topK };
@@ -192,6 +193,8 @@ function requestOf(
     const measured = measureId(id, limits.vectorIdBytesMax);
     if (typeof measured !== 'number') report('id', measured);
   }
+  const violation = embed === undefined ? null : checkText(embed, limits);
+  if (violation !== null) report('embed', violation);
   let filter = filterText === null ? undefined : filters.get(filterText);
   if (filterText !== null && filter === undefined) {
     const read = readFilter(filterText);
@@ -205,6 +208,7 @@ function requestOf(
   return {
     ...defaults,
     vector: rows.vectors?.subarray(row * dimension, (row + 1) * dimension),
+    embed,
     id: id ?? undefined,
     ...(topK === null ? {} : { topK }),
     ...(score === null ? {} : { scoreThreshold: Math.fround(score) }),

@@ -54,7 +54,7 @@ type RowOptions = Properties<z.output<Schemas['query']['queryRows']>>;
 
 const DESCRIPTION = [
   'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow, Parquet or CSV.',
-  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. A column `query_id`, or `id` beside a vector, names the queries: replies repeat it. Other columns are an error, unless `ignore_columns` leaves them out. Any number of rows. The reply: Arrow (default), Parquet, CSV or NDJSON.',
+  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`), `embed` (a text that becomes a vector) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. A column `query_id`, or `id` beside a vector or a text, names the queries: replies repeat it. Other columns are an error, unless `ignore_columns` leaves them out. Any number of rows. The reply: Arrow (default), Parquet, CSV or NDJSON.',
   'NDJSON: one reply per line, with `query_index`, and `query_id` if the queries have names. Arrow, Parquet and CSV: one row per match: `query_index`, `query_id` (utf8, if the queries have names), `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it, and lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values` for each sparse one (if requested); the sequence is in the metadata of the schema of Arrow and Parquet. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
   'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
@@ -173,7 +173,7 @@ async function answerArrow(
   bodyStream: BodyStream,
   context: BatchContext,
 ): Promise<RouteReply> {
-  const { database, limits, pool } = context;
+  const { database, embedder, limits, pool } = context;
   request.issueLayout = STREAM_LAYOUT;
   const type = request.chooseReplyType([...COLUMN_TYPES, NDJSON]);
   const { query, signal, params } = request;
@@ -187,20 +187,21 @@ async function answerArrow(
   const columns = chooseQueryColumns(fields, rules);
   // Connects rows and their replies, since groups contain only the index of a query.
   const queryIds = columns.queryId === null ? null : new Map<number, string>();
-  const session = await database.collection(params.id!).openQuerySession({
-    minSequence,
-    signal,
-  });
+  const collection = database.collection(params.id!);
+  const session = await collection.openQuerySession({ minSequence, signal });
   async function* prepare() {
     const { dimension } = session.shapeOf(query.using);
     const { groupQueriesMax } = session;
     const source = { reader, pool, limits, groupQueriesMax, dimension, ...rules, defaults: row };
     for await (const group of readQueries(source)) {
-      const queries =
+      const requests =
         columnFormat(type) !== null
           ? group.requests.map((each) => withLargePages(each, limits))
           : group.requests;
-      await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+      await request.chargeOrWait(requests.reduce((sum, next) => sum + costOf(next, limits), 0));
+      const queries = await embedQueries(requests, { embedder, collection, signal }, (i, path) =>
+        rowField(group.firstIndex + i, ...path),
+      );
       for (const [i, id] of group.queryIds?.entries() ?? []) {
         queryIds?.set(group.firstIndex + i, id);
       }

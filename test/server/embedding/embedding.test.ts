@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import type { EmbeddingOptions } from '../../../src/server/embedding/embedder.js';
 import { createService, type Reply, type Service } from '../harness.js';
 import { answerWell, type ScriptedEndpoint, sendJson, startEndpoint } from './scripted-endpoint.js';
@@ -103,6 +104,44 @@ describe('texts in place of vectors', () => {
       },
     });
     assert.deepEqual(batch.json.results[1].matches, matches);
+  });
+
+  it('are a column of queries in Arrow', async () => {
+    const service = await open();
+    const vectors = [
+      { id: 'one', embed: 'aeiou' },
+      { id: 'two', embed: 'hmm' },
+    ];
+    assert.equal((await write(service, { vectors })).status, 200);
+    const send = (texts: readonly (string | null)[], columns: object = {}) => {
+      const embed = vectorFromArray([...texts], new Utf8());
+      return service.call('POST', '/v1/collections/c/query/batch?top_k=1', {
+        body: Buffer.from(tableToIPC(new Table({ embed, ...columns }), 'stream')),
+        headers: {
+          'content-type': 'application/vnd.apache.arrow.stream',
+          accept: 'application/x-ndjson',
+        },
+      });
+    };
+    const id = vectorFromArray(['x', 'y'], new Utf8());
+    const { status, text } = await send(['bbb', 'eeee'], { id });
+    assert.equal(status, 200, text);
+    const replies = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      replies.map(({ query_id, matches }) => [query_id, matches]),
+      [
+        ['x', [{ id: 'one', score: 15 }]],
+        ['y', [{ id: 'one', score: 40 }]],
+      ],
+    );
+    const refused = await send(['a', null, '']);
+    assert.deepEqual(
+      refused.json.errors.map(({ pointer }: { pointer: string }) => pointer),
+      ['/rows/1/embed', '/rows/2/embed'],
+    );
   });
 
   it('are not sent again for a request that is repeated with its idempotency key', async () => {

@@ -1,5 +1,5 @@
-// Decides which columns of a file become ids, vectors or texts, and metadata: the choices for the user, and a proposal based on
-// names and the first rows.
+// Decides which columns of a file become ids, vectors and metadata: the choices for the user, and a proposal based on
+// names and the first rows. Vectors can also be made of texts.
 
 import { isJsonNumber } from '../../../../../src/common/exact-json.js';
 import { VECTOR_NAMES } from '../../../../../src/formats/arrow/column-choice.js';
