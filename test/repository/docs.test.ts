@@ -97,6 +97,7 @@ test('values marked as changing are left out of comparisons', () => {
   const json = (text: string) => ({ language: 'json', text });
   assertAnswer('', '{"a":[1,{"b":"xyz"}]}', json('{"a": [1, {"b": "x…"}]}'));
   assertAnswer('', '{"a":{"b":1},"c":2}', json('{"a": "…", "c": 2}'));
+  assertAnswer('', '[0.66869473]', json('[0.6686946]'));
   assertAnswer('', 'one  two\nthree\n', { language: 'text', text: 'one …\nthree\n' });
   for (const [answer, expected] of [
     ['{"a":2}', '{"a": 1}'],
@@ -104,6 +105,7 @@ test('values marked as changing are left out of comparisons', () => {
     ['{"a":1}', '{"a": 1, "b": "…"}'],
     ['{"a":"yx"}', '{"a": "x…"}'],
     ['[1,2]', '[1]'],
+    ['[0.668694]', '[0.668695]'],
   ] as const) {
     assert.throws(() => assertAnswer('', answer, json(expected)), `${answer} is ${expected}`);
   }

@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Marks values that differ from run to run: "…" stands for any value, "text…" for any ending. */
 const ANYTHING = '…';
+/** How much fractions may differ, relatively: vectors of texts depend on the processor in their last bits. */
+const TOLERANCE = 1e-6;
 
 export function assertAnswer(
   place: string,
@@ -34,6 +36,9 @@ function masked(found: unknown, wanted: unknown): unknown {
   if (wanted === ANYTHING && found !== undefined) return wanted;
   if (typeof wanted === 'string' && typeof found === 'string' && wanted.endsWith(ANYTHING)) {
     return found.startsWith(wanted.slice(0, -ANYTHING.length)) ? wanted : found;
+  }
+  if (typeof wanted === 'number' && typeof found === 'number' && !Number.isInteger(wanted)) {
+    return Math.abs(found - wanted) <= TOLERANCE * Math.abs(wanted) ? wanted : found;
   }
   if (Array.isArray(found) && Array.isArray(wanted)) {
     return found.map((item, at) => masked(item, wanted[at]));
