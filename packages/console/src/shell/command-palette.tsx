@@ -49,6 +49,10 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
     () => [...matching(commands, text), ...vectors, ...searches],
     [commands, vectors, searches, text],
   );
+  const choose = ({ run }: PaletteCommand) => {
+    onClose();
+    run();
+  };
   return (
     <ComboboxProvider open value={text} setValue={setText} focusLoop>
       <Combobox
@@ -61,21 +65,28 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
             : `Search views, actions and ids in ${current}`
         }
         className={styles.input}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.nativeEvent.isComposing) return;
+          // Items that were found while typing may not be active yet.
+          event.preventDefault();
+          const list = event.currentTarget.closest('[role=dialog]');
+          const options = [...(list?.querySelectorAll('[role=option]') ?? [])];
+          const active = options.findIndex((option) => option.matches('[data-active-item]'));
+          const command = found[Math.max(0, active)];
+          if (command !== undefined) choose(command);
+        }}
       />
       <ComboboxList className={styles.list} aria-label="Commands">
-        {found.map(({ label, note, run }) => (
+        {found.map((command) => (
           <ComboboxItem
-            key={`${note} ${label}`}
-            value={label}
+            key={`${command.note} ${command.label}`}
+            value={command.label}
             setValueOnClick={false}
             className={styles.item}
-            onClick={() => {
-              onClose();
-              run();
-            }}
+            onClick={() => choose(command)}
           >
-            <span dir="auto">{label}</span>
-            <span className={styles.note}>{note}</span>
+            <span dir="auto">{command.label}</span>
+            <span className={styles.note}>{command.note}</span>
           </ComboboxItem>
         ))}
       </ComboboxList>

@@ -71,7 +71,7 @@ export function useIdSuggestions(
   isActive: boolean,
 ): Suggestion[] {
   const prefix = useDebounced(typed, TYPING_MS);
-  const { data = [] } = useApi(
+  const { data } = useApi(
     ['collection', collectionId, 'ids', prefix],
     async (client, signal) => {
       const { vectors } = await client.collection(collectionId).list(
@@ -84,9 +84,15 @@ export function useIdSuggestions(
       );
       return vectors.map(({ id }) => ({ value: id }));
     },
-    { enabled: isActive, staleTime: 30_000 },
+    {
+      enabled: isActive,
+      staleTime: 30_000,
+      // Ids that still fit stay until the new ones are found, so that the list does not flicker.
+      placeholderData: (before, query) =>
+        query?.queryKey[1] === collectionId ? before : undefined,
+    },
   );
-  return data;
+  return useMemo(() => (data ?? []).filter(({ value }) => value.startsWith(typed)), [data, typed]);
 }
 
 /** The vectors whose string at the path contains the text, or begins with it. */
