@@ -68,7 +68,7 @@ export interface CollectionInput {
   readonly ttl_seconds?: number | null;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
-  /** What turns texts into unnamed vectors; null or absent for nothing. */
+  /** The model that turns texts into unnamed vectors. Null or absent if the collection has none. */
   readonly embed?: 'builtin' | EmbeddingInput | null;
   /**
    * The number of nodes of a cluster that hold the collection; null or absent for all. Requests

@@ -281,7 +281,8 @@ class CollectionCreate(TypedDict):
     schema: NotRequired[DeclaredSchema | None]
     """Types of metadata by path; null or absent for none."""
     embed: NotRequired[EmbeddingModel | None]
-    """What turns texts into unnamed vectors; null or absent for nothing."""
+    """The model that turns texts into unnamed vectors. Null or absent if the collection has none.
+    """
     replication_factor: NotRequired[int | None]
     """The number of nodes of a cluster that hold the collection; null or absent for all. Requests
     can be sent to any node. While the cluster has fewer nodes, fewer hold it. It has no effect

@@ -193,7 +193,8 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'Types of metadata by path; null or absent for none.',
       }),
       embed: embed.optional().meta({
-        description: 'What turns texts into unnamed vectors; null or absent for nothing.',
+        description:
+          'The model that turns texts into unnamed vectors. Null or absent if the collection has none.',
       }),
       replication_factor: replicationFactor.optional().meta({
         description:

@@ -13,10 +13,17 @@ import { viewActions } from '../ui/view-actions.js';
 import { browseState } from '../views/browse/browse-state.js';
 import { useIdSuggestions } from '../views/filter/use-suggestions.js';
 import { isCreatingCollection } from '../views/overview/creating.js';
+import { wordsKind } from '../views/query/searchable.js';
 import { collectionPath, SERVICE_VIEWS, wordsPath } from '../views/routes.js';
 import styles from './command-palette.module.css';
 import { DOCUMENTS } from './help-menu.js';
-import { collectionAt, matching, type PaletteCommand, viewCommands } from './palette-commands.js';
+import {
+  collectionAt,
+  matching,
+  type PaletteCommand,
+  SHOWN_MAX,
+  viewCommands,
+} from './palette-commands.js';
 
 interface CommandPaletteProps {
   readonly isOpen: boolean;
@@ -172,14 +179,11 @@ function useSearchCommands(current: string | undefined, text: string): PaletteCo
     if (text === '' || collections === undefined) return [];
     const isCurrent = ({ id }: { readonly id: string }) => id === current;
     const ordered = [...collections].sort((a, b) => Number(isCurrent(b)) - Number(isCurrent(a)));
-    return ordered.flatMap((collection) => {
-      const path = wordsPath(collection, text);
-      if (path === undefined) return [];
-      return {
-        label: `Search for “${text}”`,
-        note: `in ${collection.id}`,
-        run: () => navigate(path),
-      };
-    });
+    const searchable = ordered.filter((collection) => wordsKind(collection) !== undefined);
+    return searchable.slice(0, SHOWN_MAX).map((collection) => ({
+      label: `Search for “${text}”`,
+      note: `in ${collection.id}`,
+      run: () => navigate(wordsPath(collection, text)!),
+    }));
   }, [collections, current, navigate, text]);
 }

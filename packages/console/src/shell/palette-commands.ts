@@ -9,7 +9,8 @@ export interface PaletteCommand {
   readonly run: () => void;
 }
 
-const SHOWN_MAX = 60;
+/** The most commands of one kind that are shown. */
+export const SHOWN_MAX = 60;
 
 /** The id of the collection at an address such as `/collections/a%20b/query`. */
 export function collectionAt(location: string): string | undefined {
