@@ -1,8 +1,15 @@
 // The command palette: opens any view of any collection by a part of its name, or a vector of the current collection by
 // the beginning of its id, searches collections for words, and runs actions.
 
-import { Combobox, ComboboxItem, ComboboxList, ComboboxProvider, Dialog } from '@ariakit/react';
-import { useMemo, useState } from 'react';
+import {
+  Combobox,
+  ComboboxItem,
+  ComboboxList,
+  ComboboxProvider,
+  Dialog,
+  useComboboxContext,
+} from '@ariakit/react';
+import { useEffect, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useCollections } from '../api/queries.js';
 import { useStore } from '../api/store.js';
@@ -97,9 +104,23 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
           </ComboboxItem>
         ))}
       </ComboboxList>
+      <FirstActive commands={found} />
       {found.length === 0 && <p className={styles.none}>Nothing matches “{text}”.</p>}
     </ComboboxProvider>
   );
+}
+
+/** Makes the first command active if none is, since commands that are found while typing are not selected by themselves. */
+function FirstActive({ commands }: { readonly commands: readonly PaletteCommand[] }) {
+  const combobox = useComboboxContext();
+  useEffect(() => {
+    if (combobox === undefined || commands.length === 0) return;
+    const timer = setTimeout(() => {
+      if (combobox.getState().activeId == null) combobox.move(combobox.first());
+    });
+    return () => clearTimeout(timer);
+  }, [combobox, commands]);
+  return null;
 }
 
 /** What concerns the current view and collection comes first, other collections last. */
