@@ -1,5 +1,6 @@
 // The composition root: starts the service from a configuration. Components are opened in dependency order and closed
-// in reverse; the listener comes last, so that every client that can connect gets a reply.
+// in reverse; the listener comes last, so that every client that can connect gets a reply. A node of a cluster may wait
+// for other services before that, and says so on its address meanwhile.
 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
@@ -7,12 +8,14 @@ import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
 import type { NatsDurability } from './cluster/service/nats-durability.js';
-import type { NatsService } from './cluster/service/nats-service.js';
+import type { NatsLogin, NatsService } from './cluster/service/nats-service.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
 import type { Preparation } from './common/preparation.js';
+import { PROBLEM_CODES, type ServiceProblem } from './common/problems.js';
 import type { Tracer } from './common/trace.js';
+import { untilAvailable } from './common/until-available.js';
 import { unlessAborted } from './common/when-aborted.js';
 import { Backups } from './database/admin/backup.js';
 import { Database } from './database/database.js';
@@ -31,6 +34,7 @@ import { openSecurity, type Security } from './server/auth/security.js';
 import { PeerSearches } from './server/cluster/peer-searches.js';
 import { RequestForwarder } from './server/cluster/request-forwarder.js';
 import { ControlSocket } from './server/transport/control-socket.js';
+import { StartingListener } from './server/transport/starting-listener.js';
 import { diskSpace } from './storage/disk.js';
 import { DiskWatch } from './storage/disk-watch.js';
 import { openStore } from './storage/open-store.js';
@@ -99,15 +103,24 @@ export async function startServer(
   try {
     const security = await openSecurity(config, { clock: systemClock, logger });
     closers.push(() => security.close());
+    const starting = config.cluster === null ? null : new StartingListener(security.tls);
+    closers.push(() => starting?.close());
+    const port = await starting?.listen(config).catch((error: unknown) => {
+      throw explainListenError(error, config);
+    });
     const opened = await openDatabase(config, { logger, closers, stopping });
     stopping?.throwIfAborted();
-    const { url, address, isCredentialRequired } = await listen(config, {
-      ...opened,
-      preparation,
-      security,
-      logger,
-      closers,
-    });
+    await starting?.close();
+    const { url, address, isCredentialRequired } = await listen(
+      { ...config, port: port ?? config.port },
+      {
+        ...opened,
+        preparation,
+        security,
+        logger,
+        closers,
+      },
+    );
     logger.info(
       {
         url,
@@ -157,6 +170,7 @@ interface OpenedDatabase {
   readonly pool: ThreadPool;
   readonly engine: { readonly name: string; readonly reason: string };
   readonly metrics: Metrics;
+  readonly problems: () => readonly ServiceProblem[];
 }
 
 /** Opens the store, the worker pool, the engine and the database. */
@@ -212,6 +226,7 @@ async function openDatabase(
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarder?.close());
+  node?.addProblems(() => forwarder?.problems ?? []);
   const valuesMin = config.clusterScatterValues;
   const peers = forwarder && new PeerSearches({ forwarder, metrics, valuesMin });
   const database = await Database.open({
@@ -236,20 +251,18 @@ async function openDatabase(
     const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
     addClusterGauges(metrics, node);
   }
-  metrics.addInfo('sagitta_build_info', {
-    version: packageVersion(),
-    node: process.version,
-    engine: engine.name,
-  });
+  addBuildInfo(metrics, engine.name);
   metrics.addReading('sagitta_pool_tasks_waiting', () => pool.waitingCount);
   for (const { name, read } of readings) metrics.addReading(name, read);
   addStorageGauges(metrics, database);
   addDiskGauges(metrics, config.dataDir, store);
   const diskWatch = new DiskWatch(config.dataDir, { logger });
   closers.push(() => diskWatch.close());
+  const problems = () => node?.problems ?? [];
+  addProblemGauges(metrics, problems);
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
-  return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics };
+  return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics, problems };
 }
 
 /** The files shared by the nodes of a cluster; null if the process runs alone. */
@@ -272,55 +285,83 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
   const { logger, closers } = parts;
   const { cluster, clusterName, clusterReplicas: replicas } = config;
   assert(cluster !== null, 'the configuration names NATS servers');
-  const service = await Service.connect({
-    urls: cluster,
-    login: {
-      user: config.clusterUser,
-      password: config.clusterPassword,
-      token: config.clusterToken,
-      nkey: config.clusterNkey,
-      credentials: config.clusterCredentials,
-      tlsCa: config.clusterTlsCa,
-      tlsCert: config.clusterTlsCert,
-      tlsKey: config.clusterTlsKey,
-    },
-    isInsecure: config.clusterInsecure,
-    cluster: clusterName,
-    replicas,
-    logger,
-  });
+  if (config.clusterSecret === null) {
+    logger.warn(
+      {},
+      'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process on this machine can act in their name',
+    );
+  }
+  const { stopping } = parts;
+  const service = await untilAvailable(
+    () =>
+      Service.connect({
+        urls: cluster,
+        login: natsLoginOf(config),
+        isInsecure: config.clusterInsecure,
+        cluster: clusterName,
+        replicas,
+        logger,
+      }),
+    { logger, stopping },
+  );
   closers.push(() => service.close());
-  const durability = await Durability.open({
-    monitors: config.clusterMonitors,
-    replicas,
-    apiLevelMin: API_LEVEL_MIN,
-    connectedServerId: () => service.serverId,
-    logger,
-  });
+  const durability = await untilAvailable(
+    () =>
+      Durability.open({
+        monitors: config.clusterMonitors,
+        replicas,
+        apiLevelMin: API_LEVEL_MIN,
+        connectedServerId: () => service.serverId,
+        logger,
+      }),
+    { logger, stopping },
+  );
   closers.push(() => durability.close());
-  return await service.whileItAnswers(() => openNode(service, durability, config, parts));
+  const node = await untilAvailable(
+    () => service.whileItAnswers(() => openNode(service, durability, config, parts)),
+    { logger, stopping },
+  );
+  closers.push(() => node.close());
+  const { store } = parts;
+  logger.info({ node: node.self.node }, 'joining the cluster');
+  const catchingUp = service.whileItAnswers(() =>
+    node.catchUp({
+      incarnationsIn: () => Database.incarnationsIn(store),
+      isFounded: () => Database.secretIn(store) !== null,
+      foundation: Database.foundation,
+    }),
+  );
+  // Closing the node ends its work.
+  await unlessAborted(catchingUp, stopping);
+  return node;
+}
+
+function natsLoginOf(config: Config): NatsLogin {
+  return {
+    user: config.clusterUser,
+    password: config.clusterPassword,
+    token: config.clusterToken,
+    nkey: config.clusterNkey,
+    credentials: config.clusterCredentials,
+    tlsCa: config.clusterTlsCa,
+    tlsCert: config.clusterTlsCert,
+    tlsKey: config.clusterTlsKey,
+  };
 }
 
 async function openNode(
   service: NatsService,
   durability: NatsDurability,
   config: Config,
-  { store, blobs, keys, logger, closers, stopping }: JoinOptions,
+  { store, blobs, keys, logger }: JoinOptions,
 ): Promise<ClusterNode> {
   const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
   const { SealedService } = await import('./cluster/service/sealed-service.js');
-  const { clusterNode, clusterSecret } = config;
-  if (clusterSecret === null) {
-    logger.warn(
-      {},
-      'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process on this machine can act in their name',
-    );
-  }
+  const { clusterNode } = config;
   await service.requireReplicas();
-  const name = clusterNode ?? hostname();
-  const node = await Node.open({
+  return await Node.open({
     service: new SealedService(service, keys, logger),
-    node: name,
+    node: clusterNode ?? hostname(),
     zone: config.clusterZone ?? '',
     version: packageVersion(),
     store,
@@ -335,20 +376,25 @@ async function openNode(
       }),
     logger,
   });
-  closers.push(() => node.close());
-  logger.info({ node: name }, 'joining the cluster');
-  const catchingUp = node.catchUp({
-    incarnationsIn: () => Database.incarnationsIn(store),
-    isFounded: () => Database.secretIn(store) !== null,
-    foundation: Database.foundation,
-  });
-  // Closing the node ends its work.
-  await unlessAborted(catchingUp, stopping);
-  return node;
 }
 
 /** How long `stop` waits for another node to take over. */
 const LEAVE_MS_MAX = 5_000;
+
+function addBuildInfo(metrics: Metrics, engine: string): void {
+  const version = packageVersion();
+  metrics.addInfo('sagitta_build_info', { version, node: process.version, engine });
+}
+
+function addProblemGauges(metrics: Metrics, problems: () => readonly ServiceProblem[]): void {
+  metrics.addReading('sagitta_write_ready', () =>
+    problems().some(({ blocksWrites }) => blocksWrites) ? 0 : 1,
+  );
+  metrics.addReadings('sagitta_problems', () => {
+    const found = new Set(problems().map(({ code }) => code));
+    return new Map(PROBLEM_CODES.map((code) => [code, found.has(code) ? 1 : 0]));
+  });
+}
 
 function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): void {
   metrics.addReading('sagitta_disk_free_bytes', () => diskSpace(directory).freeBytes);
@@ -391,6 +437,7 @@ async function listen(
     slowQueryMs: config.slowQueryMs,
     authenticator,
     forwarder,
+    problems: parts.problems,
     preparation: parts.preparation,
     tls: security.tls,
     trustedProxies: config.trustedProxies,

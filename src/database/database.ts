@@ -434,6 +434,11 @@ export class Database {
     return this.#services.collections.find(name)?.definition.incarnation;
   }
 
+  /** The id of the collection with this incarnation; undefined if there is none any more. */
+  idOf(incarnation: string): string | undefined {
+    return this.#services.collections.findIncarnation(incarnation)?.definition.id;
+  }
+
   /** The incarnations of all collections. */
   get incarnations(): readonly string[] {
     return this.#services.collections.entries.map(({ definition }) => definition.incarnation);

@@ -2,6 +2,7 @@
 // generated from the table.
 
 import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
+import { PROBLEM_CODES, PROBLEM_MEANINGS } from '../common/problems.js';
 
 export interface MetricEntry {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -346,6 +347,16 @@ const EMBEDDING = {
 } as const;
 
 const PROCESS = {
+  sagitta_write_ready: {
+    type: 'gauge',
+    meaning:
+      '1 if a write through this process would succeed now, else 0, as `GET /readyz?for=write` says.',
+  },
+  sagitta_problems: {
+    type: 'gauge',
+    labels: { code: PROBLEM_CODES },
+    meaning: `1 for each problem that the process has at the moment, else 0, by code: ${PROBLEM_CODES.map((code) => `\`${code}\` (${PROBLEM_MEANINGS[code]})`).join(', ')}.`,
+  },
   sagitta_build_info: {
     type: 'gauge',
     labels: { version: [], node: [], engine: [] },

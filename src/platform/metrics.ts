@@ -6,6 +6,7 @@
 import { readdirSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, type Histogram, Registry } from 'prom-client';
+import { assert } from '../common/errors.js';
 import { memoryOfProcess } from './memory-limit.js';
 import {
   type CounterName,
@@ -32,6 +33,8 @@ export interface Metrics {
   addHistogram(name: HistogramName): Observe;
   /** A gauge or counter whose value is read at each scrape. */
   addReading(name: GaugeName | CounterName, read: Read): void;
+  /** A gauge by the values of its only label. */
+  addReadings(name: GaugeName, read: () => ReadonlyMap<string, number>): void;
   /** A gauge with the constant value 1, whose labels carry the information. */
   addInfo(name: GaugeName, labels: Labels): void;
   /** All metrics in the text exposition format. */
@@ -78,6 +81,17 @@ export function createMetrics(traffic = new TrafficHistory()): Metrics {
         registers,
         async collect() {
           gauge.set(await read());
+        },
+      });
+    },
+    addReadings(name, read) {
+      const [label] = Object.keys(entryOf(name).labels ?? {});
+      assert(label !== undefined, `${name} has a label`);
+      const gauge: Gauge = new Gauge({
+        ...describe(name),
+        registers,
+        collect() {
+          for (const [value, number] of read()) gauge.set({ [label]: value }, number);
         },
       });
     },

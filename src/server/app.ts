@@ -57,11 +57,13 @@ import type { RouteReply } from './wire/reply.js';
 export interface AppOptions
   extends Omit<
     RouteServices,
-    'schemas' | 'embedder' | 'forwarder' | 'isStopping' | 'slowestQueries' | 'traffic'
+    'schemas' | 'embedder' | 'forwarder' | 'isStopping' | 'problems' | 'slowestQueries' | 'traffic'
   > {
   readonly metrics: Metrics;
   /** Null (the default) if no traces are exported. */
   readonly tracer?: Tracer | null;
+  /** What is wrong with this process at the moment; by default nothing. */
+  readonly problems?: RouteServices['problems'];
   /** Null (the default) outside a cluster. */
   readonly forwarder?: RequestForwarder | null;
   /** By default there are no endpoints. */
@@ -137,6 +139,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     schemas,
     embedder,
     forwarder: options.forwarder ?? null,
+    problems: options.problems ?? (() => []),
     slowestQueries: new SlowestQueries(nowMs),
     traffic: metrics.traffic,
     isStopping: () => pipeline.isStopping,

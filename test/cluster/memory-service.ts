@@ -2,7 +2,7 @@
 
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
-import type { SharedService } from '../../src/cluster/service/shared-service.js';
+import type { ServiceState, SharedService } from '../../src/cluster/service/shared-service.js';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { withResolvers } from '../support/waiting.js';
 
@@ -27,6 +27,11 @@ export class MemoryService implements SharedService {
 
   constructor(network: MemoryNetwork) {
     this.#network = network;
+  }
+
+  get state(): ServiceState {
+    const kind = this.#isCutOff ? 'disconnected' : 'connected';
+    return { kind, detail: 'cut off for the test', sinceMs: 0, servers: [] };
   }
 
   openStream(name: string): MessageStream {

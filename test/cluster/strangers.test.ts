@@ -92,7 +92,7 @@ describe('a stranger with access to the logs', () => {
         timing: { announceMs: 60_000, silentMsMax: 60_000 },
       });
       members.start({
-        measure: () => ({ position: 0, positions: {}, sizes: NO_SIZES }),
+        measure: () => ({ position: 0, positions: {}, sizes: NO_SIZES, problems: [] }),
         onMember: ({ url }) => heard.push(url),
       });
       members.close();

@@ -193,8 +193,10 @@ export interface Service {
   info(options?: CallOptions): Promise<ServiceInfo>;
   /** Resolves if the process responds, and throws otherwise. */
   live(options?: CallOptions): Promise<{ readonly status: 'live' }>;
-  /** The readiness of the server; starting and stopping are not errors here. */
-  ready(options?: CallOptions): Promise<Readiness>;
+  /**
+   * The readiness of the server, with `for: 'write'` also for writes; a server that is not ready is not an error here.
+   */
+  ready(request?: { for?: 'write' }, options?: CallOptions): Promise<Readiness>;
   /** The cluster as one of its nodes sees it. Requires the scope `metrics:read` where keys are required. */
   cluster(options?: CallOptions): Promise<Cluster>;
   /**
@@ -272,8 +274,10 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
     info: async (options) => (await transport.send<ServiceInfo>(probe('/', options))).body,
     live: async (options) =>
       (await transport.send<{ status: 'live' }>(probe('/livez', options))).body,
-    ready: async (options) =>
-      (await transport.send<Readiness>({ ...probe('/readyz', options), alsoStatus: 503 })).body,
+    ready: async (request = {}, options) => {
+      const path = request.for === 'write' ? '/readyz?for=write' : '/readyz';
+      return (await transport.send<Readiness>({ ...probe(path, options), alsoStatus: 503 })).body;
+    },
     cluster: (options) => get<Cluster>('/cluster', {}, options),
     traffic: (request = {}, options) => get<Traffic>('/traffic', request, options),
     verifyFiles: (options) =>

@@ -1241,8 +1241,11 @@ export interface CollectionNotReady {
 
 /** Whether requests are answered. */
 export interface Readiness {
-  /** `starting`: requests are not answered yet; `stopping`: they are no longer answered. */
-  readonly status: 'starting' | 'ready' | 'stopping';
+  /**
+   * `starting`: requests are not answered yet; `stopping`: they are no longer answered;
+   * `not_writable`, only with `for=write`: reads are answered, and writes fail or wait.
+   */
+  readonly status: 'starting' | 'ready' | 'stopping' | 'not_writable';
   /** Why it is not ready. */
   readonly reason?: string;
   /**
@@ -1252,9 +1255,89 @@ export interface Readiness {
   readonly collections_loading: number;
   /** The first 100. */
   readonly collections_not_ready: readonly CollectionNotReady[];
+  /** What is wrong at the moment, for clients that may read metrics; empty for others. */
+  readonly problems: readonly ServiceProblem[];
 }
 
-/** A node of the cluster that has announced itself recently. */
+/** What is wrong with a service at the moment. */
+export interface ServiceProblem {
+  /**
+   * `disk_full`: the disk with the data directory has no space for writes; `disk_stalled`: the
+   * disk with the data directory does not answer; `nats_disconnected`: the node has no
+   * connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that
+   * store a log answer; `peer_unreachable`: the node cannot connect to another one that
+   * announces itself; `no_leader`: no node that this one hears from carries out changes of the
+   * catalogue; `deposed`: another node has taken over from this one, which has not noticed yet;
+   * `store_failed`: the node could not store what the logs contain, and leaves writes to other
+   * nodes; `log_failed`: the node cannot follow a log; `archive_late`: what the node commits is
+   * not archived in the shared files; `durability`: the NATS servers may lose what they
+   * acknowledge, or could not be checked
+   */
+  readonly code:
+    | 'disk_full'
+    | 'disk_stalled'
+    | 'nats_disconnected'
+    | 'nats_no_quorum'
+    | 'peer_unreachable'
+    | 'no_leader'
+    | 'deposed'
+    | 'store_failed'
+    | 'log_failed'
+    | 'archive_late'
+    | 'durability';
+  /** What was found, and what to do. */
+  readonly detail: string;
+  /** How long it has lasted. */
+  readonly seconds: number;
+  /** Whether writes fail or wait because of it. */
+  readonly blocks_writes: boolean;
+}
+
+/** A NATS server that stores the log of the catalogue. */
+export interface LogServer {
+  /** The name of the NATS server. */
+  readonly name: string;
+  /** Whether it leads the log. */
+  readonly is_leader: boolean;
+  /** How long the leader has not heard from it; up to 2 while nothing is written. */
+  readonly silent_seconds: number;
+  /** Operations of the log that it has not received yet. */
+  readonly lag: number;
+}
+
+/** What is wrong with the log of a collection. */
+export interface CollectionProblem {
+  /** The id of the collection. */
+  readonly id: string;
+  /**
+   * `disk_full`: the disk with the data directory has no space for writes; `disk_stalled`: the
+   * disk with the data directory does not answer; `nats_disconnected`: the node has no
+   * connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that
+   * store a log answer; `peer_unreachable`: the node cannot connect to another one that
+   * announces itself; `no_leader`: no node that this one hears from carries out changes of the
+   * catalogue; `deposed`: another node has taken over from this one, which has not noticed yet;
+   * `store_failed`: the node could not store what the logs contain, and leaves writes to other
+   * nodes; `log_failed`: the node cannot follow a log; `archive_late`: what the node commits is
+   * not archived in the shared files; `durability`: the NATS servers may lose what they
+   * acknowledge, or could not be checked
+   */
+  readonly code:
+    | 'disk_full'
+    | 'disk_stalled'
+    | 'nats_disconnected'
+    | 'nats_no_quorum'
+    | 'peer_unreachable'
+    | 'no_leader'
+    | 'deposed'
+    | 'store_failed'
+    | 'log_failed'
+    | 'archive_late'
+    | 'durability';
+  /** What was found, and what to do. */
+  readonly detail: string;
+}
+
+/** A node of the cluster that the replying node has heard from. */
 export interface ClusterNode {
   /** The configured name of the node. */
   readonly name: string;
@@ -1264,8 +1347,11 @@ export interface ClusterNode {
   readonly zone: string;
   /** The version of the program. */
   readonly version: string;
-  /** `joining`: requests are not answered yet; `leaving`: it is about to stop. */
-  readonly state: 'joining' | 'serving' | 'leaving';
+  /**
+   * `joining`: requests are not answered yet; `leaving`: it is about to stop; `absent`: the
+   * replying node has not heard from it recently, although it did not leave.
+   */
+  readonly state: 'joining' | 'serving' | 'leaving' | 'absent';
   /** The number of collections whose writes the node carries out. */
   readonly collection_count: number;
   /** The number of collections that the node holds. */
@@ -1275,6 +1361,10 @@ export interface ClusterNode {
    * it can be stopped.
    */
   readonly drain: 'none' | 'draining' | 'drained';
+  /** How long it has not been heard from, if it is absent; otherwise 0. */
+  readonly silent_seconds: number;
+  /** What is wrong with it, as it has announced itself; empty for an absent node. */
+  readonly problems: readonly ServiceProblem[];
 }
 
 /** The cluster as seen by one of its nodes. */
@@ -1286,8 +1376,17 @@ export interface Cluster {
    * as far as this node knows; null if there is none.
    */
   readonly leader: string | null;
+  /**
+   * Whether a write through the replying node would succeed now, as `GET /readyz?for=write`
+   * says.
+   */
+  readonly is_writable: boolean;
   /** The nodes in the order of their names; empty outside a cluster. */
   readonly nodes: readonly ClusterNode[];
+  /** The first 100 collections with a problem that the replying node as a whole does not have. */
+  readonly collections: readonly CollectionProblem[];
+  /** The NATS servers that store the log of the catalogue; empty if they are unknown. */
+  readonly log_servers: readonly LogServer[];
   /** As determined by this node; null outside a cluster. */
   readonly durability: ClusterDurability | null;
 }

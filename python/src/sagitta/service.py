@@ -289,9 +289,12 @@ class ServiceFlows(Group):
         return self._probe("/livez")
 
     @call
-    def ready(self) -> Flow[wire.Readiness]:
-        """The readiness of the server. Starting and stopping are not errors here."""
-        return self._probe("/readyz", also_status=503)
+    def ready(self, *, for_write: bool = False) -> Flow[wire.Readiness]:
+        """The readiness of the server, with `for_write` also for writes.
+
+        A server that is not ready is not an error here.
+        """
+        return self._probe("/readyz?for=write" if for_write else "/readyz", also_status=503)
 
     @call
     def cluster(self) -> Flow[wire.Cluster]:

@@ -2239,8 +2239,42 @@ class CollectionDigest(TypedDict):
     """
 
 
+class ServiceProblem(TypedDict):
+    """What is wrong with a service at the moment."""
+    code: Literal[
+        "disk_full",
+        "disk_stalled",
+        "nats_disconnected",
+        "nats_no_quorum",
+        "peer_unreachable",
+        "no_leader",
+        "deposed",
+        "store_failed",
+        "log_failed",
+        "archive_late",
+        "durability",
+    ]
+    """`disk_full`: the disk with the data directory has no space for writes; `disk_stalled`: the
+    disk with the data directory does not answer; `nats_disconnected`: the node has no connection
+    to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that store a log
+    answer; `peer_unreachable`: the node cannot connect to another one that announces itself;
+    `no_leader`: no node that this one hears from carries out changes of the catalogue;
+    `deposed`: another node has taken over from this one, which has not noticed yet;
+    `store_failed`: the node could not store what the logs contain, and leaves writes to other
+    nodes; `log_failed`: the node cannot follow a log; `archive_late`: what the node commits is
+    not archived in the shared files; `durability`: the NATS servers may lose what they
+    acknowledge, or could not be checked
+    """
+    detail: str
+    """What was found, and what to do."""
+    seconds: float
+    """How long it has lasted."""
+    blocks_writes: bool
+    """Whether writes fail or wait because of it."""
+
+
 class ClusterNode(TypedDict):
-    """A node of the cluster that has announced itself recently."""
+    """A node of the cluster that the replying node has heard from."""
     name: str
     """The configured name of the node."""
     url: str
@@ -2249,8 +2283,10 @@ class ClusterNode(TypedDict):
     """The failure domain of the node; empty if none is configured."""
     version: str
     """The version of the program."""
-    state: Literal["joining", "serving", "leaving"]
-    """`joining`: requests are not answered yet; `leaving`: it is about to stop."""
+    state: Literal["joining", "serving", "leaving", "absent"]
+    """`joining`: requests are not answered yet; `leaving`: it is about to stop; `absent`: the
+    replying node has not heard from it recently, although it did not leave.
+    """
     collection_count: int
     """The number of collections whose writes the node carries out."""
     held_count: int
@@ -2259,6 +2295,54 @@ class ClusterNode(TypedDict):
     """`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it
     can be stopped.
     """
+    silent_seconds: float
+    """How long it has not been heard from, if it is absent; otherwise 0."""
+    problems: Sequence[ServiceProblem]
+    """What is wrong with it, as it has announced itself; empty for an absent node."""
+
+
+class CollectionProblem(TypedDict):
+    """What is wrong with the log of a collection."""
+    id: str
+    """The id of the collection."""
+    code: Literal[
+        "disk_full",
+        "disk_stalled",
+        "nats_disconnected",
+        "nats_no_quorum",
+        "peer_unreachable",
+        "no_leader",
+        "deposed",
+        "store_failed",
+        "log_failed",
+        "archive_late",
+        "durability",
+    ]
+    """`disk_full`: the disk with the data directory has no space for writes; `disk_stalled`: the
+    disk with the data directory does not answer; `nats_disconnected`: the node has no connection
+    to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that store a log
+    answer; `peer_unreachable`: the node cannot connect to another one that announces itself;
+    `no_leader`: no node that this one hears from carries out changes of the catalogue;
+    `deposed`: another node has taken over from this one, which has not noticed yet;
+    `store_failed`: the node could not store what the logs contain, and leaves writes to other
+    nodes; `log_failed`: the node cannot follow a log; `archive_late`: what the node commits is
+    not archived in the shared files; `durability`: the NATS servers may lose what they
+    acknowledge, or could not be checked
+    """
+    detail: str
+    """What was found, and what to do."""
+
+
+class LogServer(TypedDict):
+    """A NATS server that stores the log of the catalogue."""
+    name: str
+    """The name of the NATS server."""
+    is_leader: bool
+    """Whether it leads the log."""
+    silent_seconds: float
+    """How long the leader has not heard from it; up to 2 while nothing is written."""
+    lag: int
+    """Operations of the log that it has not received yet."""
 
 
 class ClusterDurability(TypedDict):
@@ -2279,8 +2363,15 @@ class Cluster(TypedDict):
     """The name of the node that creates, changes and deletes collections, aliases and API keys, as
     far as this node knows; null if there is none.
     """
+    is_writable: bool
+    """Whether a write through the replying node would succeed now, as `GET /readyz?for=write` says.
+    """
     nodes: Sequence[ClusterNode]
     """The nodes in the order of their names; empty outside a cluster."""
+    collections: Sequence[CollectionProblem]
+    """The first 100 collections with a problem that the replying node as a whole does not have."""
+    log_servers: Sequence[LogServer]
+    """The NATS servers that store the log of the catalogue; empty if they are unknown."""
     durability: ClusterDurability | None
     """As determined by this node; null outside a cluster."""
 
@@ -2521,8 +2612,10 @@ class CollectionNotReady(TypedDict):
 
 class Readiness(TypedDict):
     """Whether requests are answered."""
-    status: Literal["starting", "ready", "stopping"]
-    """`starting`: requests are not answered yet; `stopping`: they are no longer answered."""
+    status: Literal["starting", "ready", "stopping", "not_writable"]
+    """`starting`: requests are not answered yet; `stopping`: they are no longer answered;
+    `not_writable`, only with `for=write`: reads are answered, and writes fail or wait.
+    """
     reason: NotRequired[str]
     """Why it is not ready."""
     collections_loading: int
@@ -2531,6 +2624,8 @@ class Readiness(TypedDict):
     """
     collections_not_ready: Sequence[CollectionNotReady]
     """The first 100."""
+    problems: Sequence[ServiceProblem]
+    """What is wrong at the moment, for clients that may read metrics; empty for others."""
 
 
 class OpenApiDocument(TypedDict):

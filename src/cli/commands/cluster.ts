@@ -77,7 +77,8 @@ async function showStatus(collection: string | undefined, options: ReplyOptions)
   print(cluster, options, () => describeNodes(cluster));
 }
 
-function describeNodes({ node, nodes, leader, durability }: Cluster): string {
+function describeNodes(cluster: Cluster): string {
+  const { node, nodes, leader, durability } = cluster;
   if (node === null) return 'The service is not a node of a cluster.';
   const columns = [
     { title: 'node' },
@@ -107,7 +108,34 @@ function describeNodes({ node, nodes, leader, durability }: Cluster): string {
       ? `${node} knows of no leader; changes to collections wait for one.`
       : `${leader} leads: it creates, changes and deletes collections, aliases and API keys.`,
     ...(durability === null ? [] : [`Durability ${durability.state}: ${durability.detail}`]),
+    ...describeState(cluster),
   ].join('\n');
+}
+
+/** Whether writes succeed, and what is wrong where. */
+function describeState({ node, nodes, is_writable: isWritable, collections }: Cluster): string[] {
+  const problems = nodes.flatMap(({ name, state, silent_seconds: silent, problems: found }) => [
+    ...(state === 'absent'
+      ? [`${name} has not been heard from for ${formatSeconds(silent)}.`]
+      : []),
+    ...found
+      // The line about durability says it already.
+      .filter(({ code }) => code !== 'durability')
+      .map(
+        ({ code, seconds, detail }) => `${name}: ${code} for ${formatSeconds(seconds)}. ${detail}`,
+      ),
+  ]);
+  return [
+    isWritable
+      ? `Writes through ${node} succeed.`
+      : `Writes through ${node} fail or wait at the moment.`,
+    ...problems,
+    ...collections.map(({ id, code, detail }) => `Collection "${id}": ${code}. ${detail}`),
+  ];
+}
+
+function formatSeconds(seconds: number): string {
+  return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
 function describeHolders(record: CollectionRecord, { nodes: all }: Cluster): string {
@@ -281,7 +309,7 @@ async function waitUntilDrained(client: Client, name: string): Promise<boolean> 
     const { nodes } = await client.service.cluster();
     // A node that is gone has nothing to hand over.
     const found = nodes.find((node) => node.name === name);
-    if (found === undefined || found.drain === 'drained') return true;
+    if (found === undefined || found.state === 'absent' || found.drain === 'drained') return true;
     const held = found.collection_count + found.held_count;
     if (held < remaining) {
       remaining = held;

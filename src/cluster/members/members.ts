@@ -2,6 +2,7 @@
 // Silence is measured on the clock of the listener, and only while it listened: after a halt, it has heard nobody, which
 // says nothing about the others. A mistake costs time, never data, since the logs decide who may write.
 
+import type { ServiceProblem } from '../../common/problems.js';
 import type { SharedService } from '../service/shared-service.js';
 import { type AnnouncedSizes, isAnnouncedSizes, NO_SIZES } from './announced-sizes.js';
 
@@ -33,6 +34,8 @@ export interface Member {
   readonly joined: readonly string[];
   /** Sizes of the collections that it holds, measured about once a second. */
   readonly sizes: AnnouncedSizes;
+  /** What is wrong with it. */
+  readonly problems: readonly ServiceProblem[];
   /** Its monotonic clock at the announcement: greater than in each one before. */
   readonly clockMs: number;
 }
@@ -52,13 +55,14 @@ export function newMember(
     positions: {},
     joined: [],
     sizes: NO_SIZES,
+    problems: [],
     clockMs: 0,
   };
 }
 
 export interface MembersListener {
   /** Called before each announcement of this node. */
-  measure(): Pick<Member, 'position' | 'positions' | 'sizes'>;
+  measure(): Pick<Member, 'position' | 'positions' | 'sizes' | 'problems'>;
   /** Called with each announcement of another node. */
   onMember(member: Member): void;
 }
@@ -69,6 +73,9 @@ export interface MembersTiming {
   readonly announceMs: number;
   readonly silentMsMax: number;
 }
+
+/** How long a silent node is remembered. */
+const ABSENT_MS_MAX = 3_600_000;
 
 interface ReceivedMember {
   readonly member: Member;
@@ -133,11 +140,28 @@ export class Members {
     const others: Member[] = [];
     for (const [instance, { member, listenedAtMs }] of this.#others) {
       if (listenedAtMs >= this.#oldestMs) others.push(member);
-      else this.#others.delete(instance);
+      else if (listenedAtMs < this.#oldestMs - ABSENT_MS_MAX) this.#others.delete(instance);
     }
     return [this.#self, ...others].sort((a, b) =>
       a.node === b.node ? compare(a.instance, b.instance) : compare(a.node, b.node),
     );
+  }
+
+  /** The nodes that are silent although they did not leave, in the order of their names, with the time since. */
+  get absent(): readonly { readonly member: Member; readonly silentMs: number }[] {
+    const present = new Set(this.present.map(({ node }) => node));
+    const newest = new Map<string, ReceivedMember>();
+    for (const received of this.#others.values()) {
+      const { node } = received.member;
+      const known = newest.get(node);
+      const isOlder = known !== undefined && known.receivedAtMs > received.receivedAtMs;
+      if (!present.has(node) && !isOlder) newest.set(node, received);
+    }
+    const nowMs = performance.now();
+    return [...newest.values()]
+      .filter(({ member }) => member.state !== 'leaving')
+      .map(({ member, receivedAtMs }) => ({ member, silentMs: nowMs - receivedAtMs }))
+      .sort((a, b) => compare(a.member.node, b.member.node));
   }
 
   find(instance: string): Member | undefined {
@@ -152,7 +176,8 @@ export class Members {
     const nowMs = performance.now();
     if (instance === this.#self.instance) return nowMs;
     const known = this.#others.get(instance);
-    return known === undefined ? null : known.member.clockMs + nowMs - known.receivedAtMs;
+    const isPresent = known !== undefined && known.listenedAtMs >= this.#oldestMs;
+    return isPresent ? known.member.clockMs + nowMs - known.receivedAtMs : null;
   }
 
   get #oldestMs(): number {
@@ -205,6 +230,7 @@ const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
   positions: isObject,
   joined: Array.isArray,
   sizes: isAnnouncedSizes,
+  problems: Array.isArray,
   clockMs: isNumber,
 };
 

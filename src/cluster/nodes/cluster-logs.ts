@@ -2,7 +2,7 @@
 // snapshot before the catalogue names it; a deleted one loses all of them.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { noLeaderError } from '../../common/errors.js';
+import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
@@ -23,6 +23,11 @@ import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 import type { StateLoader } from '../snapshots/state-loader.js';
 import type { LogApplier } from './log-applier.js';
 import type { StoreHealth } from './store-health.js';
+
+/** How long the logs may not accept messages before creating a log is refused rather than tried. */
+const ELECTION_MS_MAX = 3_000;
+/** How long the first record of a new log may take: clients get an answer within ten seconds. */
+const LEAD_MS_MAX = 5_000;
 
 /** The log of a collection that was deleted or dropped while it was being loaded, and is about to be closed. */
 const REMOVED_LOG: CommitLog = {
@@ -93,12 +98,13 @@ export class ClusterLogs implements CommitLogs {
     const { service, store, blobs, layout, signal } = this.#options;
     const { held, logs, placements, requests, health } = this.#options;
     this.#requireLeader();
+    this.#requireQuorum();
     held.expect(incarnation);
     const placing = requests.ofNew(incarnation, options);
     placements.apply(placing);
     await service.createLog(incarnation);
-    await store.commit([startPositionOperation(incarnation)]).catch((error: unknown) => {
-      health.recordFailure();
+    await store.commit([startPositionOperation(incarnation)]).catch((error: Error) => {
+      health.recordFailure(error);
       throw error;
     });
     if (options.isCopied) {
@@ -106,7 +112,10 @@ export class ClusterLogs implements CommitLogs {
       await new SnapshotFiles(blobs, incarnation).upload({ store, layout, base: null, check });
     }
     const log = logs.open(incarnation);
-    await log.lead(signal);
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(LEAD_MS_MAX)]);
+    await log.lead(inTime).catch((error: unknown) => {
+      throw signal.aborted || error instanceof SagittaError ? error : noLeaderError(error);
+    });
     if (this.holds(incarnation)) {
       // For the time when this node no longer owns the log.
       log.follow();
@@ -186,6 +195,15 @@ export class ClusterLogs implements CommitLogs {
       isOver = true;
       work.catch(() => {});
     }
+  }
+
+  /** Throws `no_leader` while the logs have not accepted messages for longer than an election takes. */
+  #requireQuorum(): void {
+    const { kind, detail, sinceMs } = this.#options.service.state;
+    if (kind === 'connected' || performance.now() - sinceMs < ELECTION_MS_MAX) return;
+    throw new SagittaError('no_leader', `${detail} Nothing was written. Retry after 1 s.`, {
+      retryAfterSeconds: 1,
+    });
   }
 
   #requireLeader(): void {

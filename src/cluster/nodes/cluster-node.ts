@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
+import type { ServiceProblem } from '../../common/problems.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { ArchiveScheduler } from '../archive/archive-scheduler.js';
@@ -28,7 +29,7 @@ import { LogProgress } from '../replication/log-progress.js';
 import { NodeLogs } from '../replication/node-logs.js';
 import { OWNER_POLL_MS, Ownership } from '../replication/ownership.js';
 import type { Durability } from '../service/nats-durability.js';
-import type { SharedService } from '../service/shared-service.js';
+import type { LogServer, SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { readSnapshotRecord } from '../snapshots/snapshot-record.js';
 import { Snapshotter } from '../snapshots/snapshotter.js';
@@ -45,6 +46,7 @@ import {
 import { type FollowingDatabase, LogApplier } from './log-applier.js';
 import { MemberStates, type MemberStatus } from './member-states.js';
 import { type Lag, NodeLag } from './node-lag.js';
+import { type CollectionProblem, NodeProblems } from './node-problems.js';
 import { StoreHealth } from './store-health.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
 
@@ -98,9 +100,16 @@ export interface ClusterStatus {
   /** The node that owns the log of the catalogue; null for none. */
   readonly leader: Member | null;
   readonly members: readonly MemberStatus[];
+  /** Up to `COLLECTIONS_MAX` collections with problems that the node as a whole does not have. */
+  readonly collections: readonly CollectionProblem[];
+  /** The NATS servers that store the log of the catalogue; empty if unknown. */
+  readonly servers: readonly LogServer[];
   /** Null where the logs are in memory. */
   readonly durability: Durability | null;
 }
+
+/** Collections with problems that are listed. */
+const COLLECTIONS_MAX = 100;
 
 export class ClusterNode {
   /** The logs to which the database of this node commits. */
@@ -116,6 +125,7 @@ export class ClusterNode {
   readonly #lag: NodeLag;
   readonly #sizes: HeldSizes;
   readonly #health: StoreHealth;
+  readonly #problems: NodeProblems;
   readonly #logs: NodeLogs;
   readonly #applier: LogApplier;
   readonly #ownership: Ownership;
@@ -162,7 +172,7 @@ export class ClusterNode {
       apply: (name, operations) => applier.apply(name, operations),
       load: (name, ended) => loader.load(name, ended),
       onOwner: (name, owner) => this.#onOwner(name, owner),
-      onStoreFailed: () => health.recordFailure(),
+      onStoreFailed: (error) => health.recordFailure(error),
       onBytes: (name, byteCount) => {
         snapshotter.countBytes(name, byteCount);
         archiving.countBytes(byteCount);
@@ -192,14 +202,8 @@ export class ClusterNode {
     this.logs = new ClusterLogs({ ...shared, ...replication, node, placements, requests, held });
     const isLeader = () => this.isLeader;
     const commit = (operations: readonly StoreOperation[]) => logs.catalogue.commit(operations);
-    this.#rebalancer = new Rebalancer({
-      ...placed,
-      timing,
-      isLeader,
-      incarnations,
-      commit,
-      logger,
-    });
+    const planning = { timing, isLeader, incarnations, commit, logger };
+    this.#rebalancer = new Rebalancer({ ...placed, ...planning });
     const candidates = () => requests.candidates;
     this.#states = new MemberStates({ ...placed, logs, candidates, incarnations });
     this.#lag = new NodeLag({ node, placements, logs });
@@ -207,6 +211,8 @@ export class ClusterNode {
     this.progress = progress;
     this.#members = members;
     this.#health = health;
+    const { durability } = options;
+    this.#problems = new NodeProblems({ service, members, logs, archiving, health, durability });
     this.#logs = logs;
     this.#applier = applier;
     this.#ownership = ownership;
@@ -277,6 +283,7 @@ export class ClusterNode {
       measure: () => ({
         ...this.#lag.ownedPositions(instance),
         sizes: this.#sizes.announced,
+        problems: this.problems,
       }),
       onMember: (member) => {
         this.#lag.observe(member);
@@ -300,6 +307,7 @@ export class ClusterNode {
     const { all, owned, ofCollections } = this.#logs;
     this.#elections.run(all);
     this.#ownership.announce();
+    this.#problems.update();
     this.#health.update(ofCollections.some(({ name }) => database.isFailed(name)));
     this.#rebalancer.run();
     this.#held.run(database);
@@ -465,9 +473,42 @@ export class ClusterNode {
     return {
       self: this.self,
       leader: this.ownerOf(null),
-      members: this.#states.present,
+      members: this.#states.all,
+      collections: this.#collectionProblems(),
+      servers: this.#options.service.state.servers,
       durability: this.#options.durability?.() ?? null,
     };
+  }
+
+  /** What is wrong with this node at the moment. */
+  get problems(): readonly ServiceProblem[] {
+    return this.#problems.current;
+  }
+
+  /** Adds problems that other parts of the process find to those that the node announces. */
+  addProblems(source: () => readonly ServiceProblem[]): void {
+    this.#problems.add(source);
+  }
+
+  #collectionProblems(): readonly CollectionProblem[] {
+    const codes = new Set(this.problems.map(({ code }) => code));
+    const found: CollectionProblem[] = [];
+    for (const incarnation of this.#applier.database?.incarnations ?? []) {
+      const log = this.#logs.find(incarnation);
+      const problem =
+        log === undefined ? this.#unheldProblem(incarnation) : this.#problems.ofLog(log);
+      // What all collections have in common is a problem of the node.
+      if (problem === null || codes.has(problem.code)) continue;
+      found.push({ incarnation, ...problem });
+      if (found.length === COLLECTIONS_MAX) break;
+    }
+    return found;
+  }
+
+  #unheldProblem(incarnation: string): Omit<CollectionProblem, 'incarnation'> | null {
+    if (this.#nextHolder(incarnation) !== null) return null;
+    const nodes = this.placementOf(incarnation)?.nodes.join(', ') ?? 'all nodes';
+    return { code: 'no_leader', detail: `None of the nodes that hold it serves: ${nodes}.` };
   }
 
   /** The number of logs that this node cannot follow at the moment. */

@@ -7,7 +7,11 @@ import type { NodeChoice } from '../placement/choose-nodes.js';
 import type { Placements } from '../placement/placements.js';
 import type { NodeLogs } from '../replication/node-logs.js';
 
-export interface MemberStatus extends Member {
+export interface MemberStatus extends Omit<Member, 'state'> {
+  /** `absent`: not heard from recently, although it did not leave. */
+  readonly state: Member['state'] | 'absent';
+  /** How long it has not been heard from, if it is absent; otherwise 0. */
+  readonly silentSeconds: number;
   readonly drain: DrainState;
   /** The number of collections that it holds. */
   readonly heldCount: number;
@@ -31,8 +35,15 @@ export class MemberStates {
     this.#options = options;
   }
 
-  get present(): readonly MemberStatus[] {
-    return this.#options.members.present.map((member) => this.#stateOf(member));
+  /** The nodes that are present or absent, in the order of their names. */
+  get all(): readonly MemberStatus[] {
+    const { present, absent } = this.#options.members;
+    const silent = absent.map(({ member, silentMs }): MemberStatus => {
+      const silentSeconds = Math.round(silentMs / 100) / 10;
+      return { ...this.#stateOf(member), state: 'absent', problems: [], silentSeconds };
+    });
+    const all = [...present.map((member) => this.#stateOf(member)), ...silent];
+    return all.sort((a, b) => (a.node < b.node ? -1 : 1));
   }
 
   /** Whether a node is present or drained. */
@@ -51,14 +62,15 @@ export class MemberStates {
   #stateOf(member: Member): MemberStatus {
     const { logs, isDrained } = this.#options;
     const heldCount = this.#heldCountOf(member.node);
-    if (!isDrained(member.node)) return { ...member, heldCount, drain: 'none' };
+    const common = { ...member, heldCount, silentSeconds: 0 };
+    if (!isDrained(member.node)) return { ...common, drain: 'none' };
     // The announcement may be older than what this node has read from the logs, and vice versa.
     const isNeeded =
       this.#hasMovable(member.node) ||
       member.epoch > 0 ||
       member.collectionCount > 0 ||
       logs.all.some(({ owner }) => owner === member.instance);
-    return { ...member, heldCount, drain: isNeeded ? 'draining' : 'drained' };
+    return { ...common, drain: isNeeded ? 'draining' : 'drained' };
   }
 
   /** Whether a drained node holds collections that will move to other nodes. */

@@ -9,19 +9,30 @@ const PAUSE_MS = 10_000;
 export class StoreHealth {
   readonly #members: Members;
   #pausedUntilMs = 0;
+  #failure: Error | null = null;
 
   constructor(members: Members) {
     this.#members = members;
   }
 
-  recordFailure(): void {
+  recordFailure(error: Error): void {
+    this.#failure = error;
     this.#pausedUntilMs = performance.now() + PAUSE_MS;
     this.#announce(false);
   }
 
+  /** Why the store cannot take what is committed, for operators. */
+  get reason(): string {
+    return this.#failure === null
+      ? 'The data of a collection is damaged on this node, so other nodes carry out the writes. Start it with an empty data directory.'
+      : `This node could not store what the logs contain, so other nodes carry out the writes: ${this.#failure.message}`;
+  }
+
   /** Called periodically. `hasDamage`: whether the data of a collection is damaged here. */
   update(hasDamage: boolean): void {
-    this.#announce(performance.now() >= this.#pausedUntilMs && !hasDamage);
+    const isPaused = performance.now() < this.#pausedUntilMs;
+    if (!isPaused) this.#failure = null;
+    this.#announce(!isPaused && !hasDamage);
   }
 
   #announce(canStore: boolean): void {

@@ -34,7 +34,7 @@ export interface NodeLogsOptions {
   readonly load: (name: string, signal: AbortSignal) => Promise<void>;
   readonly onOwner: (name: string, owner: string) => void;
   readonly onCommitted: (name: string, operations: readonly StoreOperation[]) => void;
-  readonly onStoreFailed: () => void;
+  readonly onStoreFailed: (error: Error) => void;
   readonly onBytes: (name: string, byteCount: number) => void;
   readonly logger: Logger;
 }

@@ -31,6 +31,11 @@ import { decodeOperations, encodeOperations } from '../logs/operations.js';
 const UNAPPLIED_BYTES_MAX = 64 * 1024 * 1024;
 /** The pause after a log did not answer, or its records could not be stored. */
 const RETRY_MS = 500;
+/**
+ * How long a commit whose outcome is unknown waits for the log. With the time that a stream takes to give up a
+ * publication, clients get an answer within ten seconds; a new leader of the stream is usually elected before that.
+ */
+const SETTLE_MS_MAX = 3_000;
 /** All operations go to one shard so far. */
 const SHARD = 0;
 /** The summary of the commit with which an owner releases a log. */
@@ -64,7 +69,7 @@ export interface ReplicatedLogOptions {
   /** Called after each commit of this node. */
   readonly onCommitted: (position: number, operations: readonly StoreOperation[]) => void;
   /** Called when the store could not store what is in the log. */
-  readonly onStoreFailed: () => void;
+  readonly onStoreFailed: (error: Error) => void;
   /** Called with the bytes that this node has committed or applied. */
   readonly onBytes: (byteCount: number) => void;
   readonly logger: Logger;
@@ -100,6 +105,8 @@ export class ReplicatedLog implements CommitLog {
   /** The last commit or change of role; each waits for the one before. */
   #last: Promise<unknown> = Promise.resolve();
   #failure: Error | null = null;
+  /** When the running commit was sent, on `performance.now`; null without one. */
+  #sentAtMs: number | null = null;
 
   /** Throws `data_corrupt`. */
   constructor(options: ReplicatedLogOptions) {
@@ -142,6 +149,11 @@ export class ReplicatedLog implements CommitLog {
     return this.#failure;
   }
 
+  /** How long the running commit has waited for the log, in milliseconds; 0 without one. */
+  get waitingMs(): number {
+    return this.#sentAtMs === null ? 0 : performance.now() - this.#sentAtMs;
+  }
+
   whenStored(): Promise<void> | undefined {
     if (this.#storing !== null) return this.#storing;
     const isBehind = this.#stored.position < this.#recordPosition;
@@ -164,15 +176,27 @@ export class ReplicatedLog implements CommitLog {
     });
   }
 
-  /** Stores and applies what was committed before the call. Must not be called while the log is followed. */
+  /**
+   * Stores and applies what was committed before the call. Waits as long as the log does not answer. Must not be called
+   * while the log is followed.
+   */
   catchUp(signal: AbortSignal): Promise<void> {
     return this.#inOrder(async () => {
       assert(this.#following === null, `${this.name} is not followed`);
       // The owner has everything.
       if (this.#writer !== null) return;
       await this.#whileReading(async () => {
-        await this.#endStoring();
-        await this.#whileLoaded(signal, () => this.#readToEnd(signal));
+        for (;;) {
+          await this.#endStoring();
+          try {
+            await this.#whileLoaded(signal, () => this.#readToEnd(signal));
+            return this.#recovered();
+          } catch (error) {
+            if (signal.aborted || isLasting(error)) throw error;
+            this.#report(error as Error);
+            await sleep(RETRY_MS, undefined, { signal });
+          }
+        }
       });
     });
   }
@@ -258,9 +282,7 @@ export class ReplicatedLog implements CommitLog {
           const onRecord = (record: LogRecord) => records.push(record);
           const from = { owner, after: this.#applied, onRecord, signal: ended };
           writer = await log.takeOver(from).catch((error: unknown) => {
-            const isKnown = error instanceof SagittaError || error instanceof LogTrimmedError;
-            // Otherwise the servers of the log did not answer.
-            throw isKnown || ended.aborted ? error : noLeaderError(error);
+            throw isLasting(error) || ended.aborted ? error : noLeaderError(error);
           });
           check(records);
           previousOwner = ownerBefore(writer.epoch, records, this.#applied.owner);
@@ -373,12 +395,10 @@ export class ReplicatedLog implements CommitLog {
     if (writer === null) throw noLeaderError();
     const { logger } = this.#options;
     const commit = commitOf(operations);
-    let outcome = await writer.append(commit);
-    if (outcome.kind === 'unknown') {
-      logger.warn({ log: this.name, err: outcome.cause }, 'the outcome of a commit is unknown');
-      outcome = await this.#settle(writer);
-      logger.info({ log: this.name, outcome: outcome.kind }, 'the outcome of the commit is known');
-    }
+    this.#sentAtMs = performance.now();
+    const outcome = await this.#append(writer, commit).finally(() => {
+      this.#sentAtMs = null;
+    });
     switch (outcome.kind) {
       case 'committed': {
         const applied = { ...outcome.link, owner: this.#applied.owner };
@@ -408,6 +428,16 @@ export class ReplicatedLog implements CommitLog {
     }
   }
 
+  async #append(writer: LogWriter, commit: Commit): ReturnType<LogWriter['settle']> {
+    const { logger } = this.#options;
+    const outcome = await writer.append(commit);
+    if (outcome.kind !== 'unknown') return outcome;
+    logger.info({ log: this.name, err: outcome.cause }, 'the outcome of a commit is unknown');
+    const settled = await this.#settle(writer);
+    logger.info({ log: this.name, outcome: settled.kind }, 'the outcome of the commit is known');
+    return settled;
+  }
+
   /** Stores a commit of this node. Resolves when that has begun, or if memory may not run ahead, when it is done. */
   async #store(operations: readonly StoreOperation[], applied: AppliedPosition): Promise<void> {
     await this.#storing;
@@ -435,7 +465,7 @@ export class ReplicatedLog implements CommitLog {
   }
 
   #watch(stored: Promise<void>): Promise<void> {
-    stored.catch(() => this.#options.onStoreFailed());
+    stored.catch((error: Error) => this.#options.onStoreFailed(error));
     return stored;
   }
 
@@ -454,15 +484,19 @@ export class ReplicatedLog implements CommitLog {
     this.#applied = this.#stored;
   }
 
+  /**
+   * If the log does not answer in time, or is damaged, this node follows it, which tells whether the commit is in it, and
+   * takes over again.
+   */
   async #settle(writer: LogWriter): ReturnType<LogWriter['settle']> {
+    const ended = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SETTLE_MS_MAX)]);
     try {
-      return await writer.settle(this.#closing.signal);
+      return await unlessAborted(writer.settle(ended), ended);
     } catch (error) {
-      // The node is closing or the log is damaged, so this process can no longer find out.
       this.#stopLeading();
       throw new MaybeCommittedError(
         'outcome_unknown',
-        'Whether the write took effect is not known: this node stopped before it could find out. Send it again with its idempotency key, or read what it should have written.',
+        'Whether the write took effect is not known: the log of the collection did not answer in time. Send it again with its idempotency key, or read what it should have written.',
         { cause: error },
       );
     }
@@ -591,9 +625,8 @@ export class ReplicatedLog implements CommitLog {
     this.#failure = error;
     if (!isNew) return;
     const { logger } = this.#options;
-    const isLasting = error instanceof LogTrimmedError || error instanceof SagittaError;
     const details = { log: this.name, err: error };
-    if (isLasting) logger.error(details, 'the log cannot be followed');
+    if (isLasting(error)) logger.error(details, 'the log cannot be followed');
     else logger.warn(details, 'the log cannot be followed at the moment; this node will retry');
   }
 
@@ -608,6 +641,11 @@ export class ReplicatedLog implements CommitLog {
     this.#last = running.catch(() => {});
     return running;
   }
+}
+
+/** Whether reading again does not help. Otherwise the servers of the log did not answer. */
+function isLasting(error: unknown): boolean {
+  return error instanceof LogTrimmedError || error instanceof SagittaError;
 }
 
 function isRelease(record: LogRecord): boolean {

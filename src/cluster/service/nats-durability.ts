@@ -65,13 +65,20 @@ export class NatsDurability {
     if (options.monitors !== null) this.#checkLater(options.monitors);
   }
 
-  /** Throws `configuration_invalid` when a server that answers is not durable, or when half of them do not answer. */
+  /**
+   * Throws `configuration_invalid` when a server that answers is not durable, and `no_leader` when half of them do not
+   * answer.
+   */
   static async open(options: NatsDurabilityOptions): Promise<NatsDurability> {
     const { monitors, replicas } = options;
     if (monitors === null) return new NatsDurability(options, unknownDurability(replicas));
     const answers = await askAll(monitors);
-    const problems = [...tooFewAnswers(answers), ...findProblems(answers, requirements(options))];
+    const problems = findProblems(answers, requirements(options));
     if (problems.length > 0) throw notDurable(problems);
+    const missing = tooFewAnswers(answers);
+    if (missing.length > 0) {
+      throw new SagittaError('no_leader', missing.join(' '), { retryAfterSeconds: 1 });
+    }
     return new NatsDurability(options, durabilityOf(answers, options));
   }
 

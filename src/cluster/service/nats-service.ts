@@ -3,12 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstream,
-  jetstreamManager,
-} from '@nats-io/jetstream';
+import { JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import {
   type Authenticator,
   AuthorizationError,
@@ -25,8 +20,10 @@ import { connect } from '@nats-io/transport-node';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback, isLoopbackUrl } from '../../platform/config.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import { type JetStreamConnection, JetStreamStream } from './jetstream-stream.js';
-import type { SharedService } from './shared-service.js';
+import { NatsMonitor } from './nats-monitor.js';
+import type { ServiceState, SharedService } from './shared-service.js';
 
 /** The limit of a server that does not announce one. */
 const MESSAGE_BYTES_MAX = 1_000_000;
@@ -36,13 +33,12 @@ const RECONNECT_MS = 200;
 const PING_MS = 2_000;
 /** Unanswered pings after which the connection counts as lost. */
 const PINGS_LOST_MAX = 2;
-const CONNECT_MS_MAX = 10_000;
+/** An attempt to connect, which the start of a node repeats. */
+const CONNECT_MS_MAX = 3_000;
 /** The log of the catalogue, or that of an incarnation, which is a UUID. */
 const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
-/** The time that JetStream servers which have just started get to elect a leader. */
-const ELECTION_MS_MAX = 60_000;
 /** How long the request for a new log, of five seconds, is repeated while other changes of the catalogue wait. */
-const CREATE_MS_MAX = 8_000;
+const CREATE_MS_MAX = 3_000;
 const CREATE_PAUSE_MS = 500;
 const NATS_PORT = 4222;
 /** The wait for one server, short since a server that is down must not keep a node from starting. */
@@ -84,23 +80,28 @@ export class NatsService implements SharedService {
   readonly #jetStream: JetStreamConnection;
   readonly #cluster: string;
   readonly #replicas: number;
+  readonly #monitor: NatsMonitor;
 
   private constructor(
     jetStream: JetStreamConnection,
-    { cluster, replicas }: Pick<NatsServiceOptions, 'cluster' | 'replicas'>,
+    { cluster, replicas, logger }: Pick<NatsServiceOptions, 'cluster' | 'replicas' | 'logger'>,
   ) {
+    const { connection } = jetStream;
     this.#jetStream = jetStream;
-    this.#connection = jetStream.connection;
+    this.#connection = connection;
     this.#cluster = cluster;
     this.#replicas = replicas;
+    this.#monitor = new NatsMonitor(connection, `${cluster}-${CATALOGUE}`);
+    void watchConnection(connection, this.#monitor, logger);
   }
 
   /**
-   * Throws `configuration_invalid` when no server can be reached, or one cannot be used, refuses the credentials, or
-   * requires none although other machines reach it.
+   * Throws `no_leader` when no server can be reached, or does not answer because it is starting or electing a leader, and
+   * `configuration_invalid` when one cannot be used, refuses the credentials, or requires none although other machines
+   * reach it.
    */
   static async connect(options: NatsServiceOptions): Promise<NatsService> {
-    const { urls, login, logger } = options;
+    const { urls, login } = options;
     const authenticator = authenticatorOf(login);
     const tls = tlsOf(urls, login);
     const connection = await connect({
@@ -114,13 +115,13 @@ export class NatsService implements SharedService {
       maxPingOut: PINGS_LOST_MAX,
     }).catch((cause: unknown) => {
       const refusal = refusalOf(cause, login);
-      throw unusable(urls, refusal ?? `cannot be reached: ${(cause as Error).message}`, cause);
+      if (refusal !== null) throw unusable(urls, refusal, cause);
+      throw silent(`NATS at ${urls.join(', ')} cannot be reached`, cause);
     });
     try {
       if (!options.isInsecure) await requireClosed(connection, urls);
-      void logConnection(connection, logger);
       const manager = await jetstreamManager(connection, { checkAPI: false });
-      const { api } = await accountInfo(manager, logger);
+      const { api } = await manager.getAccountInfo();
       // The types of the client lack this member.
       const { level = 0 } = api as { level?: number };
       if (level < API_LEVEL_MIN) {
@@ -133,8 +134,16 @@ export class NatsService implements SharedService {
     } catch (error) {
       await connection.close();
       if (error instanceof SagittaError) throw error;
+      // A server without JetStream says so immediately.
+      if (error instanceof TimeoutError) {
+        throw silent(`JetStream at ${urls.join(', ')} did not answer in time`, error);
+      }
       throw unusable(urls, `has no JetStream: ${(error as Error).message}`, error);
     }
+  }
+
+  get state(): ServiceState {
+    return this.#monitor.state;
   }
 
   /** The server that this process is connected to. */
@@ -142,17 +151,15 @@ export class NatsService implements SharedService {
     return this.#connection.info?.server_id;
   }
 
-  /** Starts a node, and throws `no_leader` when the servers do not answer in time. */
+  /** Does a step of the start of a node, and throws `no_leader` when the servers do not answer in time. */
   async whileItAnswers<Result>(start: () => Promise<Result>): Promise<Result> {
     try {
       return await start();
     } catch (cause) {
-      if (!(cause instanceof TimeoutError || cause instanceof RequestError)) throw cause;
-      throw new SagittaError(
-        'no_leader',
-        `The NATS servers (SAGITTA_CLUSTER) did not answer in time: ${cause.message}. They are starting, busy or electing a leader. Start the node again.`,
-        { cause, retryAfterSeconds: 1 },
-      );
+      const isPassing =
+        cause instanceof TimeoutError || cause instanceof RequestError || isStarting(cause);
+      if (!isPassing) throw cause;
+      throw silent('The NATS servers (SAGITTA_CLUSTER) did not answer in time', cause);
     }
   }
 
@@ -176,7 +183,7 @@ export class NatsService implements SharedService {
     return new JetStreamStream(this.#jetStream, `${this.#cluster}-${name}`);
   }
 
-  async createLog(name: string, { isStarting = false } = {}): Promise<void> {
+  async createLog(name: string, { isStarting: isFirst = false } = {}): Promise<void> {
     const stream = this.openStream(name);
     const messageBytesMax = this.#connection.info?.max_payload ?? MESSAGE_BYTES_MAX;
     const startedAtMs = performance.now();
@@ -184,12 +191,12 @@ export class NatsService implements SharedService {
       try {
         await stream.create({ replicas: this.#replicas, messageBytesMax });
         // If another node has just created it, this server may not know it yet.
-        if (isStarting) await stream.firstPosition();
+        if (isFirst) await stream.firstPosition();
         return;
       } catch (cause) {
         const lastedMs = performance.now() - startedAtMs;
-        const mayPass = isStarting ? isStartupError(cause) : cause instanceof TimeoutError;
-        if (mayPass && lastedMs < (isStarting ? ELECTION_MS_MAX : CREATE_MS_MAX)) {
+        const mayPass = cause instanceof TimeoutError || isStarting(cause);
+        if (mayPass && lastedMs < CREATE_MS_MAX) {
           await sleep(CREATE_PAUSE_MS);
           continue;
         }
@@ -216,6 +223,7 @@ export class NatsService implements SharedService {
   }
 
   close(): Promise<void> {
+    this.#monitor.close();
     return this.#connection.close();
   }
 
@@ -231,29 +239,21 @@ export class NatsService implements SharedService {
 }
 
 /** Whether JetStream servers that have just started may be the cause. */
-function isStartupError(error: unknown): boolean {
-  if (error instanceof JetStreamApiError) return PASSING_ERRORS.includes(error.code);
-  return error instanceof TimeoutError;
+function isStarting(error: unknown): boolean {
+  return error instanceof JetStreamApiError && PASSING_ERRORS.includes(error.code);
 }
 
-/** Waits for servers that have all just started, and elect a leader before they answer. */
-async function accountInfo(manager: JetStreamManager, logger: Logger) {
-  const deadlineMs = performance.now() + ELECTION_MS_MAX;
-  for (;;) {
-    try {
-      return await manager.getAccountInfo();
-    } catch (err) {
-      // A server without JetStream says so immediately.
-      if (!(err instanceof TimeoutError) || performance.now() > deadlineMs) throw err;
-      logger.warn({ err }, 'JetStream does not answer yet; the request is repeated');
-    }
-  }
-}
-
-async function logConnection(connection: NatsConnection, logger: Logger): Promise<void> {
+async function watchConnection(
+  connection: NatsConnection,
+  monitor: NatsMonitor,
+  logger: Logger,
+): Promise<void> {
   for await (const status of connection.status()) {
-    if (status.type === 'disconnect') logger.warn({}, 'the connection to NATS is lost');
-    else if (status.type === 'error') logger.warn({ err: status.error }, 'NATS reported an error');
+    if (status.type === 'disconnect') {
+      monitor.setDisconnected();
+      logger.warn({}, 'the connection to NATS is lost');
+    } else if (status.type === 'error')
+      logger.warn({ err: status.error }, 'NATS reported an error');
     else if (status.type === 'reconnect') {
       logger.info({ server: connection.getServer() }, 'connected to NATS again');
     }
@@ -389,6 +389,14 @@ async function greetingOf(url: string): Promise<Partial<ServerInfo> | null> {
     socket.destroy();
   }
   return null;
+}
+
+function silent(what: string, cause: unknown): SagittaError {
+  return new SagittaError(
+    'no_leader',
+    `${what}: ${(cause as Error).message}. The servers are down, starting, busy or electing a leader.`,
+    { cause, retryAfterSeconds: 1 },
+  );
 }
 
 function unusable(urls: readonly string[], what: string, cause?: unknown): SagittaError {

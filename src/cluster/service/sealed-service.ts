@@ -15,7 +15,7 @@ import {
   type OutgoingMessage,
   type StreamMessage,
 } from '../logs/message-stream.js';
-import type { SharedService } from './shared-service.js';
+import type { ServiceState, SharedService } from './shared-service.js';
 
 const CHECK_MS_MAX = 60_000;
 /** The interval between two warnings about unsigned announcements. */
@@ -33,6 +33,10 @@ export class SealedService implements SharedService {
     this.#service = service;
     this.#keys = keys;
     this.#logger = logger;
+  }
+
+  get state(): ServiceState {
+    return this.#service.state;
   }
 
   openStream(name: string): MessageStream {

@@ -2,6 +2,7 @@
 // those that other nodes committed. collections.ts is the catalogue in memory.
 
 import { randomUUID } from 'node:crypto';
+import { endsWithin } from '../../common/ends-within.js';
 import {
   assert,
   field,
@@ -36,6 +37,8 @@ import { NotHeldError } from './not-held-error.js';
 
 /** The number of aliases that an error names; the list of aliases contains all. */
 const ALIASES_NAMED_MAX = 3;
+/** How long the error of a failed creation waits until its log is removed. */
+const DROP_MS_MAX = 1_000;
 
 /** Creates operations that are committed in the same transaction as a change of a collection. */
 export type CommitWithEntry = (entry: CollectionEntry) => readonly StoreOperation[];
@@ -372,9 +375,11 @@ export class Catalogue {
     } catch (error) {
       // The catalogue may name the collection after all, which this process learns by following the log.
       if (error instanceof MaybeCommittedError) throw error;
-      await logs.drop(incarnation).catch((err: unknown) => {
+      const dropped = logs.drop(incarnation).catch((err: unknown) => {
         logger.warn({ err, incarnation }, 'the log of a collection that was not created remains');
       });
+      // The servers of the log may be what failed, and the client has waited for them already.
+      await endsWithin(dropped, DROP_MS_MAX);
       throw error;
     }
   }

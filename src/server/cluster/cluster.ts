@@ -1,5 +1,6 @@
 // The cluster as the server sees it. `src/cluster` implements the interface, and the entry point passes it in.
 
+import type { ServiceProblem } from '../../common/problems.js';
 import type { LogPositions } from '../wire/consistency.js';
 
 export interface ClusterMember {
@@ -16,7 +17,12 @@ export interface ClusterMember {
   readonly zone: string;
 }
 
-export interface ClusterMemberStatus extends ClusterMember {
+export interface ClusterMemberStatus extends Omit<ClusterMember, 'state'> {
+  /** `absent`: not heard from recently, although it did not leave. */
+  readonly state: ClusterMember['state'] | 'absent';
+  /** How long it has not been heard from, if it is absent; otherwise 0. */
+  readonly silentSeconds: number;
+  readonly problems: readonly ServiceProblem[];
   readonly drain: 'none' | 'draining' | 'drained';
   /** The number of collections that it holds. */
   readonly heldCount: number;
@@ -26,6 +32,17 @@ interface ClusterStatus {
   readonly self: ClusterMember;
   readonly leader: ClusterMember | null;
   readonly members: readonly ClusterMemberStatus[];
+  /** Collections with problems that the node as a whole does not have. */
+  readonly collections: readonly (Pick<ServiceProblem, 'code' | 'detail'> & {
+    readonly incarnation: string;
+  })[];
+  /** The servers that store the log of the catalogue; empty if unknown. */
+  readonly servers: readonly {
+    readonly name: string;
+    readonly isLeader: boolean;
+    readonly silentMs: number;
+    readonly lag: number;
+  }[];
   readonly durability: {
     readonly state: 'verified' | 'unverified' | 'insufficient';
     readonly detail: string;
@@ -38,6 +55,8 @@ export interface Cluster {
   /** For operators; computing it visits every collection. */
   readonly status: ClusterStatus;
   readonly self: ClusterMember;
+  /** What is wrong with this node at the moment. */
+  readonly problems: readonly ServiceProblem[];
   /** The nodes that announced themselves recently, including this one. */
   readonly present: readonly ClusterMember[];
   /**

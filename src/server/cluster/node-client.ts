@@ -206,6 +206,14 @@ export class NodeClient {
     return { status: reply.statusCode ?? 502, text: await readText(reply) };
   }
 
+  /** Resolves when the other node answers anything. Rejects with the error of the connection. */
+  async ping({ url }: ClusterMember, signal: AbortSignal): Promise<void> {
+    const sent = this.#open(url, '/livez', { method: 'GET', headers: {}, signal });
+    sent.end();
+    const [reply] = (await once(sent, 'response')) as [IncomingMessage];
+    reply.resume();
+  }
+
   close(): void {
     this.#http.destroy();
     this.#https.destroy();

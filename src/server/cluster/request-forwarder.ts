@@ -12,6 +12,7 @@ import type { Principal } from '../../common/access.js';
 import { anySignal } from '../../common/cancel-signal.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
+import type { ServiceProblem } from '../../common/problems.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import { createAuditLimiter } from '../telemetry/request-telemetry.js';
@@ -30,6 +31,7 @@ import {
   type ReceivedRequest,
 } from './node-client.js';
 import { PeerBackoff } from './peer-backoff.js';
+import { PeerProbe } from './peer-probe.js';
 import type { ForwardedRequest } from './request-signature.js';
 
 /** Thrown by a handler when the body names a collection whose writes another node carries out. */
@@ -71,9 +73,12 @@ const LINE_FEED = 10;
 /** Nodes may have outdated knowledge of the owner, all of them while a collection moves. */
 const HOPS_MAX = 4;
 /** How long a relayed reply waits until this node has applied the write too. */
-const APPLY_MS_MAX = 10_000;
-/** How long a write waits for an owner: longer than a failover takes. */
-const OWNER_MS_MAX = 10_000;
+const APPLY_MS_MAX = 5_000;
+/**
+ * How long a write waits for an owner, on all nodes together: longer than a failover takes, and so short that clients get
+ * an answer within ten seconds.
+ */
+const OWNER_MS_MAX = 8_000;
 /** How long a read waits until this node has applied what the client has seen; then another node is asked. */
 export const READ_MS_MAX = 1_000;
 
@@ -84,6 +89,7 @@ export class RequestForwarder {
   readonly #count: ReturnType<Metrics['addCounter']>;
   readonly #marks: HighWaterMarks;
   readonly #backoff = new PeerBackoff();
+  readonly #probe: PeerProbe;
   /** Rotates over replicas. */
   #turn = 0;
   /** Limits log lines about forged requests, which anyone can send. */
@@ -93,6 +99,8 @@ export class RequestForwarder {
     this.cluster = cluster;
     this.#marks = new HighWaterMarks((incarnation) => cluster.holds(incarnation));
     this.#nodes = new NodeClient(cluster, keys);
+    const ping = this.#nodes.ping.bind(this.#nodes);
+    this.#probe = new PeerProbe({ cluster, ping });
     this.#logger = logger;
     this.#count = metrics.addCounter('sagitta_cluster_forwarded_requests_total');
   }
@@ -118,8 +126,9 @@ export class RequestForwarder {
   }
 
   /** Waits until this node has applied what the forwarding node had applied. Throws `no_leader` after a timeout. */
-  async whenCaughtUp({ positions }: ForwardedRequest, isRead: boolean): Promise<void> {
-    const msMax = isRead ? READ_MS_MAX : OWNER_MS_MAX;
+  async whenCaughtUp(forwarded: ForwardedRequest, isRead: boolean): Promise<void> {
+    const { positions } = forwarded;
+    const msMax = isRead ? READ_MS_MAX : ownerMsMax(forwarded);
     try {
       await this.cluster.progress.whenApplied(positions, AbortSignal.timeout(msMax));
     } catch (cause) {
@@ -141,7 +150,7 @@ export class RequestForwarder {
       return this.cluster.beginWrite(null);
     }
     await this.cluster
-      .findOwner(incarnation, AbortSignal.timeout(OWNER_MS_MAX))
+      .findOwner(incarnation, AbortSignal.timeout(ownerMsMax(forwarded)))
       .catch((cause: unknown) => {
         const isHeld = incarnation === null || this.cluster.holds(incarnation);
         throw isHeld ? noLeaderError(cause) : this.noHolderError([incarnation], cause);
@@ -358,7 +367,13 @@ export class RequestForwarder {
     return reply.send(Readable.from(relayedBody(found, reply)));
   }
 
+  /** Nodes that this one cannot connect to. */
+  get problems(): readonly ServiceProblem[] {
+    return this.#probe.problems;
+  }
+
   close(): void {
+    this.#probe.close();
     this.#nodes.close();
   }
 
@@ -406,7 +421,9 @@ export class RequestForwarder {
     const positions = laterOf(forwarded?.positions ?? {}, this.#marks.of(incarnations));
     const client = forwarded?.client ?? request.telemetry.client;
     const via = forwarded?.via ?? this.cluster.self.node;
-    const sent = { principal, client, via, hopCount, positions, needsRows };
+    const hereMs = performance.now() - request.telemetry.startedAtMs;
+    const waitedMs = Math.round(hereMs + (forwarded?.waitedMs ?? 0));
+    const sent = { principal, client, via, hopCount, waitedMs, positions, needsRows };
     try {
       const found = await this.#nodes.send(request, reply, sent, options);
       this.#count(1, { outcome: 'replied' });
@@ -428,6 +445,7 @@ export class RequestForwarder {
       client: 'local',
       via: this.cluster.self.node,
       hopCount: HOPS_MAX,
+      waitedMs: 0,
       positions: this.#marks.of(incarnations),
     };
     return this.#nodes.ask(member, { method, path, body, id }, sent, signal);
@@ -444,6 +462,11 @@ interface SendOptions {
   /** Whether the request only reads. */
   readonly isRead: boolean;
   readonly signal: AbortSignal;
+}
+
+/** How long a write may still wait for an owner here. */
+function ownerMsMax(forwarded: ForwardedRequest | null): number {
+  return Math.max(0, OWNER_MS_MAX - (forwarded?.waitedMs ?? 0));
 }
 
 /** Aborted when the client no longer waits for the reply. */

@@ -20,6 +20,8 @@ export interface ForwardedRequest {
   readonly via: string;
   /** The number of nodes that have forwarded the request. */
   readonly hopCount: number;
+  /** How long the request has been on these nodes, in milliseconds. */
+  readonly waitedMs: number;
   /**
    * How far that node has applied the catalogue, and what its clients have seen of the collection: the request may
    * depend on both.

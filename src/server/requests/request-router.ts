@@ -18,14 +18,17 @@ export type Destination =
 
 type Owner = ReturnType<typeof ownerOf>;
 
+/** How long a request waits for what its client has seen, or for what is acknowledged, at most. */
+const CURRENT_MS_MAX = 8_000;
+
 export class RequestRouter {
   readonly #database: RouteServices['database'];
-  readonly #requestMsMax: number;
+  readonly #currentMsMax: number;
   readonly #forwarder: RequestForwarder;
 
   constructor({ database, limits }: RouteServices, forwarder: RequestForwarder) {
     this.#database = database;
-    this.#requestMsMax = limits.requestMsMax;
+    this.#currentMsMax = Math.min(CURRENT_MS_MAX, limits.requestMsMax);
     this.#forwarder = forwarder;
   }
 
@@ -68,7 +71,7 @@ export class RequestRouter {
     const mayAskOther = forwarded !== null && !isStrong;
     const timer = mayAskOther
       ? setTimeout(() => controller.abort(noLeaderError()), READ_MS_MAX)
-      : setTimeout(() => controller.abort(notCurrentError()), this.#requestMsMax);
+      : setTimeout(() => controller.abort(notCurrentError()), this.#currentMsMax);
     try {
       const { signal } = controller;
       if (id === '') {

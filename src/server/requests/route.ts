@@ -7,6 +7,7 @@ import type { ErrorCode } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
 import type { Preparation } from '../../common/preparation.js';
+import type { ServiceProblem } from '../../common/problems.js';
 import type { BackupService } from '../../database/admin/backup.js';
 import type { Database } from '../../database/database.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -42,6 +43,8 @@ export interface RouteServices {
   readonly forwarder: RequestForwarder | null;
   /** Sample data that is loaded before requests are answered; null or absent for none. */
   readonly preparation?: Preparation | null;
+  /** What is wrong with this process at the moment. */
+  readonly problems: () => readonly ServiceProblem[];
   /** Whether the service is stopping, so that long requests should end. */
   readonly isStopping: () => boolean;
 }

@@ -33,8 +33,17 @@ export function clusterRoutes(services: RouteServices): Route[] {
   ];
 }
 
+const NO_CLUSTER = {
+  node: null,
+  leader: null,
+  nodes: [],
+  collections: [],
+  logServers: [],
+  durability: null,
+} as const;
+
 function getCluster(services: RouteServices): Route {
-  const { forwarder, schemas } = services;
+  const { database, forwarder, schemas } = services;
   return defineJsonRoute(services, {
     method: 'GET',
     path: '/cluster',
@@ -47,10 +56,25 @@ function getCluster(services: RouteServices): Route {
     errors: [],
     isAlwaysServed: true,
     handle() {
-      if (forwarder === null) return { node: null, leader: null, nodes: [], durability: null };
-      const { self, leader, members, durability } = forwarder.cluster.status;
-      const nodes = members.map(toNodeRecord);
-      return { node: self.node, leader: leader?.node ?? null, nodes, durability };
+      const isWritable = !services.problems().some(({ blocksWrites }) => blocksWrites);
+      if (forwarder === null) return { ...NO_CLUSTER, isWritable };
+      const { self, leader, members, collections, servers, durability } = forwarder.cluster.status;
+      const logServers = servers.map(({ silentMs, ...server }) => ({
+        ...server,
+        silentSeconds: Math.round(silentMs / 100) / 10,
+      }));
+      return {
+        node: self.node,
+        leader: leader?.node ?? null,
+        isWritable,
+        nodes: members.map(toNodeRecord),
+        collections: collections.flatMap(({ incarnation, ...problem }) => {
+          const id = database.idOf(incarnation);
+          return id === undefined ? [] : [{ id, ...problem }];
+        }),
+        logServers,
+        durability,
+      };
     },
   });
 }

@@ -1,7 +1,8 @@
 // Limits, health, metrics and the OpenAPI document.
 
 import { z } from 'zod';
-import { holdsScopeOn } from '../../common/access.js';
+import { holdsScopeEverywhere, holdsScopeOn, type Principal } from '../../common/access.js';
+import { PROBLEM_MEANINGS } from '../../common/problems.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
@@ -10,30 +11,37 @@ import { CACHE_RECORD, jsonReply } from '../wire/reply.js';
 /** Readiness probes do not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
 
+const READY_QUERY = z.object({
+  for: z.enum(['write']).optional().meta({
+    description:
+      '`write`: the reply is 503 also while a write through this process would fail or wait.',
+  }),
+});
+
 const REASONS = {
   starting: 'Its sample data is being loaded.',
   stopping: 'It finishes accepted requests and refuses new ones.',
+} as const;
+
+/** What the routes for probes and monitoring have in common. */
+const OPERATIONAL = {
+  method: 'GET',
+  tag: 'Service',
+  body: null,
+  errors: [],
+  isAlwaysServed: true,
+  isOperational: true,
+  access: 'public',
 } as const;
 
 export function serviceRoutes(
   services: RouteServices,
   options: { metrics: Metrics; describe: () => object },
 ): Route[] {
-  const { database, limits } = services;
+  const { limits } = services;
   const schemas = services.schemas.service;
   const replyLimits = repliesBy(schemas.limits);
-  const replyReady = repliesBy(schemas.ready);
   let openApi: Buffer | undefined;
-  const operational = {
-    method: 'GET',
-    tag: 'Service',
-    body: null,
-    errors: [],
-    isAlwaysServed: true,
-    isOperational: true,
-    access: 'public',
-  } as const;
-
   return [
     defineRoute({
       method: 'GET',
@@ -49,41 +57,16 @@ export function serviceRoutes(
       handle: () => replyLimits({ ...limits }, { 'cache-control': CACHE_RECORD }),
     }),
     defineRoute({
-      ...operational,
+      ...OPERATIONAL,
       path: '/livez',
       operationId: 'getLiveness',
       summary: 'Check that the process responds',
       reply: schemas.live,
       handle: () => jsonReply('{"status":"live"}'),
     }),
+    readyRoute(services),
     defineRoute({
-      ...operational,
-      path: '/readyz',
-      operationId: 'getReadiness',
-      summary: 'Check that requests will be answered',
-      description:
-        'The service is ready also while collections are being loaded after a start, and if some have failed: the others are available. A request for a collection that is not loaded yet loads it next and waits for it. Collections that are not ready are listed for clients that may see them.',
-      reply: schemas.ready,
-      otherReply: { status: 503, description: 'Starting or stopping.' },
-      handle({ principal }) {
-        const isPrepared = services.preparation?.isDone ?? true;
-        const isStopping = services.isStopping() || database.isStopping;
-        const state = isStopping ? 'stopping' : isPrepared ? 'ready' : 'starting';
-        const body = {
-          status: state,
-          collectionsLoading: database.loadingCount,
-          collectionsNotReady: database.unservedCollections({
-            isVisible: (id) => holdsScopeOn(principal, 'collections:read', id),
-            countMax: COLLECTIONS_LISTED_MAX,
-          }),
-        };
-        if (state === 'ready') return replyReady(body);
-        const reason = REASONS[state];
-        return { ...replyReady({ ...body, reason }, { 'retry-after': '1' }), status: 503 };
-      },
-    }),
-    defineRoute({
-      ...operational,
+      ...OPERATIONAL,
       path: '/metrics',
       operationId: 'getMetrics',
       summary: 'Metrics for Prometheus',
@@ -96,7 +79,7 @@ export function serviceRoutes(
       },
     }),
     defineRoute({
-      ...operational,
+      ...OPERATIONAL,
       path: '/openapi.json',
       operationId: 'getOpenApi',
       summary: 'Read the OpenAPI document',
@@ -109,4 +92,47 @@ export function serviceRoutes(
       },
     }),
   ];
+}
+
+function readyRoute(services: RouteServices): Route {
+  const { database, schemas } = services;
+  const replyReady = repliesBy(schemas.service.ready);
+  const readiness = (principal: Principal, isForWrite: boolean) => {
+    const isPrepared = services.preparation?.isDone ?? true;
+    const isStopping = services.isStopping() || database.isStopping;
+    const problems = services.problems();
+    const blocking = isForWrite && problems.find(({ blocksWrites }) => blocksWrites);
+    const maySee = holdsScopeEverywhere(principal, 'metrics:read');
+    const common = {
+      collectionsLoading: database.loadingCount,
+      collectionsNotReady: database.unservedCollections({
+        isVisible: (id) => holdsScopeOn(principal, 'collections:read', id),
+        countMax: COLLECTIONS_LISTED_MAX,
+      }),
+      problems: maySee ? problems : [],
+    };
+    if (isStopping) return { ...common, status: 'stopping', reason: REASONS.stopping };
+    if (!isPrepared) return { ...common, status: 'starting', reason: REASONS.starting };
+    if (!blocking) return { ...common, status: 'ready' };
+    const reason = maySee
+      ? blocking.detail
+      : `Writes fail or wait: ${PROBLEM_MEANINGS[blocking.code]}.`;
+    return { ...common, status: 'not_writable', reason };
+  };
+  return defineRoute({
+    ...OPERATIONAL,
+    path: '/readyz',
+    operationId: 'getReadiness',
+    summary: 'Check that requests will be answered',
+    description:
+      'The service is ready also while collections are being loaded after a start, and if some have failed: the others are available. A request for a collection that is not loaded yet loads it next and waits for it. Collections that are not ready are listed for clients that may see them. Load balancers of writes ask with `for=write`.',
+    query: READY_QUERY,
+    reply: schemas.service.ready,
+    otherReply: { status: 503, description: 'Starting, stopping, or not writable.' },
+    handle({ principal, query }) {
+      const body = readiness(principal, query.for === 'write');
+      if (body.status === 'ready') return replyReady(body);
+      return { ...replyReady(body, { 'retry-after': '1' }), status: 503 };
+    },
+  });
 }

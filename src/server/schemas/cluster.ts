@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count } from './basics.js';
+import { serviceProblem } from './service.js';
 
 const NODE_EXAMPLE = {
   name: 'sagitta-0',
@@ -12,6 +13,8 @@ const NODE_EXAMPLE = {
   collection_count: 3,
   held_count: 7,
   drain: 'none',
+  silent_seconds: 0,
+  problems: [],
 } as const;
 
 const node = z
@@ -24,8 +27,9 @@ const node = z
       description: 'The failure domain of the node; empty if none is configured.',
     }),
     version: z.string().meta({ description: 'The version of the program.' }),
-    state: z.enum(['joining', 'serving', 'leaving']).meta({
-      description: '`joining`: requests are not answered yet; `leaving`: it is about to stop.',
+    state: z.enum(['joining', 'serving', 'leaving', 'absent']).meta({
+      description:
+        '`joining`: requests are not answered yet; `leaving`: it is about to stop; `absent`: the replying node has not heard from it recently, although it did not leave.',
     }),
     collection_count: count('The number of collections whose writes the node carries out.'),
     held_count: count('The number of collections that the node holds.'),
@@ -33,11 +37,52 @@ const node = z
       description:
         '`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it can be stopped.',
     }),
+    silent_seconds: z.number().min(0).meta({
+      description: 'How long it has not been heard from, if it is absent; otherwise 0.',
+    }),
+    problems: z.array(serviceProblem).meta({
+      description: 'What is wrong with it, as it has announced itself; empty for an absent node.',
+    }),
   })
   .meta({
     id: 'ClusterNode',
-    description: 'A node of the cluster that has announced itself recently.',
+    description: 'A node of the cluster that the replying node has heard from.',
     examples: [NODE_EXAMPLE],
+  });
+
+const LOG_SERVER_EXAMPLE = { name: 'nats-0', is_leader: true, silent_seconds: 0, lag: 0 } as const;
+
+const logServer = z
+  .object({
+    name: z.string().meta({ description: 'The name of the NATS server.' }),
+    is_leader: z.boolean().meta({ description: 'Whether it leads the log.' }),
+    silent_seconds: z.number().min(0).meta({
+      description: 'How long the leader has not heard from it; up to 2 while nothing is written.',
+    }),
+    lag: count('Operations of the log that it has not received yet.'),
+  })
+  .meta({
+    id: 'LogServer',
+    description: 'A NATS server that stores the log of the catalogue.',
+    examples: [LOG_SERVER_EXAMPLE],
+  });
+
+const COLLECTION_EXAMPLE = {
+  id: 'articles',
+  code: 'no_leader',
+  detail: 'None of the nodes that hold it serves: sagitta-1, sagitta-2.',
+} as const;
+
+const collectionProblem = z
+  .object({
+    id: z.string().meta({ description: 'The id of the collection.' }),
+    code: serviceProblem.shape.code,
+    detail: serviceProblem.shape.detail,
+  })
+  .meta({
+    id: 'CollectionProblem',
+    description: 'What is wrong with the log of a collection.',
+    examples: [COLLECTION_EXAMPLE],
   });
 
 const durability = z
@@ -142,8 +187,20 @@ export const clusterSchemas = {
         description:
           'The name of the node that creates, changes and deletes collections, aliases and API keys, as far as this node knows; null if there is none.',
       }),
+      is_writable: z.boolean().meta({
+        description:
+          'Whether a write through the replying node would succeed now, as `GET /readyz?for=write` says.',
+      }),
       nodes: z.array(node).meta({
         description: 'The nodes in the order of their names; empty outside a cluster.',
+      }),
+      collections: z.array(collectionProblem).meta({
+        description:
+          'The first 100 collections with a problem that the replying node as a whole does not have.',
+      }),
+      log_servers: z.array(logServer).meta({
+        description:
+          'The NATS servers that store the log of the catalogue; empty if they are unknown.',
       }),
       durability: durability.nullable().meta({
         description: 'As determined by this node; null outside a cluster.',
@@ -156,6 +213,7 @@ export const clusterSchemas = {
         {
           node: 'sagitta-0',
           leader: 'sagitta-0',
+          is_writable: true,
           nodes: [
             NODE_EXAMPLE,
             {
@@ -167,6 +225,8 @@ export const clusterSchemas = {
               collection_count: 0,
             },
           ],
+          collections: [],
+          log_servers: [LOG_SERVER_EXAMPLE],
           durability: {
             state: 'unverified',
             detail: 'http://nats-2:8222 could not be checked: connect ECONNREFUSED.',

@@ -3,9 +3,17 @@
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
+import { PROBLEM_CODES, PROBLEM_MEANINGS, type ProblemCode } from '../../common/problems.js';
 import { wireName } from '../../common/wire-names.js';
 import { ALL_SETTINGS } from '../../platform/settings.js';
 import { count, status } from './basics.js';
+
+export const PROBLEM_EXAMPLE = {
+  code: 'nats_disconnected',
+  detail: 'No NATS server of SAGITTA_CLUSTER answers this node.',
+  seconds: 12.5,
+  blocks_writes: true,
+} as const;
 
 const codes = Object.keys(ERROR_TITLES) as ErrorCode[];
 
@@ -91,6 +99,22 @@ const problem = z
     ],
   });
 
+/** What is wrong with a service, in replies about its state. */
+export const serviceProblem = z
+  .object({
+    code: z.enum(PROBLEM_CODES as [ProblemCode, ...ProblemCode[]]).meta({
+      description: PROBLEM_CODES.map((name) => `\`${name}\`: ${PROBLEM_MEANINGS[name]}`).join('; '),
+    }),
+    detail: z.string().meta({ description: 'What was found, and what to do.' }),
+    seconds: z.number().min(0).meta({ description: 'How long it has lasted.' }),
+    blocks_writes: z.boolean().meta({ description: 'Whether writes fail or wait because of it.' }),
+  })
+  .meta({
+    id: 'ServiceProblem',
+    description: 'What is wrong with a service at the moment.',
+    examples: [PROBLEM_EXAMPLE],
+  });
+
 const bounds = Object.keys(DEFAULT_LIMITS).map((name) => {
   const { unit, help } = ALL_SETTINGS.get(name)!;
   return [wireName(name), count(`${help} In ${unit}.`)] as const;
@@ -144,9 +168,9 @@ export const serviceSchemas = {
   }),
   ready: z
     .object({
-      status: z.enum(['starting', 'ready', 'stopping']).meta({
+      status: z.enum(['starting', 'ready', 'stopping', 'not_writable']).meta({
         description:
-          '`starting`: requests are not answered yet; `stopping`: they are no longer answered.',
+          '`starting`: requests are not answered yet; `stopping`: they are no longer answered; `not_writable`, only with `for=write`: reads are answered, and writes fail or wait.',
       }),
       reason: z.string().optional().meta({ description: 'Why it is not ready.' }),
       collections_loading: z.number().int().min(0).meta({
@@ -177,11 +201,17 @@ export const serviceSchemas = {
             }),
         )
         .meta({ description: 'The first 100.' }),
+      problems: z.array(serviceProblem).meta({
+        description:
+          'What is wrong at the moment, for clients that may read metrics; empty for others.',
+      }),
     })
     .meta({
       id: 'Readiness',
       description: 'Whether requests are answered.',
-      examples: [{ status: 'ready', collections_loading: 0, collections_not_ready: [] }],
+      examples: [
+        { status: 'ready', collections_loading: 0, collections_not_ready: [], problems: [] },
+      ],
     }),
   openApi: z.looseObject({}).meta({
     id: 'OpenApiDocument',

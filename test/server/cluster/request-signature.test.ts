@@ -25,6 +25,7 @@ const FORWARDED_DATA: ForwardedRequest = {
   client: '192.0.2.7',
   via: 'n1',
   hopCount: 1,
+  waitedMs: 0,
   positions: {},
   body: null,
 };

@@ -130,7 +130,9 @@ export function useLimits(): UseQueryResult<Limits> {
 }
 
 export function useReadiness(): UseQueryResult<Readiness> {
-  return useApi(['readiness'], (client, signal) => client.service.ready({ signal }), {
-    refetchInterval: LIVE_MS,
-  });
+  return useApi(
+    ['readiness'],
+    (client, signal) => client.service.ready({ for: 'write' }, { signal }),
+    { refetchInterval: LIVE_MS },
+  );
 }

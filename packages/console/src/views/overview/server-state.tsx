@@ -10,8 +10,18 @@ import { Badge } from '../../ui/panel.js';
 import { ErrorMessage } from '../../ui/states.js';
 import styles from './overview.module.css';
 
-const TONES = { ready: 'success', starting: 'warning', stopping: 'warning' } as const;
-const STATUS_TEXTS = { ready: 'Ready', starting: 'Starting', stopping: 'Stopping' };
+const TONES = {
+  ready: 'success',
+  starting: 'warning',
+  stopping: 'warning',
+  not_writable: 'danger',
+} as const;
+const STATUS_TEXTS = {
+  ready: 'Ready',
+  starting: 'Starting',
+  stopping: 'Stopping',
+  not_writable: 'Writes fail',
+};
 
 export function ServerState() {
   const { data: readiness } = useReadiness();
@@ -48,11 +58,15 @@ export function ReadinessProblems() {
   );
 }
 
-function NotReady({ reason, collections_not_ready: collections }: Readiness) {
-  if (reason === undefined && collections.length === 0) return null;
+function NotReady({ reason, problems, collections_not_ready: collections }: Readiness) {
+  // The reason is the detail of one of the problems where a client may see them.
+  const texts = [...new Set([reason ?? [], problems.map(({ detail }) => detail)].flat())];
+  if (texts.length === 0 && collections.length === 0) return null;
   return (
     <ul className={styles.notReady}>
-      {reason !== undefined && <li>{reason}</li>}
+      {texts.map((text) => (
+        <li key={text}>{text}</li>
+      ))}
       {collections.map(({ id, status, reason: why }) => (
         <li key={id}>
           <strong>{id}</strong> is {status}: {why}

@@ -1,0 +1,135 @@
+// What is wrong with a node and with its logs at the moment. Each node announces its problems, so that any of them can
+// show those of all.
+
+import type { ProblemCode, ServiceProblem } from '../../common/problems.js';
+import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
+import type { Members } from '../members/members.js';
+import { ownerOf } from '../replication/elections.js';
+import type { NodeLogs } from '../replication/node-logs.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
+import type { Durability } from '../service/nats-durability.js';
+import type { SharedService } from '../service/shared-service.js';
+import type { StoreHealth } from './store-health.js';
+
+/** Archiving usually takes a few seconds. */
+const ARCHIVE_SECONDS_MAX = 60;
+/** How long a commit waits for its log before that is a problem of the log. */
+const COMMIT_MS_MAX = 1_000;
+
+export interface NodeProblemsOptions {
+  readonly service: SharedService;
+  readonly members: Members;
+  readonly logs: NodeLogs;
+  readonly archiving: ArchiveScheduler;
+  readonly health: StoreHealth;
+  readonly durability: (() => Durability) | undefined;
+}
+
+type Found = Omit<ServiceProblem, 'code' | 'seconds'>;
+
+/** A problem of a collection that the node as a whole does not have. */
+export interface CollectionProblem extends Pick<ServiceProblem, 'code' | 'detail'> {
+  readonly incarnation: string;
+}
+
+export class NodeProblems {
+  readonly #options: NodeProblemsOptions;
+  readonly #sources: (() => readonly ServiceProblem[])[] = [];
+  /** When each problem began, on `performance.now`. */
+  readonly #sinceMs = new Map<ProblemCode, number>();
+  #found: ReadonlyMap<ProblemCode, Found> = new Map();
+
+  constructor(options: NodeProblemsOptions) {
+    this.#options = options;
+  }
+
+  /** Adds problems that other parts of the process find. */
+  add(source: () => readonly ServiceProblem[]): void {
+    this.#sources.push(source);
+  }
+
+  get current(): readonly ServiceProblem[] {
+    const nowMs = performance.now();
+    const own = [...this.#found].map(([code, found]) => ({
+      code,
+      ...found,
+      seconds: Math.round((nowMs - this.#sinceMs.get(code)!) / 100) / 10,
+    }));
+    return [...own, ...this.#sources.flatMap((read) => read())];
+  }
+
+  /** Looks for problems. Called periodically. */
+  update(): void {
+    this.#found = this.#find();
+    for (const code of this.#sinceMs.keys()) if (!this.#found.has(code)) this.#sinceMs.delete(code);
+    for (const code of this.#found.keys()) {
+      if (!this.#sinceMs.has(code)) this.#sinceMs.set(code, performance.now());
+    }
+  }
+
+  #find(): Map<ProblemCode, Found> {
+    const { service, members, logs, archiving, health, durability } = this.#options;
+    const found = new Map<ProblemCode, Found>();
+    const { kind, detail } = service.state;
+    if (kind === 'disconnected') found.set('nats_disconnected', { detail, blocksWrites: true });
+    if (kind === 'no_quorum') found.set('nats_no_quorum', { detail, blocksWrites: true });
+    const { catalogue } = logs;
+    if (members.present.some(({ epoch }) => catalogue.isWritable && epoch > catalogue.epoch)) {
+      found.set('deposed', { detail: DEPOSED, blocksWrites: true });
+    } else if (ownerOf(catalogue, members) === null) {
+      found.set('no_leader', { detail: NO_LEADER, blocksWrites: true });
+    }
+    if (!members.self.canStore) {
+      found.set('store_failed', { detail: health.reason, blocksWrites: true });
+    }
+    const failed = logs.all.flatMap(({ name, failure }) =>
+      failure === null ? [] : [[name, failure] as const],
+    );
+    const [first] = failed;
+    if (first !== undefined) {
+      const [name, failure] = first;
+      const others = failed.length === 1 ? '' : ` So do ${failed.length - 1} other logs.`;
+      found.set('log_failed', {
+        detail: `The log ${name} cannot be followed: ${failure.message}${others}`,
+        blocksWrites: failed.some(([failing]) => failing === catalogue.name),
+      });
+    }
+    const lagSeconds = archiving.lagSecondsOf(logs.owned);
+    if (lagSeconds > ARCHIVE_SECONDS_MAX) {
+      found.set('archive_late', { detail: archiveLate(lagSeconds), blocksWrites: false });
+    }
+    const kept = durability?.();
+    if (kept !== undefined && kept.state !== 'verified') {
+      found.set('durability', { detail: kept.detail, blocksWrites: false });
+    }
+    return found;
+  }
+
+  /** The problem of a collection whose log this node has; null for none. */
+  ofLog(log: ReplicatedLog): Pick<CollectionProblem, 'code' | 'detail'> | null {
+    const { members } = this.#options;
+    const { failure, waitingMs } = log;
+    if (failure !== null) {
+      return { code: 'log_failed', detail: `Its log cannot be followed: ${failure.message}` };
+    }
+    if (waitingMs > COMMIT_MS_MAX) {
+      const seconds = Math.round(waitingMs / 1_000);
+      return {
+        code: 'nats_no_quorum',
+        detail: `A write has been waiting for its log for ${seconds} s. See nats stream info for the log ${log.name}.`,
+      };
+    }
+    return ownerOf(log, members) === null ? { code: 'no_leader', detail: NO_OWNER } : null;
+  }
+}
+
+const NO_LEADER =
+  'No node that this one hears from carries out changes of the catalogue. Another one takes over within seconds if it can reach NATS.';
+const NO_OWNER =
+  'No node that this one hears from carries out its writes. Another one takes over within seconds if it holds the collection and can reach NATS.';
+const DEPOSED =
+  'Another node has taken over the catalogue while this one was halted or cut off. This node finds out with its next message.';
+
+function archiveLate(seconds: number): string {
+  return `Commits of this node have waited ${Math.round(seconds)} s to be archived in SAGITTA_BLOBS; the log of the node says why. The logs of NATS grow meanwhile.`;
+}

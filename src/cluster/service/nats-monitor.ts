@@ -1,0 +1,156 @@
+// Finds out within three seconds whether the NATS servers accept messages. The leader of the catalogue's log is asked how
+// long ago it heard from each replica, which costs the servers no write: a leader without a majority notices that only
+// after ten seconds, and a connection that is cut off takes longer.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type NatsConnection, RequestError } from '@nats-io/nats-core';
+import { endsWithin } from '../../common/ends-within.js';
+import type { LogServer, ServiceState } from './shared-service.js';
+
+/** The pause between two requests. */
+const PAUSE_MS = 400;
+const ANSWER_MS_MAX = 1_000;
+/** How long the server gets to answer a ping after a request was not answered. */
+const PING_MS_MAX = 400;
+/** A leader hears from an idle replica at least every two seconds. */
+const SILENT_MS_MAX = 2_300;
+/** JetStream's error for a stream that does not exist, as before the first start of a node. */
+const STREAM_NOT_FOUND = 10059;
+const NANOSECONDS_PER_MS = 1e6;
+
+/** The members of the reply to `STREAM.INFO` that matter here. */
+export interface StreamInfo {
+  readonly error?: { readonly err_code?: number; readonly description?: string };
+  /** Absent for a server that is not part of a cluster. */
+  readonly cluster?: {
+    readonly leader?: string;
+    readonly replicas?: readonly {
+      readonly name: string;
+      readonly current: boolean;
+      readonly offline?: boolean;
+      /** Nanoseconds since the leader heard from it. */
+      readonly active: number;
+      readonly lag?: number;
+    }[];
+  };
+}
+
+type Found = Omit<ServiceState, 'sinceMs'>;
+
+const CONNECTED: Found = { kind: 'connected', detail: '', servers: [] };
+
+export class NatsMonitor {
+  readonly #connection: NatsConnection;
+  readonly #subject: string;
+  readonly #closing = new AbortController();
+  #state: ServiceState = { ...CONNECTED, sinceMs: performance.now() };
+
+  /** `stream`: that of the catalogue. */
+  constructor(connection: NatsConnection, stream: string) {
+    this.#connection = connection;
+    this.#subject = `$JS.API.STREAM.INFO.${stream}`;
+    void this.#run();
+  }
+
+  get state(): ServiceState {
+    return this.#state;
+  }
+
+  /** The client has noticed that the connection is lost. */
+  setDisconnected(): void {
+    this.#set(disconnected());
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const found = await this.#ask();
+      if (signal.aborted) return;
+      this.#set(found);
+      await sleep(PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  async #ask(): Promise<Found> {
+    const connection = this.#connection;
+    try {
+      const reply = await connection.request(this.#subject, '', { timeout: ANSWER_MS_MAX });
+      return stateOf(reply.json<StreamInfo>());
+    } catch (error) {
+      if (error instanceof RequestError && error.isNoResponders()) {
+        return noQuorum('JetStream is not available on the NATS server of this node.');
+      }
+      const pinged = connection.isClosed() ? Promise.reject(error) : connection.rtt();
+      let hasAnswered = false;
+      const asked = pinged.then(
+        () => {
+          hasAnswered = true;
+        },
+        () => {},
+      );
+      await endsWithin(asked, PING_MS_MAX);
+      return hasAnswered
+        ? noQuorum('The NATS server answers, but the log of the catalogue has no leader.')
+        : disconnected();
+    }
+  }
+
+  #set(found: Found): void {
+    const { kind, sinceMs } = this.#state;
+    this.#state = { ...found, sinceMs: found.kind === kind ? sinceMs : performance.now() };
+  }
+}
+
+/** What the reply about the stream of the catalogue says. */
+export function stateOf({ error, cluster }: StreamInfo): Found {
+  if (error !== undefined) {
+    return error.err_code === STREAM_NOT_FOUND
+      ? CONNECTED
+      : noQuorum(`JetStream answers: ${error.description ?? 'an error without a description'}.`);
+  }
+  if (cluster?.replicas === undefined) return CONNECTED;
+  const { leader = '', replicas } = cluster;
+  const servers: LogServer[] = [
+    { name: leader, isLeader: true, silentMs: 0, lag: 0 },
+    ...replicas.map(({ name, active, lag = 0 }) => ({
+      name,
+      isLeader: false,
+      silentMs: Math.round(active / NANOSECONDS_PER_MS),
+      lag,
+    })),
+  ];
+  // A replica that its leader has never heard from has been active for 0 nanoseconds.
+  const silent = replicas.filter(
+    ({ active, current, offline }) =>
+      offline === true || active / NANOSECONDS_PER_MS > SILENT_MS_MAX || (active === 0 && !current),
+  );
+  if (2 * silent.length < servers.length) return { kind: 'connected', detail: '', servers };
+  const names = silent.map(({ name }) => name).join(' and ');
+  return {
+    ...noQuorum(
+      `${silent.length} of the ${servers.length} NATS servers that store the log of the catalogue do not answer: ${names}.`,
+    ),
+    servers,
+  };
+}
+
+function noQuorum(found: string): Found {
+  return {
+    kind: 'no_quorum',
+    detail: `${found} Writes wait until most of the servers are back: see nats server report jetstream.`,
+    servers: [],
+  };
+}
+
+function disconnected(): Found {
+  return {
+    kind: 'disconnected',
+    detail:
+      'No NATS server of SAGITTA_CLUSTER answers this node. Writes through it wait: check the servers, and the network between them and this node.',
+    servers: [],
+  };
+}

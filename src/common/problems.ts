@@ -1,0 +1,30 @@
+// What is wrong with a running service, for operators: `/readyz`, `/metrics`, and the status of a cluster say it alike.
+
+/** Meanings by code. A code is part of the API: it is never reused for another meaning. */
+export const PROBLEM_MEANINGS = {
+  disk_full: 'the disk with the data directory has no space for writes',
+  disk_stalled: 'the disk with the data directory does not answer',
+  nats_disconnected: 'the node has no connection to the NATS servers',
+  nats_no_quorum: 'fewer than most of the NATS servers that store a log answer',
+  peer_unreachable: 'the node cannot connect to another one that announces itself',
+  no_leader: 'no node that this one hears from carries out changes of the catalogue',
+  deposed: 'another node has taken over from this one, which has not noticed yet',
+  store_failed: 'the node could not store what the logs contain, and leaves writes to other nodes',
+  log_failed: 'the node cannot follow a log',
+  archive_late: 'what the node commits is not archived in the shared files',
+  durability: 'the NATS servers may lose what they acknowledge, or could not be checked',
+} as const;
+
+export type ProblemCode = keyof typeof PROBLEM_MEANINGS;
+
+export const PROBLEM_CODES = Object.keys(PROBLEM_MEANINGS) as readonly ProblemCode[];
+
+export interface ServiceProblem {
+  readonly code: ProblemCode;
+  /** Sentences for operators: what was found, and what to do. */
+  readonly detail: string;
+  /** How long it has lasted. */
+  readonly seconds: number;
+  /** Whether writes through this process fail or wait because of it. */
+  readonly blocksWrites: boolean;
+}
