@@ -46,6 +46,7 @@ import {
 import { type FollowingDatabase, LogApplier } from './log-applier.js';
 import { MemberStates, type MemberStatus } from './member-states.js';
 import { type Lag, NodeLag } from './node-lag.js';
+import { NodeLogger } from './node-logger.js';
 import { type CollectionProblem, NodeProblems } from './node-problems.js';
 import { StoreHealth } from './store-health.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
@@ -146,8 +147,10 @@ export class ClusterNode {
     this.#founding = founding;
     const timing = { ...TIMING, ...options.timing };
     this.#timing = timing;
-    const { node, zone = '', version, service, store, blobs, layout, logger } = options;
+    const { node, zone = '', version, service, store, blobs, layout } = options;
     const { signal } = this.#closing;
+    const idOf = (incarnation: string) => this.#applier.database?.idOf(incarnation);
+    const logger = new NodeLogger(options.logger, idOf);
     const shared = { service, store, blobs, layout, logger, signal };
     const instance = `${node}/${randomUUID()}`;
     const self = newMember({ instance, node, version, zone, state: 'joining' });
@@ -212,7 +215,8 @@ export class ClusterNode {
     this.#members = members;
     this.#health = health;
     const { durability } = options;
-    this.#problems = new NodeProblems({ service, members, logs, archiving, health, durability });
+    const judged = { service, members, logs, archiving, health, durability, idOf };
+    this.#problems = new NodeProblems(judged);
     this.#logs = logs;
     this.#applier = applier;
     this.#ownership = ownership;
@@ -236,7 +240,8 @@ export class ClusterNode {
   #onOwner(log: string, owner: string): void {
     if (log !== CATALOGUE || owner === this.self.instance) return;
     this.#members.change({ epoch: 0 });
-    this.#options.logger.info({ node: owner }, 'another node leads');
+    const [node] = owner.split('/');
+    this.#options.logger.info({ node }, 'another node leads');
   }
 
   /**

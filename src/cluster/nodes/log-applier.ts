@@ -11,6 +11,8 @@ import type { ReloadingDatabase } from '../snapshots/state-loader.js';
 export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
   /** Whether the data of a collection is damaged here. If any is, other nodes should own the logs. */
   isFailed(incarnation: string): boolean;
+  /** The id of a collection; undefined if it is gone. */
+  idOf(incarnation: string): string | undefined;
   followCatalogue(operations: readonly StoreOperation[]): Promise<void>;
   followCollection(
     incarnation: string,

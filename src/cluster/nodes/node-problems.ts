@@ -3,6 +3,7 @@
 
 import type { ProblemCode, ServiceProblem } from '../../common/problems.js';
 import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { Members } from '../members/members.js';
 import { ownerOf } from '../replication/elections.js';
 import type { NodeLogs } from '../replication/node-logs.js';
@@ -23,6 +24,8 @@ export interface NodeProblemsOptions {
   readonly archiving: ArchiveScheduler;
   readonly health: StoreHealth;
   readonly durability: (() => Durability) | undefined;
+  /** The id of a collection by its incarnation; undefined if it is not known. */
+  readonly idOf: (incarnation: string) => string | undefined;
 }
 
 type Found = Omit<ServiceProblem, 'code' | 'seconds'>;
@@ -88,9 +91,9 @@ export class NodeProblems {
     const [first] = failed;
     if (first !== undefined) {
       const [name, failure] = first;
-      const others = failed.length === 1 ? '' : ` So do ${failed.length - 1} other logs.`;
+      const others = failed.length === 1 ? '' : ` (and ${failed.length - 1} other logs)`;
       found.set('log_failed', {
-        detail: `The log ${name} cannot be followed: ${failure.message}${others}`,
+        detail: `The log of ${this.#nameOf(name)}${others} cannot be followed: ${failure.message}`,
         blocksWrites: failed.some(([failing]) => failing === catalogue.name),
       });
     }
@@ -103,6 +106,11 @@ export class NodeProblems {
       found.set('durability', { detail: kept.detail, blocksWrites: false });
     }
     return found;
+  }
+
+  #nameOf(log: string): string {
+    if (log === CATALOGUE) return 'the catalogue';
+    return `the collection ${JSON.stringify(this.#options.idOf(log) ?? log)}`;
   }
 
   /** The problem of a collection whose log this node has; null for none. */

@@ -150,7 +150,7 @@ export class Elections {
       this.takeOver(log)
         .catch((err: unknown) => {
           election.notBeforeMs = performance.now() + RETRY_MS;
-          this.#options.logger.warn(
+          this.#options.logger.info(
             { err, log: log.name },
             'this node could not take over a log; it will retry',
           );
@@ -220,7 +220,7 @@ export class Elections {
     try {
       await release(log);
     } catch (err) {
-      logger.warn({ err, log: log.name }, 'a log could not be released');
+      logger.info({ err, log: log.name }, 'a log could not be released; this will be retried');
     }
     // Other logs get their turn meanwhile.
     if (log.isWritable) election.notBeforeMs = performance.now() + RELEASE_RETRY_MS;

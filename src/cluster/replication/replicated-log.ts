@@ -422,7 +422,7 @@ export class ReplicatedLog implements CommitLog {
           },
         );
       case 'fenced':
-        logger.warn({ log: this.name, owner: outcome.owner }, 'another node has taken over');
+        logger.info({ log: this.name, owner: outcome.owner }, 'another node has taken over');
         this.#stopLeading();
         throw noLeaderError();
     }
@@ -627,7 +627,7 @@ export class ReplicatedLog implements CommitLog {
     const { logger } = this.#options;
     const details = { log: this.name, err: error };
     if (isLasting(error)) logger.error(details, 'the log cannot be followed');
-    else logger.warn(details, 'the log cannot be followed at the moment; this node will retry');
+    else logger.info(details, 'the log cannot be followed at the moment; this node will retry');
   }
 
   #recovered(): void {

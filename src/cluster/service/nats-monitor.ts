@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type NatsConnection, RequestError } from '@nats-io/nats-core';
 import { endsWithin } from '../../common/ends-within.js';
+import type { Logger } from '../../common/logger.js';
 import type { LogServer, ServiceState } from './shared-service.js';
 
 /** The pause between two requests. */
@@ -41,13 +42,15 @@ const CONNECTED: Found = { kind: 'connected', detail: '', servers: [] };
 
 export class NatsMonitor {
   readonly #connection: NatsConnection;
+  readonly #logger: Logger;
   readonly #subject: string;
   readonly #closing = new AbortController();
   #state: ServiceState = { ...CONNECTED, sinceMs: performance.now() };
 
   /** `stream`: that of the catalogue. */
-  constructor(connection: NatsConnection, stream: string) {
+  constructor(connection: NatsConnection, stream: string, logger: Logger) {
     this.#connection = connection;
+    this.#logger = logger;
     this.#subject = `$JS.API.STREAM.INFO.${stream}`;
     void this.#run();
   }
@@ -99,9 +102,18 @@ export class NatsMonitor {
     }
   }
 
+  /** One line says what otherwise concerns every log. */
   #set(found: Found): void {
     const { kind, sinceMs } = this.#state;
-    this.#state = { ...found, sinceMs: found.kind === kind ? sinceMs : performance.now() };
+    const nowMs = performance.now();
+    this.#state = { ...found, sinceMs: found.kind === kind ? sinceMs : nowMs };
+    if (found.kind === kind) return;
+    if (found.kind === 'connected') {
+      const seconds = Math.round((nowMs - sinceMs) / 100) / 10;
+      this.#logger.info({ seconds }, 'the NATS servers accept messages again');
+    } else {
+      this.#logger.warn({ problem: `nats_${found.kind}` }, found.detail);
+    }
   }
 }
 

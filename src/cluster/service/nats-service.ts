@@ -40,6 +40,8 @@ const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
 /** How long the request for a new log, of five seconds, is repeated while other changes of the catalogue wait. */
 const CREATE_MS_MAX = 3_000;
 const CREATE_PAUSE_MS = 500;
+/** What is wrong with certificates does not pass, unlike what is wrong with servers that are starting. */
+const TLS_FAILURE = /certificate|\b(?:ssl|tls)\b/i;
 const NATS_PORT = 4222;
 /** The wait for one server, short since a server that is down must not keep a node from starting. */
 const GREETING_MS_MAX = 2_000;
@@ -91,7 +93,7 @@ export class NatsService implements SharedService {
     this.#connection = connection;
     this.#cluster = cluster;
     this.#replicas = replicas;
-    this.#monitor = new NatsMonitor(connection, `${cluster}-${CATALOGUE}`);
+    this.#monitor = new NatsMonitor(connection, `${cluster}-${CATALOGUE}`, logger);
     void watchConnection(connection, this.#monitor, logger);
   }
 
@@ -116,6 +118,8 @@ export class NatsService implements SharedService {
     }).catch((cause: unknown) => {
       const refusal = refusalOf(cause, login);
       if (refusal !== null) throw unusable(urls, refusal, cause);
+      const { message } = cause as Error;
+      if (TLS_FAILURE.test(message)) throw unusable(urls, `cannot be reached: ${message}`, cause);
       throw silent(`NATS at ${urls.join(', ')} cannot be reached`, cause);
     });
     try {
@@ -251,7 +255,6 @@ async function watchConnection(
   for await (const status of connection.status()) {
     if (status.type === 'disconnect') {
       monitor.setDisconnected();
-      logger.warn({}, 'the connection to NATS is lost');
     } else if (status.type === 'error')
       logger.warn({ err: status.error }, 'NATS reported an error');
     else if (status.type === 'reconnect') {

@@ -396,7 +396,7 @@ export class RequestForwarder {
     } catch (err) {
       // After a read, Sagitta-Session tells the client what it has seen.
       if (signal.aborted || isRead) return;
-      this.#logger.warn(
+      this.#logger.info(
         { err },
         'this node is late: a write was confirmed before it was applied here',
       );

@@ -4,7 +4,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import { type ErrorCode, SagittaError } from '../../common/errors.js';
+import { ERROR_TITLES, type ErrorCode, SagittaError } from '../../common/errors.js';
 import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 import { JSON_TYPE } from './media-types.js';
@@ -63,7 +63,7 @@ const REJECTION_INTERVAL_MS = 10_000;
 /** One set of limiters per logger, since a process may run several services. */
 const limitersOf = new WeakMap<Logger, Map<ErrorCode, LogLimiter>>();
 
-function logRejection(logger: Logger, details: object, { code, message }: SagittaError): void {
+function logRejection(logger: Logger, details: object, { code, cause }: SagittaError): void {
   const limiters = limitersOf.get(logger) ?? new Map<ErrorCode, LogLimiter>();
   limitersOf.set(logger, limiters);
   const limiter = limiters.get(code) ?? new LogLimiter({ intervalMs: REJECTION_INTERVAL_MS });
@@ -74,7 +74,9 @@ function logRejection(logger: Logger, details: object, { code, message }: Sagitt
     return;
   }
   const others = refused === 1 ? {} : { refused_since_last_line: refused - 1 };
-  logger.warn({ ...details, detail: message, ...others }, 'request refused');
+  // The text of the error tells the client what to do.
+  const reason = cause instanceof Error ? cause.message : ERROR_TITLES[code];
+  logger.warn({ ...details, reason, ...others }, 'request refused');
 }
 
 /**
