@@ -19,9 +19,13 @@ export interface NodeOptions {
   readonly config?: Partial<Config>;
 }
 
-export function startNode({ nats, name, node, folder, config = {} }: NodeOptions) {
+export function startNode(options: NodeOptions): Promise<RunningServer> {
+  return startServer(configOf(options));
+}
+
+export function configOf({ nats, name, node, folder, config = {} }: NodeOptions): Config {
   const usual = loadConfig({ env: {} });
-  return startServer({
+  return {
     ...usual,
     port: 0,
     engine: 'reference',
@@ -36,7 +40,7 @@ export function startNode({ nats, name, node, folder, config = {} }: NodeOptions
     clusterName: name,
     clusterNode: node,
     blobStore: { kind: 'folder', folder: join(folder, 'blobs') },
-  });
+  };
 }
 
 interface SeenCluster {
