@@ -11,6 +11,7 @@ export const PROBLEM_MEANINGS = {
   deposed: 'another node has taken over from this one, which has not noticed yet',
   store_failed: 'the node could not store what the logs contain, and leaves writes to other nodes',
   log_failed: 'the node cannot follow a log',
+  log_stalled: 'writes to some collections wait for their logs, or for a node that takes over',
   archive_late: 'what the node commits is not archived in the shared files',
   durability: 'the NATS servers may lose what they acknowledge, or could not be checked',
 } as const;

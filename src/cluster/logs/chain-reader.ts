@@ -58,7 +58,7 @@ export async function* readRecords(
 export async function* readChain(
   source: MessageSource,
   after: LogLink,
-  { shards, signal, end = Number.POSITIVE_INFINITY }: ReadChainOptions,
+  { shards, end = Number.POSITIVE_INFINITY, ...options }: ReadChainOptions,
 ): AsyncIterable<ChainItem> {
   if (end <= after.position) {
     throw logDamaged(
@@ -72,7 +72,7 @@ export async function* readChain(
   let lastPosition = after.position;
   /** Messages of fragments since the last record, by shard. */
   let pieces = new Map<number, StreamMessage[]>();
-  for await (const message of source.read(after.position, { shards, signal })) {
+  for await (const message of source.read(after.position, { shards, ...options })) {
     const { channel, position } = message;
     const where = `Position ${position} of ${source.name}`;
     if (typeof channel === 'number') {
@@ -100,7 +100,7 @@ export async function* readChain(
     if (position >= end) return;
   }
   // The caller would take a read that ended early for the whole log.
-  if (end < Number.POSITIVE_INFINITY) signal.throwIfAborted();
+  if (end < Number.POSITIVE_INFINITY) options.signal.throwIfAborted();
 }
 
 /**

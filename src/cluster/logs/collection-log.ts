@@ -77,6 +77,8 @@ export interface ReadOptions {
   readonly shards?: readonly number[];
   /** Ends the read, which then returns. */
   readonly signal: AbortSignal;
+  /** Called when the log answers, also if it has no records to yield. */
+  readonly onOpen?: () => void;
 }
 
 export interface CollectionLog {

@@ -63,8 +63,9 @@ export class MemoryStream implements MessageStream {
 
   async *read(
     afterPosition: number,
-    { shards, signal }: { shards: readonly number[] | undefined; signal: AbortSignal },
+    { shards, signal, onOpen }: Parameters<MessageStream['read']>[1],
   ): AsyncIterable<StreamMessage> {
+    onOpen?.();
     let after = afterPosition;
     while (!signal.aborted) {
       const next = this.#firstAfter(after);

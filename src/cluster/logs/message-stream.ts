@@ -23,11 +23,15 @@ export interface MessageSource {
   readonly name: string;
   /**
    * Yields the messages after a position as they are appended: those of the named channels, and those of the given
-   * shards, by default of all. Returns when the signal is aborted.
+   * shards, by default of all. Returns when the signal is aborted. `onOpen` is called when the stream answers.
    */
   read(
     afterPosition: number,
-    options: { readonly shards: readonly number[] | undefined; readonly signal: AbortSignal },
+    options: {
+      readonly shards: readonly number[] | undefined;
+      readonly signal: AbortSignal;
+      readonly onOpen?: () => void;
+    },
   ): AsyncIterable<StreamMessage>;
   /** The position of the first message that has not been removed; null for an empty stream. */
   firstPosition(): Promise<number | null>;

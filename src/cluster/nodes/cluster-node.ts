@@ -215,7 +215,8 @@ export class ClusterNode {
     this.#members = members;
     this.#health = health;
     const { durability } = options;
-    const judged = { service, members, logs, archiving, health, durability, idOf };
+    const ownerlessMs = elections.ownerlessMs.bind(elections);
+    const judged = { service, members, logs, archiving, health, durability, ownerlessMs, idOf };
     this.#problems = new NodeProblems(judged);
     this.#logs = logs;
     this.#applier = applier;

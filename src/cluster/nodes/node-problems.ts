@@ -14,8 +14,8 @@ import type { StoreHealth } from './store-health.js';
 
 /** Archiving usually takes a few seconds. */
 const ARCHIVE_SECONDS_MAX = 60;
-/** How long a commit waits for its log before that is a problem of the log. */
-const COMMIT_MS_MAX = 1_000;
+/** How long a commit waits for its log, and a log for an owner, before that is a problem. */
+const STALLED_MS_MIN = 1_500;
 
 export interface NodeProblemsOptions {
   readonly service: SharedService;
@@ -24,6 +24,8 @@ export interface NodeProblemsOptions {
   readonly archiving: ArchiveScheduler;
   readonly health: StoreHealth;
   readonly durability: (() => Durability) | undefined;
+  /** How long a log has had no owner that is present, in milliseconds; 0 if it has one. */
+  readonly ownerlessMs: (log: ReplicatedLog) => number;
   /** The id of a collection by its incarnation; undefined if it is not known. */
   readonly idOf: (incarnation: string) => string | undefined;
 }
@@ -83,7 +85,8 @@ export class NodeProblems {
       found.set('no_leader', { detail: NO_LEADER, blocksWrites: true });
     }
     if (!members.self.canStore) {
-      found.set('store_failed', { detail: health.reason, blocksWrites: true });
+      // Other nodes carry out the writes, and this one replies once it has stored them, too.
+      found.set('store_failed', { detail: health.reason, blocksWrites: health.isFailing });
     }
     const failed = logs.all.flatMap(({ name, failure }) =>
       failure === null ? [] : [[name, failure] as const],
@@ -97,6 +100,8 @@ export class NodeProblems {
         blocksWrites: failed.some(([failing]) => failing === catalogue.name),
       });
     }
+    const stalled = this.#stalled();
+    if (stalled !== null) found.set('log_stalled', { detail: stalled, blocksWrites: true });
     const lagSeconds = archiving.lagSecondsOf(logs.owned);
     if (lagSeconds > ARCHIVE_SECONDS_MAX) {
       found.set('archive_late', { detail: archiveLate(lagSeconds), blocksWrites: false });
@@ -106,6 +111,26 @@ export class NodeProblems {
       found.set('durability', { detail: kept.detail, blocksWrites: false });
     }
     return found;
+  }
+
+  /** What is known of collections whose writes wait; null for nothing. Other nodes announce what they own. */
+  #stalled(): string | null {
+    const { logs, members, ownerlessMs } = this.#options;
+    const waiting = logs.ofCollections.filter(
+      (log) => log.waitingMs > STALLED_MS_MIN || ownerlessMs(log) > STALLED_MS_MIN,
+    );
+    const [first] = waiting;
+    if (first !== undefined) {
+      const others = waiting.length === 1 ? '' : ` and ${waiting.length - 1} other collections`;
+      return `Writes to ${this.#nameOf(first.name)}${others} wait for the logs, or for a node that takes over: see nats stream info.`;
+    }
+    for (const { instance, node, problems } of members.present) {
+      const announced = problems.find(({ code }) => code === 'log_stalled');
+      if (instance === members.self.instance || announced === undefined) continue;
+      // What that node knows from others is not passed on.
+      if (!announced.detail.includes(SAID_BY)) return `${node}${SAID_BY}${announced.detail}`;
+    }
+    return null;
   }
 
   #nameOf(log: string): string {
@@ -120,17 +145,18 @@ export class NodeProblems {
     if (failure !== null) {
       return { code: 'log_failed', detail: `Its log cannot be followed: ${failure.message}` };
     }
-    if (waitingMs > COMMIT_MS_MAX) {
+    if (waitingMs > STALLED_MS_MIN) {
       const seconds = Math.round(waitingMs / 1_000);
       return {
-        code: 'nats_no_quorum',
-        detail: `A write has been waiting for its log for ${seconds} s. See nats stream info for the log ${log.name}.`,
+        code: 'log_stalled',
+        detail: `A write has been waiting for its log, ${log.name}, for ${seconds} s.`,
       };
     }
     return ownerOf(log, members) === null ? { code: 'no_leader', detail: NO_OWNER } : null;
   }
 }
 
+const SAID_BY = ' says: ';
 const NO_LEADER =
   'No node that this one hears from carries out changes of the catalogue. Another one takes over within seconds if it can reach NATS.';
 const NO_OWNER =

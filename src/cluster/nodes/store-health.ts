@@ -5,10 +5,12 @@ import type { Members } from '../members/members.js';
 
 /** How long a node whose store has failed leaves the logs to others. */
 const PAUSE_MS = 10_000;
+const FAILING_MS = 1_500;
 
 export class StoreHealth {
   readonly #members: Members;
   #pausedUntilMs = 0;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
   #failure: Error | null = null;
 
   constructor(members: Members) {
@@ -17,8 +19,14 @@ export class StoreHealth {
 
   recordFailure(error: Error): void {
     this.#failure = error;
+    this.#failedAtMs = performance.now();
     this.#pausedUntilMs = performance.now() + PAUSE_MS;
     this.#announce(false);
+  }
+
+  /** Whether the store has just failed. A store that cannot keep up with the logs is tried again every half second. */
+  get isFailing(): boolean {
+    return performance.now() - this.#failedAtMs < FAILING_MS;
   }
 
   /** Why the store cannot take what is committed, for operators. */

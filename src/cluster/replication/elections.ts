@@ -34,6 +34,8 @@ interface Election {
   basis: string;
   /** Since when the log has had no owner, on `Members.listenedMs`; null while it has one. */
   ownerlessSinceMs: number | null;
+  /** The same, also through attempts to take over that failed. */
+  firstOwnerlessMs: number | null;
   /** The time of the next attempt to take over or release, on `performance.now`. */
   notBeforeMs: number;
   running: Promise<void> | null;
@@ -101,11 +103,13 @@ export class Elections {
       if (election.running !== null) continue;
       if (ownerOf(log, this.#options.members) !== null) {
         election.ownerlessSinceMs = null;
+        election.firstOwnerlessMs = null;
         if (log.isWritable) this.#releaseToFirst(log, election, holders);
         continue;
       }
       const nowMs = this.#options.members.listenedMs;
       election.ownerlessSinceMs ??= nowMs;
+      election.firstOwnerlessMs ??= nowMs;
       const rank = this.#rankOf(log, election);
       if (rank < 0 || this.#takeOverCount >= TAKEN_OVER_MAX) continue;
       if (nowMs - election.ownerlessSinceMs < this.#waitMs(log, rank)) continue;
@@ -117,6 +121,12 @@ export class Elections {
   /** Resolves when no take-over or release is running, including those that begin meanwhile. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** How long a log has had no owner that is present, in milliseconds; 0 if it has one. */
+  ownerlessMs(log: ReplicatedLog): number {
+    const sinceMs = this.#elections.get(log)?.firstOwnerlessMs ?? null;
+    return sinceMs === null ? 0 : this.#options.members.listenedMs - sinceMs;
   }
 
   /** Takes over a log now, even from another owner. Rejects when that fails. */
@@ -136,6 +146,7 @@ export class Elections {
         candidates: [],
         basis: '',
         ownerlessSinceMs: null,
+        firstOwnerlessMs: null,
         notBeforeMs: 0,
         running: null,
       };

@@ -559,8 +559,12 @@ export class ReplicatedLog implements CommitLog {
         applying = null;
       }
     };
+    // An intact log may have nothing new; a damaged one answers, too.
+    const onOpen = () => {
+      if (!isLasting(this.#failure)) this.#recovered();
+    };
     try {
-      for await (const record of this.#options.log.read(this.#applied, { signal })) {
+      for await (const record of this.#options.log.read(this.#applied, { signal, onOpen })) {
         // Records after a failed one must not be applied without it.
         if (failed.signal.aborted) break;
         this.#recovered();

@@ -135,11 +135,12 @@ export class JetStreamStream implements MessageStream {
 
   async *read(
     afterPosition: number,
-    { shards, signal }: { shards: readonly number[] | undefined; signal: AbortSignal },
+    { shards, signal, onOpen }: Parameters<MessageStream['read']>[1],
   ): AsyncIterable<StreamMessage> {
     let after = afterPosition;
     while (!signal.aborted) {
       const messages = await this.#consume(after, shards);
+      onOpen?.();
       // In rare cases a consumer hangs for tens of seconds. Only a new one tells that from a stream without messages.
       const watchdog = setInterval(() => messages.stop(), STALL_MS);
       const stopWaiting = whenAborted(signal, () => messages.stop());

@@ -5,14 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceProblem } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
-const PAUSE_MS = 700;
-const ANSWER_MS_MAX = 1_000;
-/** A single lost probe may be due to a busy machine. */
-const FAILURES_MIN = 2;
+const PAUSE_MS = 500;
+const ANSWER_MS_MAX = 1_500;
 
 interface Unreachable {
   readonly member: ClusterMember;
-  readonly failureCount: number;
   readonly reason: string;
   /** When the first failed probe began, on `performance.now`. */
   readonly sinceMs: number;
@@ -37,9 +34,7 @@ export class PeerProbe {
 
   get problems(): readonly ServiceProblem[] {
     const { cluster } = this.#options;
-    const failing = [...this.#failing.values()].filter(
-      ({ failureCount }) => failureCount >= FAILURES_MIN,
-    );
+    const failing = [...this.#failing.values()];
     const [first] = failing;
     if (first === undefined) return [];
     const leader = cluster.ownerOf(null);
@@ -88,7 +83,6 @@ export class PeerProbe {
       const isTimeout = signal.aborted;
       this.#failing.set(instance, {
         member,
-        failureCount: (known?.failureCount ?? 0) + 1,
         reason: isTimeout ? `no answer within ${ANSWER_MS_MAX} ms` : (error as Error).message,
         sinceMs: known?.sinceMs ?? startedAtMs,
       });

@@ -10,6 +10,7 @@ import { createRandom } from '../../database/harness.js';
 import { quantile, roundsOf } from '../../hostile/harness/program.js';
 import { FAULT_KINDS, type FaultKind, type FaultName } from './fault-kinds.js';
 import { FaultyCluster, NODES } from './faulty-cluster.js';
+import { ReadinessWatch, type WrongReadiness } from './readiness-watch.js';
 import { Writers } from './writers.js';
 
 export interface NodeFaultsOptions {
@@ -27,7 +28,7 @@ export interface NodeFaultsOptions {
   readonly log: (line: string) => void;
 }
 
-export interface FaultOutcome {
+export interface FaultOutcome extends WrongReadiness {
   readonly kind: FaultName;
   /** The longest times without writes, or reads, from the beginning of the fault to the next one. */
   readonly withoutWritesMs: number;
@@ -121,12 +122,16 @@ class Run {
     const { log, writersPerNode, acknowledgedMin, replicationFactor } = this.#options;
     const { nodes } = this.#cluster;
     const collection = `faults-${round}`;
-    const writers = new Writers({ nodes, collection, writersPerNode, replicationFactor });
+    const watch = new ReadinessWatch(nodes);
+    const onAcknowledged = watch.acknowledged.bind(watch);
+    const writing = { nodes, collection, writersPerNode, replicationFactor, onAcknowledged };
+    const writers = new Writers(writing);
     try {
       await writers.createCollection();
       writers.start();
       await this.#whenAcknowledged(writers, acknowledgedMin);
-      for (const _ of roundsOf(faults)) await this.#disturb(writers);
+      for (const _ of roundsOf(faults)) await this.#disturb(writers, watch);
+      await watch.close();
       await writers.stop();
       const { acknowledged, lost, doubled, details } = await writers.compare();
       log(
@@ -142,16 +147,18 @@ class Run {
       this.#details.push(...wrong.map((detail) => `round ${round}: ${detail}`));
       await writers.deleteCollection();
     } finally {
+      await watch.close();
       writers.close();
     }
   }
 
-  async #disturb(writers: Writers): Promise<void> {
+  async #disturb(writers: Writers, watch: ReadinessWatch): Promise<void> {
     const { kinds, log, acknowledgedMin } = this.#options;
     const name = kinds[Math.floor(this.#random() * kinds.length)]!;
     const kind: FaultKind = FAULT_KINDS[name];
     writers.writeGap.begin();
     writers.readGap.begin();
+    watch.begin();
     const { target, lastsMs, undo } = await kind.begin(this.#cluster, this.#random);
     this.#under = `${name}, ${target}, for ${lastsMs.toFixed(0)} ms`;
     await sleep(lastsMs);
@@ -161,9 +168,10 @@ class Run {
     const [withoutWritesMs, withoutReadsMs] = [writers.writeGap, writers.readGap].map((gap) =>
       Math.round(gap.longestMs),
     ) as [number, number];
-    this.#faults.push({ kind: name, withoutWritesMs, withoutReadsMs });
+    const { wrong } = watch;
+    this.#faults.push({ kind: name, withoutWritesMs, withoutReadsMs, ...wrong });
     log(
-      `fault ${this.#faults.length}: ${this.#under}: ${withoutWritesMs} ms without acknowledged writes, ${withoutReadsMs} ms without reads; ${this.#acknowledged + writers.acknowledgedCount} writes acknowledged`,
+      `fault ${this.#faults.length}: ${this.#under}: ${withoutWritesMs} ms without acknowledged writes, ${withoutReadsMs} ms without reads, falsely ready for ${wrong.falselyReadyMs} ms, falsely not ready for ${wrong.falselyUnreadyMs} ms (${wrong.falseReasons}); ${this.#acknowledged + writers.acknowledgedCount} writes acknowledged`,
     );
   }
 

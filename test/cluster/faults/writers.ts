@@ -54,6 +54,8 @@ export interface WritersOptions {
   readonly writersPerNode: number;
   /** The replication factor; null for all nodes. */
   readonly replicationFactor: number | null;
+  /** Called with each acknowledgement; the time at which the attempt began is on `performance.now`. */
+  readonly onAcknowledged: (node: string, begunAtMs: number) => void;
 }
 
 export class Writers {
@@ -194,8 +196,10 @@ export class Writers {
       };
       let node = home;
       for (let mayBeThere = false; ; ) {
+        const begunAtMs = performance.now();
         const { reply, mayHaveArrived } = await this.#connectionsTo(node).send(call);
         if (reply?.status === 200) {
+          this.#options.onAcknowledged(node, begunAtMs);
           const { sequence } = JSON.parse(reply.text) as { sequence: number };
           this.#acknowledge(number, sequence);
           break;
