@@ -7,14 +7,14 @@ import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { run } from '../cli/command.js';
+import { run, start } from '../cli/command.js';
 import { onSmallDisk } from '../storage/directories.js';
 import { createAuthority, issueForServer } from '../support/certificates.js';
 import { freePorts } from '../support/free-ports.js';
 import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { eventually } from '../support/waiting.js';
 import { PROMTOOL, PrometheusProcess, prometheusMissing } from './prometheus-process.js';
-import { RULE_TESTS, RULES } from './rule-file.js';
+import { ROOT, RULE_TESTS, RULES, read } from './rule-file.js';
 
 const DIMENSION = 8;
 const SEGMENT_ROWS = 64;
@@ -39,8 +39,27 @@ describe('the alerts', { skip: prometheusMissing() ?? false }, () => {
     assert.equal(status, 0, stdout + stderr);
   });
 
+  it('have runbooks with commands and options that exist', async () => {
+    const text = read(join(ROOT, 'docs/runbooks.md'));
+    const commands = [...text.matchAll(/`sagitta ([a-z]+(?: [a-z]+(?=[ `]))*)([^`]*)`/g)];
+    const helps = new Map<string, string>();
+    for (const [, command = '', rest = ''] of commands) {
+      if (!helps.has(command)) {
+        const { code, stdout, stderr } = await start([...command.split(' '), '--help']).ended;
+        assert.equal(code, 0, `sagitta ${command}: ${stderr}`);
+        helps.set(command, stdout);
+      }
+      const help = helps.get(command)!;
+      assert.match(help, new RegExp(`^Usage: sagitta ${command}\\b`), command);
+      for (const [option] of rest.matchAll(/--[a-z-]+/g)) {
+        assert.ok(help.includes(`${option} `), `sagitta ${command} has no ${option}`);
+      }
+    }
+    assert.ok(helps.size >= 8, [...helps.keys()].join());
+  });
+
   it('report a server that is down and a damaged collection, until both have ended', async () => {
-    await withMonitoredServer({}, async ({ data, instance, prometheus, call, start, stop }) => {
+    await withMonitoredServer({}, async ({ data, instance, prometheus, call, restart, stop }) => {
       assert.equal(await call('POST', '/v1/collections', collection('c')), 200);
       assert.equal(await call('POST', '/v1/collections/c/vectors', rows(SEGMENT_ROWS * 3)), 200);
       await eventually('a segment is in a file', async () => (await segmentFiles(data)).length > 0);
@@ -55,7 +74,7 @@ describe('the alerts', { skip: prometheusMissing() ?? false }, () => {
       });
       assert.equal(down.annotations.summary, `Sagitta on ${instance} does not answer`);
       for (const path of await segmentFiles(data)) await truncate(path, 100);
-      await start();
+      await restart();
       await prometheus.whenResolved('SagittaDown');
 
       assert.notEqual(await call('POST', '/v1/collections/c/query', query()), 200);
@@ -109,7 +128,7 @@ interface MonitoredServer {
   readonly prometheus: PrometheusProcess;
   /** Sends a request with the key of an administrator; resolves to the status. */
   call(method: string, path: string, body?: object): Promise<number>;
-  start(): Promise<void>;
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -135,16 +154,16 @@ async function withMonitoredServer(
     const words = ['keys', 'create', '--data-dir', data, '--owner', owner, '--scope', scope];
     const { code, stdout, stderr } = await run(words);
     assert.equal(code, 0, stderr);
-    return stdout.trim();
+    return stdout;
   };
-  const admin = await createKey('operations', 'admin');
+  const admin = (await createKey('operations', 'admin')).trim();
   await writeFile(join(folder, 'sagitta.key'), await createKey('prometheus', 'metrics:read'));
 
   const [port] = await freePorts(1);
   const instance = `127.0.0.1:${port}`;
   const agent = new Agent({ ca: authority.cert });
   let server: ServerProcess | undefined;
-  const start = async () => {
+  const startServer = async () => {
     server = await startServerProcess({
       dataDirectory: data,
       settings: {
@@ -160,7 +179,7 @@ async function withMonitoredServer(
   };
   let prometheus: PrometheusProcess | undefined;
   try {
-    await start();
+    await startServer();
     prometheus = await PrometheusProcess.start(folder, instance);
     await eventually('the server is scraped with the key of Prometheus', async () => {
       return (await prometheus!.query('up{job="sagitta"}'))[0] === '1';
@@ -171,7 +190,7 @@ async function withMonitoredServer(
       prometheus,
       call: (method, path, body) =>
         statusOf({ agent, url: `https://${instance}${path}`, method, key: admin, body }),
-      start,
+      restart: startServer,
       stop: () => server!.stop(),
     });
   } finally {

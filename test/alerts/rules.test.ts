@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
+import { ERROR_TITLES } from '../../src/common/errors.js';
 import { METRIC_TABLE, type MetricEntry } from '../../src/platform/metric-table.js';
 import { ROOT, type RuleFile, read, readAlerts, readRules, readRuleTests } from './rule-file.js';
 
@@ -79,6 +80,18 @@ test('every alert has a runbook, which tells what it means, how to confirm it, a
   for (const { alert, annotations } of alerts) {
     assert.equal(annotations.runbook_url, `docs/runbooks.md#${alert.toLowerCase()}`);
   }
+});
+
+test('every metric and error code in a runbook exists', () => {
+  const text = read(join(ROOT, 'docs/runbooks.md'));
+  for (const [name] of text.matchAll(/\b(?:sagitta|process|nodejs)_\w+/g)) {
+    const isKnown = name in METRICS || name.replace(/_(bucket|count|sum)$/, '') in METRICS;
+    assert.ok(isKnown, `there is no metric ${name}`);
+  }
+  const table = text.slice(text.indexOf('| code |'), text.indexOf('## SagittaInternalErrors'));
+  const codes = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, cell]) => cell!.split(', '));
+  assert.ok(codes.length > 10);
+  for (const code of codes) assert.ok(code.replaceAll('`', '') in ERROR_TITLES, code);
 });
 
 test('every alert has a unit test in which it does not fire at first, and fires later', () => {
