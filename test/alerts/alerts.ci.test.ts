@@ -103,13 +103,12 @@ describe('the alerts', { skip: prometheusMissing() ?? false }, () => {
         await writeFile(ballast, Buffer.alloc(DISK_MEGABYTES * 2 ** 20)).catch(() => {});
         const full = await prometheus.whenFiring('SagittaDiskAlmostFull');
         assert.equal(full.labels.severity, 'ticket');
-        let fired = false;
+        await eventually('writes are refused', async () => (await write()) === 507);
         await eventually('SagittaCommitsFail fires', async () => {
           assert.equal(await write(), 507);
-          fired = (await prometheus.alerts()).some(
+          return (await prometheus.alerts()).some(
             ({ labels, state }) => labels.alertname === 'SagittaCommitsFail' && state === 'firing',
           );
-          return fired;
         });
 
         await rm(ballast);
