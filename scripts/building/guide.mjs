@@ -21,6 +21,7 @@ const PAGES = [
   'cluster',
   'gpu',
   'metrics',
+  'runbooks',
   'reliability',
   'performance',
 ];

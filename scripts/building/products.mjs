@@ -11,6 +11,7 @@ const DISTRIBUTED = [
   'LICENSE',
   'NOTICE',
   'README.md',
+  'deploy/prometheus/sagitta.rules.yaml',
   'deploy/systemd',
   'docs',
   'examples/data',

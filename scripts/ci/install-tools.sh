@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need besides npm packages: compilers, emulators and a browser from Debian, a NATS server into
-# build/nats, other versions of Node into the user's cache, and Python with libraries that read our files into the
-# folder given as the argument. Fails if anything that every run needs is missing.
+# build/nats, Prometheus into build/prometheus, other versions of Node into the user's cache, and Python with libraries
+# that read our files into the folder given as the argument. Fails if anything that every run needs is missing.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -21,6 +21,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     { tail -n 20 "$log"; exit 1; }
 fi
 node scripts/install-nats.mjs
+node scripts/install-prometheus.mjs
 for version in 22 24; do
   timeout 300 npm install --prefix "$HOME/.cache/sagitta/node-$version" --no-audit --no-fund "node@$version" \
     >> "$log" 2>&1 || { tail -n 20 "$log"; exit 1; }
@@ -40,7 +41,8 @@ if [ -z "${SAGITTA_TEST_PYTHON:-}" ]; then
     timeout 300 "${pip[@]}" "$package" >> "$log" 2>&1 || echo "not available: $package"
   done
 fi
-for tool in g++ clang++ systemd-analyze aarch64-linux-gnu-g++ qemu-aarch64 chromium build/nats/nats-server; do
+for tool in g++ clang++ systemd-analyze aarch64-linux-gnu-g++ qemu-aarch64 chromium build/nats/nats-server \
+  build/prometheus/prometheus build/prometheus/promtool; do
   command -v "$tool" > /dev/null || { echo "Expected $tool in PATH; found none"; exit 1; }
   echo "$tool: $("$tool" --version | head -n 1)"
 done
