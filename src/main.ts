@@ -13,7 +13,7 @@ import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
 import type { Preparation } from './common/preparation.js';
-import { PROBLEM_CODES, type ServiceProblem } from './common/problems.js';
+import type { ServiceProblem } from './common/problems.js';
 import type { Tracer } from './common/trace.js';
 import { untilAvailable } from './common/until-available.js';
 import { unlessAborted } from './common/when-aborted.js';
@@ -259,7 +259,6 @@ async function openDatabase(
   const diskWatch = new DiskWatch(config.dataDir, { logger });
   closers.push(() => diskWatch.close());
   const problems = () => node?.problems ?? [];
-  addProblemGauges(metrics, problems);
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
   return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics, problems };
@@ -384,16 +383,6 @@ const LEAVE_MS_MAX = 5_000;
 function addBuildInfo(metrics: Metrics, engine: string): void {
   const version = packageVersion();
   metrics.addInfo('sagitta_build_info', { version, node: process.version, engine });
-}
-
-function addProblemGauges(metrics: Metrics, problems: () => readonly ServiceProblem[]): void {
-  metrics.addReading('sagitta_write_ready', () =>
-    problems().some(({ blocksWrites }) => blocksWrites) ? 0 : 1,
-  );
-  metrics.addReadings('sagitta_problems', () => {
-    const found = new Set(problems().map(({ code }) => code));
-    return new Map(PROBLEM_CODES.map((code) => [code, found.has(code) ? 1 : 0]));
-  });
 }
 
 function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): void {

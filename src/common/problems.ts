@@ -2,6 +2,8 @@
 
 /** Meanings by code. A code is part of the API: it is never reused for another meaning. */
 export const PROBLEM_MEANINGS = {
+  starting: 'its sample data is being loaded',
+  stopping: 'it finishes accepted requests and refuses new ones',
   disk_full: 'the disk with the data directory has no space for writes',
   disk_stalled: 'the disk with the data directory does not answer',
   nats_disconnected: 'the node has no connection to the NATS servers',

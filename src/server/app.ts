@@ -45,6 +45,7 @@ import { schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { createAuditLimiter } from './telemetry/request-telemetry.js';
+import { addProblemGauges, problemsOf } from './telemetry/service-problems.js';
 import { SlowestQueries } from './telemetry/slowest-queries.js';
 import { logRefusedConnections } from './transport/connections.js';
 import { HostNames } from './transport/host-names.js';
@@ -62,7 +63,7 @@ export interface AppOptions
   readonly metrics: Metrics;
   /** Null (the default) if no traces are exported. */
   readonly tracer?: Tracer | null;
-  /** What is wrong with this process at the moment; by default nothing. */
+  /** What other parts of the process find wrong; by default nothing. */
   readonly problems?: RouteServices['problems'];
   /** Null (the default) outside a cluster. */
   readonly forwarder?: RequestForwarder | null;
@@ -139,7 +140,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     schemas,
     embedder,
     forwarder: options.forwarder ?? null,
-    problems: options.problems ?? (() => []),
+    problems: problemsOf(options, () => pipeline.isStopping || database.isStopping),
     slowestQueries: new SlowestQueries(nowMs),
     traffic: metrics.traffic,
     isStopping: () => pipeline.isStopping,
@@ -200,6 +201,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await serveDocs(app, send);
   if (consoleFolder !== null) serveConsole(app, consolePages, send);
   addDatabaseGauges(metrics, database);
+  addProblemGauges(metrics, services.problems);
   app.addHook('onClose', () => embedder.close());
   await app.ready();
   logRefusedConnections(app.server, logger, { limits, nowMs });

@@ -10,12 +10,7 @@ import { ERROR_TITLES } from '../../src/common/errors.js';
 import { METRIC_TABLE, type MetricEntry } from '../../src/platform/metric-table.js';
 import { ROOT, type RuleFile, read, readAlerts, readRules, readRuleTests } from './rule-file.js';
 
-/** Metrics that the alerts use before the server has them. */
-const ANNOUNCED: Readonly<Record<string, MetricEntry>> = {
-  sagitta_write_ready: { type: 'gauge', meaning: '' },
-  sagitta_problems: { type: 'gauge', labels: { code: [] }, meaning: '' },
-};
-const METRICS: Readonly<Record<string, MetricEntry>> = { ...ANNOUNCED, ...METRIC_TABLE };
+const METRICS: Readonly<Record<string, MetricEntry>> = METRIC_TABLE;
 /** Labels that Prometheus adds, and the one of buckets. */
 const LABELS_OF_ALL = ['job', 'instance', 'le'];
 

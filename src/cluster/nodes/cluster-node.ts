@@ -313,7 +313,7 @@ export class ClusterNode {
     const { all, owned, ofCollections } = this.#logs;
     this.#elections.run(all);
     this.#ownership.announce();
-    this.#problems.update();
+    if (this.#problems.update()) this.#members.change({});
     this.#health.update(ofCollections.some(({ name }) => database.isFailed(name)));
     this.#rebalancer.run();
     this.#held.run(database);

@@ -15,7 +15,7 @@ import type { StoreHealth } from './store-health.js';
 /** Archiving usually takes a few seconds. */
 const ARCHIVE_SECONDS_MAX = 60;
 /** How long a commit waits for its log, and a log for an owner, before that is a problem. */
-const STALLED_MS_MIN = 1_500;
+const STALLED_MS_MIN = 1_200;
 
 export interface NodeProblemsOptions {
   readonly service: SharedService;
@@ -63,13 +63,17 @@ export class NodeProblems {
     return [...own, ...this.#sources.flatMap((read) => read())];
   }
 
-  /** Looks for problems. Called periodically. */
-  update(): void {
+  /** Looks for problems. Called periodically. Returns whether there are others than before. */
+  update(): boolean {
+    const before = this.#found;
     this.#found = this.#find();
     for (const code of this.#sinceMs.keys()) if (!this.#found.has(code)) this.#sinceMs.delete(code);
     for (const code of this.#found.keys()) {
       if (!this.#sinceMs.has(code)) this.#sinceMs.set(code, performance.now());
     }
+    const isSame =
+      before.size === this.#found.size && [...before.keys()].every((code) => this.#found.has(code));
+    return !isSame;
   }
 
   #find(): Map<ProblemCode, Found> {

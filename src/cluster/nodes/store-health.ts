@@ -5,7 +5,7 @@ import type { Members } from '../members/members.js';
 
 /** How long a node whose store has failed leaves the logs to others. */
 const PAUSE_MS = 10_000;
-const FAILING_MS = 1_500;
+const FAILING_MS = 1_200;
 
 export class StoreHealth {
   readonly #members: Members;

@@ -6,7 +6,7 @@ import type { ServiceProblem } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
 const PAUSE_MS = 500;
-const ANSWER_MS_MAX = 1_500;
+const ANSWER_MS_MAX = 1_200;
 
 interface Unreachable {
   readonly member: ClusterMember;

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { holdsScopeEverywhere, holdsScopeOn, type Principal } from '../../common/access.js';
-import { PROBLEM_MEANINGS } from '../../common/problems.js';
+import { PROBLEM_MEANINGS, type ProblemCode } from '../../common/problems.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
@@ -18,10 +18,10 @@ const READY_QUERY = z.object({
   }),
 });
 
-const REASONS = {
-  starting: 'Its sample data is being loaded.',
-  stopping: 'It finishes accepted requests and refuses new ones.',
-} as const;
+/** Whether a problem keeps the service from answering any request. */
+function isUnready(code: ProblemCode): boolean {
+  return code === 'starting' || code === 'stopping';
+}
 
 /** What the routes for probes and monitoring have in common. */
 const OPERATIONAL = {
@@ -98,10 +98,10 @@ function readyRoute(services: RouteServices): Route {
   const { database, schemas } = services;
   const replyReady = repliesBy(schemas.service.ready);
   const readiness = (principal: Principal, isForWrite: boolean) => {
-    const isPrepared = services.preparation?.isDone ?? true;
-    const isStopping = services.isStopping() || database.isStopping;
     const problems = services.problems();
-    const blocking = isForWrite && problems.find(({ blocksWrites }) => blocksWrites);
+    const unready = problems.find(
+      ({ code, blocksWrites }) => isUnready(code) || (isForWrite && blocksWrites),
+    );
     const maySee = holdsScopeEverywhere(principal, 'metrics:read');
     const common = {
       collectionsLoading: database.loadingCount,
@@ -111,14 +111,13 @@ function readyRoute(services: RouteServices): Route {
       }),
       problems: maySee ? problems : [],
     };
-    if (isStopping) return { ...common, status: 'stopping', reason: REASONS.stopping };
-    if (!isPrepared) return { ...common, status: 'starting', reason: REASONS.starting };
-    if (!blocking) return { ...common, status: 'ready' };
-    const reason = maySee
-      ? blocking.detail
-      : `Writes fail or wait: ${PROBLEM_MEANINGS[blocking.code]}.`;
+    if (unready === undefined) return { ...common, status: 'ready' };
+    const { code, detail } = unready;
+    if (isUnready(code)) return { ...common, status: code, reason: detail };
+    const reason = maySee ? detail : `Writes fail or wait: ${PROBLEM_MEANINGS[code]}.`;
     return { ...common, status: 'not_writable', reason };
   };
+
   return defineRoute({
     ...OPERATIONAL,
     path: '/readyz',

@@ -14,9 +14,18 @@ interface Said {
   /** What blocks writes, if it is not ready. */
   codes: string;
   sinceMs: number;
-  /** When the last write through the node was acknowledged. */
-  acknowledgedAtMs: number;
+  /** When the last write through the node was acknowledged, by kind. */
+  acknowledgedAtMs: Record<WriteKind, number>;
+  /** The same for prompt writes that were begun after the node had last changed its mind. */
+  contradictedAtMs: Record<WriteKind, number>;
 }
+
+/** A node is ready only if writes of both kinds succeed. */
+export type WriteKind = 'rows' | 'catalogue';
+
+const never = () => ({ rows: Number.NEGATIVE_INFINITY, catalogue: Number.NEGATIVE_INFINITY });
+const bothAt = (ms: number) => ({ rows: ms, catalogue: ms });
+const earlierOf = ({ rows, catalogue }: Record<WriteKind, number>) => Math.min(rows, catalogue);
 
 /** The longest times in milliseconds. */
 export interface WrongReadiness {
@@ -39,7 +48,13 @@ export class ReadinessWatch {
     this.#nodes = nodes;
     const nowMs = performance.now();
     for (const node of nodes.names) {
-      this.#said.set(node, { isReady: null, codes: '', sinceMs: nowMs, acknowledgedAtMs: nowMs });
+      this.#said.set(node, {
+        isReady: null,
+        codes: '',
+        sinceMs: nowMs,
+        acknowledgedAtMs: bothAt(nowMs),
+        contradictedAtMs: never(),
+      });
       this.#watching.push(this.#watch(node));
     }
   }
@@ -52,7 +67,8 @@ export class ReadinessWatch {
     const nowMs = performance.now();
     for (const said of this.#said.values()) {
       said.sinceMs = nowMs;
-      said.acknowledgedAtMs = nowMs;
+      said.acknowledgedAtMs = bothAt(nowMs);
+      said.contradictedAtMs = never();
     }
   }
 
@@ -65,17 +81,18 @@ export class ReadinessWatch {
   }
 
   /** Called when a write that was begun at a time, on `performance.now`, has been acknowledged through a node. */
-  acknowledged(node: string, begunAtMs: number): void {
+  acknowledged(node: string, kind: WriteKind, begunAtMs: number): void {
     const said = this.#said.get(node)!;
     const nowMs = performance.now();
-    said.acknowledgedAtMs = nowMs;
+    said.acknowledgedAtMs[kind] = nowMs;
     // A write that had to wait does not show that writes succeed.
     const isPrompt = nowMs - begunAtMs < PROMPT_MS_MAX;
-    if (said.isReady === false && begunAtMs > said.sinceMs && isPrompt) {
-      if (nowMs - said.sinceMs <= this.#falselyUnreadyMs) return;
-      this.#falselyUnreadyMs = nowMs - said.sinceMs;
-      this.#falseReasons = said.codes;
-    }
+    if (said.isReady !== false || begunAtMs <= said.sinceMs || !isPrompt) return;
+    said.contradictedAtMs[kind] = nowMs;
+    const wrongMs = earlierOf(said.contradictedAtMs) - said.sinceMs;
+    if (wrongMs <= this.#falselyUnreadyMs) return;
+    this.#falselyUnreadyMs = wrongMs;
+    this.#falseReasons = said.codes;
   }
 
   async close(): Promise<void> {
@@ -91,9 +108,10 @@ export class ReadinessWatch {
       if (isReady !== said.isReady) {
         said.isReady = isReady;
         said.sinceMs = nowMs;
+        said.contradictedAtMs = never();
       }
       if (isReady === true) {
-        const quietSinceMs = Math.max(said.sinceMs, said.acknowledgedAtMs);
+        const quietSinceMs = Math.max(said.sinceMs, earlierOf(said.acknowledgedAtMs));
         this.#falselyReadyMs = Math.max(this.#falselyReadyMs, nowMs - quietSinceMs);
       }
       await sleep(PAUSE_MS);

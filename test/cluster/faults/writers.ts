@@ -4,12 +4,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AttemptReply, Connections } from '../../hostile/checker/attempt.js';
 import type { NodeProcesses } from '../node-processes.js';
+import type { WriteKind } from './readiness-watch.js';
 
 /** The time after which a client asks another node. */
 const WAIT_MS_MAX = 5_000;
 const RETRY_MS = 50;
 const READ_MS = 20;
 const STRONG_READ_MS = 200;
+const CATALOGUE_MS = 300;
 /** One of this many writes has an idempotency key, and would appear twice if it were carried out twice. */
 const KEYED_EVERY = 16;
 /** Ids per request of the final comparison. */
@@ -55,7 +57,7 @@ export interface WritersOptions {
   /** The replication factor; null for all nodes. */
   readonly replicationFactor: number | null;
   /** Called with each acknowledgement; the time at which the attempt began is on `performance.now`. */
-  readonly onAcknowledged: (node: string, begunAtMs: number) => void;
+  readonly onAcknowledged: (node: string, kind: WriteKind, begunAtMs: number) => void;
 }
 
 export class Writers {
@@ -116,7 +118,7 @@ export class Writers {
     this.readGap.begin();
     for (const node of this.#nodes.names) {
       for (let i = 0; i < this.#options.writersPerNode; i++) this.#working.push(this.#write(node));
-      this.#working.push(this.#read(node), this.#readStrongly(node));
+      this.#working.push(this.#read(node), this.#readStrongly(node), this.#changeCatalogue(node));
     }
   }
 
@@ -199,7 +201,7 @@ export class Writers {
         const begunAtMs = performance.now();
         const { reply, mayHaveArrived } = await this.#connectionsTo(node).send(call);
         if (reply?.status === 200) {
-          this.#options.onAcknowledged(node, begunAtMs);
+          this.#options.onAcknowledged(node, 'rows', begunAtMs);
           const { sequence } = JSON.parse(reply.text) as { sequence: number };
           this.#acknowledge(number, sequence);
           break;
@@ -242,6 +244,28 @@ export class Writers {
       if (sequence < least) this.faults.push(`${node} went back from ${least} to ${sequence}`);
       least = sequence;
     }
+  }
+
+  /** Points an alias to the collection, again and again. */
+  async #changeCatalogue(node: string): Promise<void> {
+    const { collection, onAcknowledged } = this.#options;
+    const path = `/v1/aliases/${collection}-${node}`;
+    const body = JSON.stringify({ collection });
+    while (!this.#isEnding) {
+      await sleep(CATALOGUE_MS);
+      const begunAtMs = performance.now();
+      const { reply } = await this.#connectionsTo(node).send({
+        method: 'PUT',
+        path,
+        headers: JSON_HEADERS,
+        body,
+      });
+      if (reply?.status === 200) onAcknowledged(node, 'catalogue', begunAtMs);
+      else if (reply !== null && !mayBeRepeated(reply)) {
+        this.faults.push(`an alias on ${node} was refused: ${reply.status} ${reply.text}`);
+      }
+    }
+    await this.#until(() => node, { method: 'DELETE', path }, [200, 404]);
   }
 
   /** Strong reads must contain everything that any node has acknowledged. */
