@@ -395,7 +395,7 @@ const CLUSTER = {
   sagitta_cluster_leader_known: {
     type: 'gauge',
     meaning:
-      '1 if this node knows which node carries out changes of the catalogue, else 0; changes that it receives then wait, and are refused after ten seconds.',
+      '1 if this node knows which node carries out changes of the catalogue, else 0; changes that it receives then wait, and are refused after eight seconds.',
   },
   sagitta_cluster_collections_owned: {
     type: 'gauge',

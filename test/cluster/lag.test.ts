@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { OwnerLag } from '../../src/cluster/nodes/node-lag.js';
+import { OwnerLag } from '../../src/cluster/health/node-lag.js';
 import { batchOf } from '../database/harness.js';
 import { MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
-import { NodeLogger } from '../../src/cluster/nodes/node-logger.js';
+import { NodeLogger } from '../../src/cluster/health/node-logger.js';
 import { noLeaderError } from '../../src/common/errors.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 

@@ -60,6 +60,7 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['snapshots', 'members'],
     ['replication'],
     ['placement'],
+    ['health'],
     ['nodes'],
   ],
   server: [

@@ -9,6 +9,7 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
+import type { StoreHealth } from '../health/store-health.js';
 import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import type { HeldCollections } from '../placement/held-collections.js';
 import type { PlacementRequests } from '../placement/placement-requests.js';
@@ -22,7 +23,6 @@ import type { StoreLayout } from '../snapshots/log-state.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 import type { StateLoader } from '../snapshots/state-loader.js';
 import type { LogApplier } from './log-applier.js';
-import type { StoreHealth } from './store-health.js';
 
 /** How long the logs may not accept messages before creating a log is refused rather than tried. */
 const ELECTION_MS_MAX = 3_000;

@@ -14,6 +14,11 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import { ArchiveScheduler } from '../archive/archive-scheduler.js';
 import { Archiver } from '../archive/archiver.js';
 import type { Blobs } from '../blobs/blobs.js';
+import { MemberStates, type MemberStatus } from '../health/member-states.js';
+import { type Lag, NodeLag } from '../health/node-lag.js';
+import { NodeLogger } from '../health/node-logger.js';
+import { type CollectionProblem, NodeProblems } from '../health/node-problems.js';
+import { StoreHealth } from '../health/store-health.js';
 import { findAppliedPosition } from '../logs/applied-position.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import { drainOperation, isDrained } from '../members/drained-nodes.js';
@@ -44,11 +49,6 @@ import {
   prepareFounding,
 } from './founding.js';
 import { type FollowingDatabase, LogApplier } from './log-applier.js';
-import { MemberStates, type MemberStatus } from './member-states.js';
-import { type Lag, NodeLag } from './node-lag.js';
-import { NodeLogger } from './node-logger.js';
-import { type CollectionProblem, NodeProblems } from './node-problems.js';
-import { StoreHealth } from './store-health.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
 
 export interface ClusterTiming extends MembersTiming, ElectionTiming, RebalancerTiming {

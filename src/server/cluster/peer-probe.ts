@@ -2,6 +2,7 @@
 // reads of what only they hold, then fail through this node, while every other sign is good.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { anySignal } from '../../common/cancel-signal.js';
 import type { ServiceProblem } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
@@ -74,7 +75,7 @@ export class PeerProbe {
   async #probe(member: ClusterMember): Promise<void> {
     const { instance } = member;
     const startedAtMs = performance.now();
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+    const signal = anySignal([this.#closing.signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
     try {
       await this.#options.ping(member, signal);
       this.#failing.delete(instance);
