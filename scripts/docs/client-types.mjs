@@ -129,6 +129,7 @@ const KNOWN = {
   DeclaredSchema: 'DeclaredTypes',
   Metric: 'Metric',
   ErrorCode: 'ErrorCode',
+  ProblemCode: 'ProblemCode',
   TextLanguage: 'TextLanguage',
 };
 
@@ -145,6 +146,7 @@ const HEADER = `// What crosses the wire, in the names of the wire. Generated fr
 // \`npm run openapi\`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../../../src/common/errors.js';
+import type { ProblemCode } from '../../../src/common/problems.js';
 import type { TextLanguage } from '../../../src/common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../../../src/common/types.js';
 `;

@@ -61,6 +61,7 @@ it('a service is ready while it loads collections, and says which are not', asyn
     status: 'ready',
     collections_loading: 0,
     collections_not_ready: [],
+    problems: [],
   });
 });
 

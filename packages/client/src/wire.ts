@@ -2,6 +2,7 @@
 // `npm run openapi`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../../../src/common/errors.js';
+import type { ProblemCode } from '../../../src/common/problems.js';
 import type { TextLanguage } from '../../../src/common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../../../src/common/types.js';
 
@@ -1261,35 +1262,7 @@ export interface Readiness {
 
 /** What is wrong with a service at the moment. */
 export interface ServiceProblem {
-  /**
-   * `starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
-   * refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
-   * `disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the
-   * node has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS
-   * servers that store a log answer; `peer_unreachable`: the node cannot connect to another one
-   * that announces itself; `no_leader`: no node that this one hears from carries out changes of
-   * the catalogue; `deposed`: another node has taken over from this one, which has not noticed
-   * yet; `store_failed`: the node could not store what the logs contain, and leaves writes to
-   * other nodes; `log_failed`: the node cannot follow a log; `log_stalled`: writes to some
-   * collections wait for their logs, or for a node that takes over; `archive_late`: what the
-   * node commits is not archived in the shared files; `durability`: the NATS servers may lose
-   * what they acknowledge, or could not be checked
-   */
-  readonly code:
-    | 'starting'
-    | 'stopping'
-    | 'disk_full'
-    | 'disk_stalled'
-    | 'nats_disconnected'
-    | 'nats_no_quorum'
-    | 'peer_unreachable'
-    | 'no_leader'
-    | 'deposed'
-    | 'store_failed'
-    | 'log_failed'
-    | 'log_stalled'
-    | 'archive_late'
-    | 'durability';
+  readonly code: ProblemCode;
   /** What was found, and what to do. */
   readonly detail: string;
   /** How long it has lasted. */
@@ -1314,35 +1287,7 @@ export interface LogServer {
 export interface CollectionProblem {
   /** The id of the collection. */
   readonly id: string;
-  /**
-   * `starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
-   * refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
-   * `disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the
-   * node has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS
-   * servers that store a log answer; `peer_unreachable`: the node cannot connect to another one
-   * that announces itself; `no_leader`: no node that this one hears from carries out changes of
-   * the catalogue; `deposed`: another node has taken over from this one, which has not noticed
-   * yet; `store_failed`: the node could not store what the logs contain, and leaves writes to
-   * other nodes; `log_failed`: the node cannot follow a log; `log_stalled`: writes to some
-   * collections wait for their logs, or for a node that takes over; `archive_late`: what the
-   * node commits is not archived in the shared files; `durability`: the NATS servers may lose
-   * what they acknowledge, or could not be checked
-   */
-  readonly code:
-    | 'starting'
-    | 'stopping'
-    | 'disk_full'
-    | 'disk_stalled'
-    | 'nats_disconnected'
-    | 'nats_no_quorum'
-    | 'peer_unreachable'
-    | 'no_leader'
-    | 'deposed'
-    | 'store_failed'
-    | 'log_failed'
-    | 'log_stalled'
-    | 'archive_late'
-    | 'durability';
+  readonly code: ProblemCode;
   /** What was found, and what to do. */
   readonly detail: string;
 }

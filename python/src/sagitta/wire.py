@@ -2239,37 +2239,39 @@ class CollectionDigest(TypedDict):
     """
 
 
+ProblemCode: TypeAlias = Literal[
+    "starting",
+    "stopping",
+    "disk_full",
+    "disk_stalled",
+    "nats_disconnected",
+    "nats_no_quorum",
+    "peer_unreachable",
+    "no_leader",
+    "deposed",
+    "store_failed",
+    "log_failed",
+    "log_stalled",
+    "archive_late",
+    "durability",
+]
+"""`starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
+refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
+`disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the node
+has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that
+store a log answer; `peer_unreachable`: the node cannot connect to another one that announces
+itself; `no_leader`: no node that this one hears from carries out changes of the catalogue;
+`deposed`: another node has taken over from this one, which has not noticed yet; `store_failed`:
+the node could not store what the logs contain, and leaves writes to other nodes; `log_failed`:
+the node cannot follow a log; `log_stalled`: writes to some collections wait for their logs, or
+for a node that takes over; `archive_late`: what the node commits is not archived in the shared
+files; `durability`: the NATS servers may lose what they acknowledge, or could not be checked
+"""
+
+
 class ServiceProblem(TypedDict):
     """What is wrong with a service at the moment."""
-    code: Literal[
-        "starting",
-        "stopping",
-        "disk_full",
-        "disk_stalled",
-        "nats_disconnected",
-        "nats_no_quorum",
-        "peer_unreachable",
-        "no_leader",
-        "deposed",
-        "store_failed",
-        "log_failed",
-        "log_stalled",
-        "archive_late",
-        "durability",
-    ]
-    """`starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
-    refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
-    `disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the
-    node has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS
-    servers that store a log answer; `peer_unreachable`: the node cannot connect to another one
-    that announces itself; `no_leader`: no node that this one hears from carries out changes of
-    the catalogue; `deposed`: another node has taken over from this one, which has not noticed
-    yet; `store_failed`: the node could not store what the logs contain, and leaves writes to
-    other nodes; `log_failed`: the node cannot follow a log; `log_stalled`: writes to some
-    collections wait for their logs, or for a node that takes over; `archive_late`: what the node
-    commits is not archived in the shared files; `durability`: the NATS servers may lose what
-    they acknowledge, or could not be checked
-    """
+    code: ProblemCode
     detail: str
     """What was found, and what to do."""
     seconds: float
@@ -2310,35 +2312,7 @@ class CollectionProblem(TypedDict):
     """What is wrong with the log of a collection."""
     id: str
     """The id of the collection."""
-    code: Literal[
-        "starting",
-        "stopping",
-        "disk_full",
-        "disk_stalled",
-        "nats_disconnected",
-        "nats_no_quorum",
-        "peer_unreachable",
-        "no_leader",
-        "deposed",
-        "store_failed",
-        "log_failed",
-        "log_stalled",
-        "archive_late",
-        "durability",
-    ]
-    """`starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
-    refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
-    `disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the
-    node has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS
-    servers that store a log answer; `peer_unreachable`: the node cannot connect to another one
-    that announces itself; `no_leader`: no node that this one hears from carries out changes of
-    the catalogue; `deposed`: another node has taken over from this one, which has not noticed
-    yet; `store_failed`: the node could not store what the logs contain, and leaves writes to
-    other nodes; `log_failed`: the node cannot follow a log; `log_stalled`: writes to some
-    collections wait for their logs, or for a node that takes over; `archive_late`: what the node
-    commits is not archived in the shared files; `durability`: the NATS servers may lose what
-    they acknowledge, or could not be checked
-    """
+    code: ProblemCode
     detail: str
     """What was found, and what to do."""
 

@@ -99,12 +99,16 @@ const problem = z
     ],
   });
 
+const problemCode = z.enum(PROBLEM_CODES as [ProblemCode, ...ProblemCode[]]).meta({
+  id: 'ProblemCode',
+  examples: ['nats_disconnected'],
+  description: PROBLEM_CODES.map((name) => `\`${name}\`: ${PROBLEM_MEANINGS[name]}`).join('; '),
+});
+
 /** What is wrong with a service, in replies about its state. */
 export const serviceProblem = z
   .object({
-    code: z.enum(PROBLEM_CODES as [ProblemCode, ...ProblemCode[]]).meta({
-      description: PROBLEM_CODES.map((name) => `\`${name}\`: ${PROBLEM_MEANINGS[name]}`).join('; '),
-    }),
+    code: problemCode,
     detail: z.string().meta({ description: 'What was found, and what to do.' }),
     seconds: z.number().min(0).meta({ description: 'How long it has lasted.' }),
     blocks_writes: z.boolean().meta({ description: 'Whether writes fail or wait because of it.' }),

@@ -38,7 +38,7 @@ describe('the service', () => {
     const { status, json } = await service.call('GET', '/readyz');
     assert.deepEqual(
       [status, json],
-      [200, { status: 'ready', collections_loading: 0, collections_not_ready: [] }],
+      [200, { status: 'ready', collections_loading: 0, collections_not_ready: [], problems: [] }],
     );
   });
 
