@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { startServer } from '../../src/main.js';
+import { run } from '../cli/command.js';
 import { freePorts } from '../support/free-ports.js';
 import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
@@ -110,6 +111,11 @@ describe('operators of a cluster', { skip: natsMissing() ?? false }, () => {
     const metrics = await (await fetch(`${cluster.urlOf('n3')}/metrics`)).text();
     assert.match(metrics, /^sagitta_write_ready 0$/m);
     assert.match(metrics, /^sagitta_problems\{code="nats_no_quorum"\} 1$/m);
+    const { stdout } = await run(['cluster', 'status', '--url', cluster.urlOf('n3')]);
+    assert.match(stdout, /^Writes through n3 fail or wait at the moment\.$/m);
+    for (const node of NODES) {
+      assert.match(stdout, new RegExp(`^${node}: nats_no_quorum for \\d+ s\\. .* NATS`, 'm'));
+    }
     const strong = { headers: { 'sagitta-consistency': 'strong' } };
     const [created, read, ...writes] = await Promise.all([
       post(cluster.urlOf('n1'), '/collections', { id: 'd', dimension: 1 }),
