@@ -144,7 +144,7 @@ export class NodeProblems {
 
   /** The problem of a collection whose log this node has; null for none. */
   ofLog(log: ReplicatedLog): Pick<CollectionProblem, 'code' | 'detail'> | null {
-    const { members } = this.#options;
+    const { ownerlessMs } = this.#options;
     const { failure, waitingMs } = log;
     if (failure !== null) {
       return { code: 'log_failed', detail: `Its log cannot be followed: ${failure.message}` };
@@ -156,7 +156,7 @@ export class NodeProblems {
         detail: `A write has been waiting for its log, ${log.name}, for ${seconds} s.`,
       };
     }
-    return ownerOf(log, members) === null ? { code: 'no_leader', detail: NO_OWNER } : null;
+    return ownerlessMs(log) > STALLED_MS_MIN ? { code: 'no_leader', detail: NO_OWNER } : null;
   }
 }
 

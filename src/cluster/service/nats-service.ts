@@ -139,7 +139,7 @@ export class NatsService implements SharedService {
       await connection.close();
       if (error instanceof SagittaError) throw error;
       // A server without JetStream says so immediately.
-      if (error instanceof TimeoutError) {
+      if (error instanceof TimeoutError || isStarting(error)) {
         throw silent(`JetStream at ${urls.join(', ')} did not answer in time`, error);
       }
       throw unusable(urls, `has no JetStream: ${(error as Error).message}`, error);
