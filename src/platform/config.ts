@@ -281,7 +281,10 @@ const LOGIN_NAMES = [
  * endpoint gets the path `v1/traces`, and an empty value counts as absent.
  */
 /** Systemd sets these variables for units of the type notify. */
-function readServiceManager({ NOTIFY_SOCKET, WATCHDOG_USEC }: Environment): Config['serviceManager'] {
+function readServiceManager({
+  NOTIFY_SOCKET,
+  WATCHDOG_USEC,
+}: Environment): Config['serviceManager'] {
   if ((NOTIFY_SOCKET ?? '') === '') return null;
   const watchdogMs = Number(WATCHDOG_USEC ?? 0) / 1000;
   return { watchdogMs: watchdogMs > 0 ? watchdogMs : null };

@@ -14,6 +14,8 @@ export interface WatchdogData {
   readonly turns: Int32Array;
   /** How often it does so. */
   readonly turnMs: number;
+  /** After this long without a turn, the main thread counts as blocked. */
+  readonly stillMsMax: number;
   /** The address of the liveness; null for none. */
   readonly liveness: { readonly host: string; readonly port: number } | null;
   /** Whether a service manager is to be notified, through the variable NOTIFY_SOCKET. */
@@ -29,13 +31,12 @@ export type WatchdogReply =
   | { readonly kind: 'failed'; readonly code: string };
 export type WatchdogRequest = 'stopping';
 
-/** Other work of the main thread, such as planning a large request, takes far less. */
-const STILL_MS_MAX = 5_000;
 const STDERR = 2;
 
 const port = parentPort;
 assert(port !== null, 'the watchdog runs in a worker thread');
-const { turns, turnMs, liveness, isNotifying, notifyMs, logFormat } = workerData as WatchdogData;
+const { turns, turnMs, stillMsMax, liveness, isNotifying, notifyMs, logFormat } =
+  workerData as WatchdogData;
 
 let turnsSeen = Atomics.load(turns, 0);
 let turnedAtMs = performance.now();
@@ -63,7 +64,7 @@ function secondsOf(ms: number): string {
 }
 
 function isStill(): boolean {
-  return look() > STILL_MS_MAX;
+  return look() > stillMsMax;
 }
 
 function check(): void {
@@ -108,7 +109,7 @@ function notify(state: string): void {
 function serveLiveness({ host, port: number }: NonNullable<WatchdogData['liveness']>): void {
   const server = createServer((request, response) => {
     const stillMs = look();
-    const isLive = stillMs <= STILL_MS_MAX;
+    const isLive = stillMs <= stillMsMax;
     const isFound = request.url === '/livez';
     const reason = `The main thread has not run for ${secondsOf(stillMs)} and answers no requests.`;
     const body = !isFound

@@ -9,6 +9,8 @@ import type { WatchdogData, WatchdogReply, WatchdogRequest } from './watchdog-th
 
 /** Often enough for a limit of 5 seconds, and too rare to cost anything. */
 const TURN_MS = 500;
+/** Requests keep the main thread busy for far less. */
+const STILL_MS_MAX = 5_000;
 /** The thread holds little more than its code. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 };
 
@@ -16,6 +18,8 @@ interface WatchdogOptions {
   readonly config: Pick<Config, 'host' | 'livenessPort' | 'serviceManager'>;
   /** The format of the log; null if warnings are not logged. */
   readonly logFormat: WatchdogData['logFormat'];
+  /** After this long without a turn, the main thread counts as blocked; by default 5 seconds. */
+  readonly stillMsMax?: number;
   /** Called if the thread fails; the service then runs without it. */
   readonly onFailure: (error: Error) => void;
 }
@@ -44,6 +48,7 @@ export class Watchdog {
     const workerData: WatchdogData = {
       turns,
       turnMs: TURN_MS,
+      stillMsMax: options.stillMsMax ?? STILL_MS_MAX,
       liveness: livenessPort === null ? null : { host, port: livenessPort },
       isNotifying: serviceManager !== null,
       // Half of the limit, as systemd recommends.

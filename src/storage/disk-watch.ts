@@ -140,7 +140,10 @@ export class DiskWatch {
   }
 
   #reportError(error: unknown): void {
-    if (translateDiskError(error) !== error) return this.#reportFull();
+    if (translateDiskError(error) !== error) {
+      this.#reportFull();
+      return;
+    }
     const { code = 'unknown error' } = error as NodeJS.ErrnoException;
     this.#enter(
       'failed',

@@ -2,9 +2,10 @@
 // continue. Everything that is read is checked against its checksum.
 
 import {
-  close as closeWithCallback,
   closeSync,
+  close as closeWithCallback,
   constants,
+  fstatSync,
   fstat as fstatWithCallback,
   open as openWithCallback,
   readSync,
@@ -59,7 +60,8 @@ export class JournalFiles {
     try {
       for (const name of (await readdir(files.#folder)).sort()) {
         const [, digits, kind] = NAME_PATTERN.exec(name) ?? [];
-        if (digits !== undefined) await files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
+        if (digits !== undefined)
+          await files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
       }
     } catch (error) {
       files.close();
@@ -137,6 +139,13 @@ export class JournalFiles {
   /** Total size of all files. */
   get byteLength(): number {
     return this.numbers.reduce((sum, number) => sum + this.sizeOf(number), 0);
+  }
+
+  /** Reads the size from the disk, for a start. */
+  measure(number: number): number {
+    const file = this.#files.get(number)!;
+    file.byteLength = fstatSync(file.descriptor).size;
+    return file.byteLength;
   }
 
   /** The size is remembered, so that a disk that does not respond cannot block the caller. */
