@@ -29,7 +29,7 @@ export interface WatchdogData {
 export type WatchdogReply =
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'failed'; readonly code: string };
-export type WatchdogRequest = 'stopping';
+export type WatchdogRequest = 'stopping' | 'close';
 
 const STDERR = 2;
 
@@ -140,6 +140,8 @@ setInterval(check, turnMs);
 if (liveness !== null) serveLiveness(liveness);
 port.on('message', (request: WatchdogRequest) => {
   if (request === 'stopping') notify('STOPPING=1');
+  // Ends the thread only.
+  else process.exit();
 });
 notify('READY=1');
 if (notifyMs !== null) {

@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { endsWithin } from '../common/ends-within.js';
 import { programFile } from '../common/package-files.js';
 import type { Config } from './settings.js';
 import type { WatchdogData, WatchdogReply, WatchdogRequest } from './watchdog-thread.js';
@@ -11,6 +12,8 @@ import type { WatchdogData, WatchdogReply, WatchdogRequest } from './watchdog-th
 const TURN_MS = 500;
 /** Requests keep the main thread busy for far less. */
 const STILL_MS_MAX = 5_000;
+/** The thread may be waiting for the reader of the log. */
+const CLOSE_MS_MAX = 1_000;
 /** The thread holds little more than its code. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 };
 
@@ -82,6 +85,11 @@ export class Watchdog {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#thread.ref();
+    const ended = once(this.#thread, 'exit');
+    // The thread first handles earlier messages, so that no report is lost.
+    this.#thread.postMessage('close' satisfies WatchdogRequest);
+    await endsWithin(ended, CLOSE_MS_MAX);
     await this.#thread.terminate();
   }
 }

@@ -21,6 +21,7 @@ writeSync(1, `${watchdog.port}\n`);
 process.stdin.on('data', (bytes) => {
   if (String(bytes) === 'q') {
     watchdog.stopping();
+    void watchdog.close();
     process.stdin.pause();
     return;
   }
