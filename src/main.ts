@@ -28,6 +28,7 @@ import { createMetrics, type Metrics } from './platform/metrics.js';
 import { NodeKeys } from './platform/node-keys.js';
 import { OPEN_FILES_MIN, openFilesMax } from './platform/open-files.js';
 import { createThreadPool, type ThreadPool } from './platform/pool.js';
+import { Watchdog } from './platform/watchdog.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
@@ -35,7 +36,6 @@ import { PeerSearches } from './server/cluster/peer-searches.js';
 import { RequestForwarder } from './server/cluster/request-forwarder.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { StartingListener } from './server/transport/starting-listener.js';
-import { diskSpace } from './storage/disk.js';
 import { DiskWatch } from './storage/disk-watch.js';
 import { openStore } from './storage/open-store.js';
 import type { DiskStore } from './storage/store.js';
@@ -108,23 +108,22 @@ export async function startServer(
     const port = await starting?.listen(config).catch((error: unknown) => {
       throw explainListenError(error, config);
     });
+    // A node may wait for other services, and must count as alive meanwhile.
+    let watchdog = starting === null ? null : await startWatchdog(config, { logger, closers });
     const opened = await openDatabase(config, { logger, closers, stopping });
     stopping?.throwIfAborted();
     await starting?.close();
     const { url, address, isCredentialRequired } = await listen(
       { ...config, port: port ?? config.port },
-      {
-        ...opened,
-        preparation,
-        security,
-        logger,
-        closers,
-      },
+      { ...opened, preparation, security, logger, closers },
     );
+    watchdog ??= await startWatchdog(config, { logger, closers });
+    watchdog.ready();
     logger.info(
       {
         url,
         address,
+        ...(watchdog.port !== null && { liveness_port: watchdog.port }),
         credentials: isCredentialRequired
           ? 'required'
           : 'none configured: every request has full access',
@@ -134,6 +133,7 @@ export async function startServer(
     );
     const { database, node } = opened;
     const { loaded } = database;
+    const ended = watchdog;
     node?.serve(config.clusterUrl ?? url);
     return {
       url,
@@ -142,6 +142,7 @@ export async function startServer(
       failed: opened.failed,
       async stop() {
         logger.info({}, 'stopping');
+        ended.stopping();
         await node?.leave(LEAVE_MS_MAX);
         await closeAll(false);
         logger.info({}, 'stopped');
@@ -255,10 +256,11 @@ async function openDatabase(
   metrics.addReading('sagitta_pool_tasks_waiting', () => pool.waitingCount);
   for (const { name, read } of readings) metrics.addReading(name, read);
   addStorageGauges(metrics, database);
-  addDiskGauges(metrics, config.dataDir, store);
-  const diskWatch = new DiskWatch(config.dataDir, { logger });
+  const diskWatch = await DiskWatch.open(config.dataDir, { logger });
   closers.push(() => diskWatch.close());
-  const problems = () => node?.problems ?? [];
+  addDiskGauges(metrics, diskWatch, store);
+  node?.addProblems(() => diskWatch.problems);
+  const problems = () => node?.problems ?? diskWatch.problems;
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
   return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics, problems };
@@ -385,9 +387,10 @@ function addBuildInfo(metrics: Metrics, engine: string): void {
   metrics.addInfo('sagitta_build_info', { version, node: process.version, engine });
 }
 
-function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): void {
-  metrics.addReading('sagitta_disk_free_bytes', () => diskSpace(directory).freeBytes);
-  metrics.addReading('sagitta_disk_total_bytes', () => diskSpace(directory).totalBytes);
+function addDiskGauges(metrics: Metrics, diskWatch: DiskWatch, store: DiskStore): void {
+  metrics.addReading('sagitta_disk_free_bytes', () => diskWatch.space.freeBytes);
+  metrics.addReading('sagitta_disk_total_bytes', () => diskWatch.space.totalBytes);
+  metrics.addReading('sagitta_disk_silent_seconds', () => diskWatch.silentMs / 1000);
   metrics.addReading('sagitta_store_bytes', () => store.storedBytes);
 }
 
@@ -453,6 +456,22 @@ async function listen(
   };
 }
 
+async function startWatchdog(
+  config: Config,
+  { logger, closers }: Pick<StartParts, 'logger' | 'closers'>,
+): Promise<Watchdog> {
+  const watchdog = await Watchdog.start({
+    config,
+    logFormat: logger.isLevelEnabled('warn') ? logFormatOf(config) : null,
+    onFailure: (error) => logger.warn({ err: error }, 'the watchdog ended; the service runs on'),
+  }).catch((error: unknown) => {
+    throw explainListenError(error, config, 'livenessPort');
+  });
+  // Answers until everything else is closed.
+  closers.unshift(() => watchdog.close());
+  return watchdog;
+}
+
 /**
  * Without credentials, only this machine may reach the service, and only web pages that the operator names may use it.
  * Throws `configuration_invalid`.
@@ -488,10 +507,13 @@ function withoutPassword(url: string): string {
 }
 
 /** Logs to stderr, as stdout is for the output of commands. */
-function createLogger({ logLevel, logFormat }: Config): PinoLogger {
-  const automatic = process.stderr.isTTY ? 'text' : 'json';
-  const destination = STDERR[logFormat === 'auto' ? automatic : logFormat];
-  return pino({ level: logLevel, base: null }, destination);
+function createLogger(config: Config): PinoLogger {
+  return pino({ level: config.logLevel, base: null }, STDERR[logFormatOf(config)]);
+}
+
+function logFormatOf({ logFormat }: Config): 'text' | 'json' {
+  if (logFormat !== 'auto') return logFormat;
+  return process.stderr.isTTY ? 'text' : 'json';
 }
 
 const WILDCARD_ADDRESSES = ['0.0.0.0', '::'];
@@ -509,7 +531,13 @@ interface UrlParts {
   readonly hostNames: readonly string[];
 }
 
-function explainListenError(error: unknown, { host, port }: Config): unknown {
+function explainListenError(
+  error: unknown,
+  config: Config,
+  setting: 'port' | 'livenessPort' = 'port',
+): unknown {
+  const { host, [setting]: port } = config;
+  const name = setting === 'port' ? 'SAGITTA_PORT' : 'SAGITTA_LIVENESS_PORT';
   const { code } = error as NodeJS.ErrnoException;
   const found = {
     EADDRINUSE: 'the address is already in use',
@@ -520,7 +548,7 @@ function explainListenError(error: unknown, { host, port }: Config): unknown {
   if (found === undefined) return error;
   return new SagittaError(
     'configuration_invalid',
-    `Cannot listen on ${host}:${port}: ${found}. Set SAGITTA_HOST and SAGITTA_PORT to a free address.`,
+    `Cannot listen on ${host}:${port}: ${found}. Set SAGITTA_HOST and ${name} to a free address.`,
     { cause: error },
   );
 }

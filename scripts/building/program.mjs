@@ -26,6 +26,7 @@ const ENTRIES = [
   ['engine/cuda/cuda-worker'],
   ['engine/tensor/tensor-worker'],
   ['server/embedding/model-worker'],
+  ['platform/watchdog-thread'],
 ];
 
 /** The files of the API reference and of the guide beside its pages, by name in dist/app/docs. */

@@ -5,6 +5,7 @@ export const PROBLEM_MEANINGS = {
   starting: 'its sample data is being loaded',
   stopping: 'it finishes accepted requests and refuses new ones',
   disk_full: 'the disk with the data directory has no space for writes',
+  disk_failed: 'the disk with the data directory refuses writes for another reason',
   disk_stalled: 'the disk with the data directory does not answer',
   nats_disconnected: 'the node has no connection to the NATS servers',
   nats_no_quorum: 'fewer than most of the NATS servers that store a log answer',

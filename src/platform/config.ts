@@ -111,6 +111,7 @@ export function loadConfig({
     memory,
     isConsoleServed: (others as unknown as Config).console === 'on',
     tracesUrl: readTracesUrl(env, problems),
+    serviceManager: readServiceManager(env),
     embedding: readEmbedding(others as unknown as Config, env, problems),
     blobStore: readBlobStore(others as unknown as Config, env, problems),
     ignoredVariables,
@@ -279,6 +280,16 @@ const LOGIN_NAMES = [
  * The OTLP endpoint for traces as specified by OpenTelemetry: the endpoint for traces is used as it is, the common
  * endpoint gets the path `v1/traces`, and an empty value counts as absent.
  */
+/** Systemd sets these variables for units of the type notify. */
+function readServiceManager({
+  NOTIFY_SOCKET,
+  WATCHDOG_USEC,
+}: Environment): Config['serviceManager'] {
+  if ((NOTIFY_SOCKET ?? '') === '') return null;
+  const watchdogMs = Number(WATCHDOG_USEC ?? 0) / 1000;
+  return { watchdogMs: watchdogMs > 0 ? watchdogMs : null };
+}
+
 function readTracesUrl(env: Environment, problems: Problem[]): string | null {
   for (const [variable, path] of [
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ''],

@@ -260,6 +260,11 @@ const DATA = {
     meaning: 'Free space of the disk with the data directory.',
   },
   sagitta_disk_total_bytes: { type: 'gauge', meaning: 'Size of that disk.' },
+  sagitta_disk_silent_seconds: {
+    type: 'gauge',
+    meaning:
+      'Time since that disk last answered a synced write of a few bytes, which it is asked for every 5 seconds; more than 10 means that it is stalled.',
+  },
   sagitta_store_bytes: {
     type: 'gauge',
     meaning:

@@ -132,6 +132,10 @@ const SETTINGS = {
     default: 8484,
     help: 'The port to listen on; 0 picks a free port.',
   },
+  livenessPort: {
+    ...integer(0, 65_535),
+    help: 'A second port, on the same address and without TLS, on which a thread of its own answers GET /livez: 200 while the main thread runs, 503 if it has not run for 5 seconds; 0 picks a free port. By default there is none.',
+  },
   dataDir: {
     ...text('a path'),
     default: './data',
@@ -501,6 +505,11 @@ export interface Config extends Omit<Settings, 'memory'> {
   readonly embedding: readonly EmbeddingEndpoint[];
   /** The OTLP endpoint for traces from OpenTelemetry's own variables; null for none. */
   readonly tracesUrl: string | null;
+  /** The service manager that started the process, from systemd's own variables; null for none that is notified. */
+  readonly serviceManager: {
+    /** How long it waits for the next report that the process runs; null if it expects none. */
+    readonly watchdogMs: number | null;
+  } | null;
   /** Variables of Kubernetes Services that look like settings. */
   readonly ignoredVariables: readonly string[];
 }

@@ -123,7 +123,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { consoleFolder = null, cors = null } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const eventLoop = options.eventLoop ?? new EventLoopMonitor({ nowMs });
-  const listener = new Listener({ limits, tls, logger, trustedProxies });
+  const listener = new Listener({ limits, tls, logger, trustedProxies, nowMs });
   const httpMetrics = createHttpMetrics(metrics, {
     requestsInFlight: () => pipeline.inFlightCount,
     requestsWaiting: () => pipeline.waitingCount,

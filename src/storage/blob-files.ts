@@ -1,17 +1,8 @@
 // Named blobs as files. Each is written under a temporary name, fsynced and renamed, and its folder is fsynced, so a
 // name always refers to a complete blob.
 
-import {
-  closeSync,
-  constants,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { copyFile, link, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { constants, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFile, link, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
@@ -28,11 +19,6 @@ import {
 } from './disk.js';
 import { FileMapper, type MappingRule } from './file-mapper.js';
 
-/**
- * Files up to this size are read synchronously, because four round trips to the thread pool take longer. A start reads
- * the files of tens of thousands of small collections.
- */
-const SMALL_BYTES_MAX = 64 * 1024;
 /** Blob names never end with this suffix. */
 const TEMPORARY_SUFFIX = '.unfinished';
 /** `<folder>/<file>` in plain characters, so no name can lead outside the directory. */
@@ -112,7 +98,7 @@ export class BlobFiles {
     try {
       await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
       await make(temporary);
-      requireFreeSpace(this.#directory, REMOVAL_SPACE_BYTES);
+      await requireFreeSpace(this.#directory, REMOVAL_SPACE_BYTES);
       if (this.#retainedNames.has(name)) this.#setAside(name, path);
       await rename(temporary, path);
       await syncFolder(dirname(path));
@@ -141,8 +127,8 @@ export class BlobFiles {
   async map(name: string): Promise<FileMapping | null> {
     const path = this.#pathOf(name);
     if (this.#mapper === null || this.#retainedNames.has(name)) return null;
-    const size = sizeOf(path);
-    return size === undefined ? null : this.#mapper.map(path, size);
+    const found = await stat(path).catch(undefinedIfMissing);
+    return found === undefined ? null : this.#mapper.map(path, found.size);
   }
 
   async remove(name: string): Promise<void> {
@@ -268,10 +254,8 @@ export async function readWholeBlob(path: string): Promise<Uint8Array> {
 
 /** Returns undefined if the file does not exist. Throws `data_corrupt`. */
 async function readFileOf(path: string): Promise<Uint8Array | undefined> {
-  const size = sizeOf(path);
-  if (size === undefined) return undefined;
   try {
-    return size <= SMALL_BYTES_MAX ? readSmallFile(path, size) : await readWholeBlob(path);
+    return await readWholeBlob(path).catch(undefinedIfMissing);
   } catch (error) {
     throw new SagittaError(
       'data_corrupt',
@@ -281,22 +265,6 @@ async function readFileOf(path: string): Promise<Uint8Array | undefined> {
   }
 }
 
-/** Returns undefined if the file does not exist. A synchronous call is faster than a round trip to the thread pool. */
-function sizeOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.size;
-}
-
-/** The result is shorter if the file was truncated meanwhile. */
-function readSmallFile(path: string, size: number): Uint8Array {
-  const bytes = new Uint8Array(new SharedArrayBuffer(size));
-  const descriptor = openSync(path, 'r');
-  try {
-    let at = 0;
-    for (let count = -1; at < size && count !== 0; at += count) {
-      count = readSync(descriptor, bytes, at, size - at, at);
-    }
-    return bytes.subarray(0, at);
-  } finally {
-    closeSync(descriptor);
-  }
+function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error;
 }

@@ -1,7 +1,7 @@
 // Crash-safe folders and files, and the error for a full disk.
 
-import { statfsSync, writev as writevWithCallback } from 'node:fs';
-import { mkdir, open, stat } from 'node:fs/promises';
+import { writev as writevWithCallback } from 'node:fs';
+import { mkdir, open, stat, statfs } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,12 +24,9 @@ export function translateDiskError(error: unknown): unknown {
 }
 
 /** Throws `storage_full` unless this many bytes are free on the disk. */
-export function requireFreeSpace(directory: string, byteCount: number): void {
-  if (!hasFreeSpace(directory, byteCount)) throw storageFull(undefined);
-}
-
-export function hasFreeSpace(directory: string, byteCount: number): boolean {
-  return diskSpace(directory).freeBytes >= byteCount;
+export async function requireFreeSpace(directory: string, byteCount: number): Promise<void> {
+  const { freeBytes } = await readDiskSpace(directory);
+  if (freeBytes < byteCount) throw storageFull(undefined);
 }
 
 /**
@@ -38,21 +35,22 @@ export function hasFreeSpace(directory: string, byteCount: number): boolean {
  */
 export const REMOVAL_SPACE_BYTES = 8 * 1024 * 1024;
 
-/** Below this, the journal frees space in advance. */
-const LOW_BYTES = 1024 * 1024 * 1024;
-
-export function isDiskLow(directory: string): boolean {
-  return !hasFreeSpace(directory, LOW_BYTES);
+export interface DiskSpace {
+  readonly freeBytes: number;
+  readonly totalBytes: number;
 }
 
-/** Takes microseconds, since the file system answers it from memory. */
-export function diskSpace(directory: string): { freeBytes: number; totalBytes: number } {
-  const { bavail, blocks, bsize } = statfsSync(directory);
+/**
+ * Takes microseconds on most file systems, which answer it from memory. It is asynchronous because others ask a server
+ * or another process, which may not respond for minutes.
+ */
+export async function readDiskSpace(directory: string): Promise<DiskSpace> {
+  const { bavail, blocks, bsize } = await statfs(directory);
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 /** Clients read this message, so it contains no path. */
-function storageFull(cause: unknown): SagittaError {
+export function storageFull(cause?: unknown): SagittaError {
   return new SagittaError(
     'storage_full',
     'There is no space left on the disk; nothing was written. Reads still work. Delete unneeded collections or free space on the disk, then write again.',

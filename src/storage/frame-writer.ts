@@ -1,7 +1,7 @@
 // Appends frames to the last log of a journal; a frame is on disk once it is appended. Zeros are written ahead, so that
 // appending does not change the length of the file, and some of them are reserved for removals on a full disk.
 
-import { fdatasync as fdatasyncWithCallback, ftruncateSync } from 'node:fs';
+import { fdatasync as fdatasyncWithCallback, ftruncate as ftruncateWithCallback } from 'node:fs';
 import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import { translateDiskError, writeParts } from './disk.js';
@@ -10,6 +10,7 @@ import type { JournalFiles } from './journal-files.js';
 import type { LogEnd } from './journal-reader.js';
 
 const fdatasync = promisify(fdatasyncWithCallback);
+const ftruncate = promisify(ftruncateWithCallback);
 
 /**
  * Zeros written after the last frame, so that appending does not change the length of the file, which would make a sync
@@ -24,22 +25,36 @@ const ZEROS = Buffer.alloc(AHEAD_BYTES);
 
 export class FrameWriter {
   readonly number: number;
+  readonly #files: JournalFiles;
   readonly #descriptor: number;
-  /** Where the next frame goes, and how far the file has been written. */
+  /** Where the next frame goes. */
   #offset: number;
-  #endOfFile: number;
 
-  private constructor(number: number, descriptor: number, offset: number, endOfFile: number) {
+  private constructor(files: JournalFiles, number: number, descriptor: number, offset: number) {
     this.number = number;
+    this.#files = files;
     this.#descriptor = descriptor;
     this.#offset = offset;
-    this.#endOfFile = endOfFile;
   }
 
   /** Continues a log at the offset, or creates it. */
-  static open(files: JournalFiles, { file, offset }: Pick<LogEnd, 'file' | 'offset'>): FrameWriter {
-    const descriptor = files.openForWriting(file);
-    return new FrameWriter(file, descriptor, offset, Math.max(offset, files.sizeOf(file)));
+  static async open(
+    files: JournalFiles,
+    { file, offset }: Pick<LogEnd, 'file' | 'offset'>,
+  ): Promise<FrameWriter> {
+    const descriptor = await files.openForWriting(file);
+    const writer = new FrameWriter(files, file, descriptor, offset);
+    writer.#endOfFile = Math.max(offset, files.sizeOf(file));
+    return writer;
+  }
+
+  /** How far the file has been written. */
+  get #endOfFile(): number {
+    return this.#files.sizeOf(this.number);
+  }
+
+  set #endOfFile(byteLength: number) {
+    this.#files.setSize(this.number, byteLength);
   }
 
   get offset(): number {
@@ -90,7 +105,7 @@ export class FrameWriter {
    */
   async clearTail(): Promise<void> {
     this.#endOfFile = Math.min(this.#endOfFile, this.#offset + AHEAD_BYTES);
-    ftruncateSync(this.#descriptor, this.#endOfFile);
+    await ftruncate(this.#descriptor, this.#endOfFile);
     const tail = ZEROS.subarray(0, this.#endOfFile - this.#offset);
     await writeParts(this.#descriptor, [tail], this.#offset);
   }
@@ -112,9 +127,10 @@ export class FrameWriter {
 
   /** Creates the log after this one. Throws errors of the system; this log then remains usable. */
   async startNext(files: JournalFiles, number: number): Promise<FrameWriter> {
-    const descriptor = files.openForWriting(number);
-    const reserved = await this.#reserveIn(descriptor);
-    return new FrameWriter(number, descriptor, 0, reserved);
+    const descriptor = await files.openForWriting(number);
+    const next = new FrameWriter(files, number, descriptor, 0);
+    next.#endOfFile = await this.#reserveIn(descriptor);
+    return next;
   }
 
   /**
@@ -129,13 +145,13 @@ export class FrameWriter {
     } catch (error) {
       if (!(translateDiskError(error) instanceof SagittaError)) throw error;
     }
-    ftruncateSync(descriptor, 0);
-    this.cut();
+    await ftruncate(descriptor, 0);
+    await this.cut();
     try {
       await writeParts(descriptor, [reserve.subarray(0, RESERVE_BYTES / 2)], 0);
       return RESERVE_BYTES / 2;
     } catch (error) {
-      ftruncateSync(descriptor, 0);
+      await ftruncate(descriptor, 0);
       await writeParts(this.#descriptor, [reserve], this.#offset);
       this.#endOfFile = this.#offset + RESERVE_BYTES;
       throw error;
@@ -143,8 +159,8 @@ export class FrameWriter {
   }
 
   /** Gives up what was written ahead. */
-  cut(): void {
-    ftruncateSync(this.#descriptor, this.#offset);
+  async cut(): Promise<void> {
+    await ftruncate(this.#descriptor, this.#offset);
     this.#endOfFile = this.#offset;
   }
 }

@@ -1,13 +1,26 @@
 // The numbered files of a journal. Commits add frames to logs; a base holds the state from which the logs after it
 // continue. Everything that is read is checked against its checksum.
 
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  close as closeWithCallback,
+  constants,
+  fstatSync,
+  fstat as fstatWithCallback,
+  open as openWithCallback,
+  readSync,
+} from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import { crcOf } from '../platform/crc32.js';
 import { FILE_MODE, syncFolder } from './disk.js';
 import type { Extent } from './extent.js';
+
+const close = promisify(closeWithCallback);
+const fstat = promisify(fstatWithCallback);
+const open = promisify(openWithCallback);
 
 export const JOURNAL_FOLDER = 'journal';
 export const UNFINISHED_SUFFIX = '.unfinished';
@@ -18,6 +31,7 @@ interface JournalFile {
   readonly number: number;
   readonly kind: FileKind;
   readonly descriptor: number;
+  byteLength: number;
 }
 
 const NAME_PATTERN = /^(\d{8,})\.(log|base)$/;
@@ -46,7 +60,8 @@ export class JournalFiles {
     try {
       for (const name of (await readdir(files.#folder)).sort()) {
         const [, digits, kind] = NAME_PATTERN.exec(name) ?? [];
-        if (digits !== undefined) files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
+        if (digits !== undefined)
+          await files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
       }
     } catch (error) {
       files.close();
@@ -83,11 +98,11 @@ export class JournalFiles {
   }
 
   /** Creates a log or opens an existing one. Each write to it is on disk when it returns. */
-  openForWriting(number: number): number {
+  async openForWriting(number: number): Promise<number> {
     const before = this.#files.get(number);
     const { O_RDWR, O_CREAT, O_DSYNC } = constants;
-    const file = this.#open(number, 'log', O_RDWR | O_CREAT | O_DSYNC);
-    if (before !== undefined) closeSync(before.descriptor);
+    const file = await this.#open(number, 'log', O_RDWR | O_CREAT | O_DSYNC);
+    if (before !== undefined) await close(before.descriptor);
     return file.descriptor;
   }
 
@@ -105,7 +120,7 @@ export class JournalFiles {
       const written = await write(unfinished);
       await rename(unfinished, path);
       await syncFolder(this.#folder);
-      this.#open(number, 'base', constants.O_RDONLY);
+      await this.#open(number, 'base', constants.O_RDONLY);
       return written;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => {});
@@ -113,9 +128,10 @@ export class JournalFiles {
     }
   }
 
-  #open(number: number, kind: FileKind, flags: number): JournalFile {
-    const descriptor = openSync(join(this.#folder, fileName(number, kind)), flags, FILE_MODE);
-    const file = { number, kind, descriptor };
+  async #open(number: number, kind: FileKind, flags: number): Promise<JournalFile> {
+    const descriptor = await open(join(this.#folder, fileName(number, kind)), flags, FILE_MODE);
+    const { size } = await fstat(descriptor);
+    const file = { number, kind, descriptor, byteLength: size };
     this.#files.set(number, file);
     return file;
   }
@@ -125,8 +141,21 @@ export class JournalFiles {
     return this.numbers.reduce((sum, number) => sum + this.sizeOf(number), 0);
   }
 
+  /** Reads the size from the disk, for a start. */
+  measure(number: number): number {
+    const file = this.#files.get(number)!;
+    file.byteLength = fstatSync(file.descriptor).size;
+    return file.byteLength;
+  }
+
+  /** The size is remembered, so that a disk that does not respond cannot block the caller. */
   sizeOf(number: number): number {
-    return fstatSync(this.#files.get(number)!.descriptor).size;
+    return this.#files.get(number)!.byteLength;
+  }
+
+  /** Notes that the writer of a log has changed its size. */
+  setSize(number: number, byteLength: number): void {
+    this.#files.get(number)!.byteLength = byteLength;
   }
 
   /** Returns fewer bytes at the end of the file. Throws `data_corrupt` if the file cannot be read. */
@@ -199,13 +228,16 @@ export class JournalFiles {
   async remove(numbers: readonly number[]): Promise<void> {
     for (const number of numbers) this.#removed.add(number);
     if (this.#retainCount > 0) return;
-    const paths = [...this.#removed].map((number) => this.pathOf(number));
-    for (const number of this.#removed) {
-      closeSync(this.#files.get(number)!.descriptor);
-      this.#files.delete(number);
-    }
+    const removed = [...this.#removed].map((number) => {
+      const { descriptor } = this.#files.get(number)!;
+      return { descriptor, path: this.pathOf(number) };
+    });
+    for (const number of this.#removed) this.#files.delete(number);
     this.#removed.clear();
-    for (const path of paths) await rm(path, { force: true }).catch(() => {});
+    for (const { descriptor, path } of removed) {
+      await close(descriptor).catch(() => {});
+      await rm(path, { force: true }).catch(() => {});
+    }
   }
 
   /** Files that are still in use are removed by the next start. */

@@ -261,7 +261,7 @@ class FrameReader {
     this.#files = files;
     this.#file = file;
     this.#seed = seed;
-    this.#size = files.sizeOf(file);
+    this.#size = files.measure(file);
   }
 
   /** Returns undefined if there is no frame here, or a damaged one. */

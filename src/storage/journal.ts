@@ -5,18 +5,16 @@ import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { type BaseSource, writeBase } from './base.js';
 import {
-  diskSpace,
-  hasFreeSpace,
-  isDiskLow,
   REMOVAL_SPACE_BYTES,
-  requireFreeSpace,
+  readDiskSpace,
+  storageFull,
   syncFolder,
   translateDiskError,
 } from './disk.js';
 import { entriesOf, type FrameBuilder, type Head } from './frame.js';
 import { FrameWriter } from './frame-writer.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
-import type { BaseSize, JournalContent, LogEnd } from './journal-reader.js';
+import type { BaseSize, JournalContent } from './journal-reader.js';
 import { type Change, StoreState } from './store-state.js';
 
 export interface JournalOptions {
@@ -39,6 +37,10 @@ const LIVE_SHARE_MIN = 0.25;
 /** The share on a nearly full disk, where space is worth more than the time to copy. */
 const LIVE_SHARE_MIN_FULL = 0.9;
 const FULL_BYTES = 4 * REMOVAL_SPACE_BYTES;
+/** With less free space, space is freed in advance. */
+const LOW_BYTES = 1024 * 1024 * 1024;
+/** How long ample free space is taken for granted. A disk that other programs fill meanwhile refuses the write itself. */
+const FREE_MS_MAX = 1_000;
 /** On a disk with little free space, a base is written early if it frees at least this much. */
 const RELEASED_BYTES_MIN = 1024 * 1024;
 /** Logs are shorter there, so that the used part of one fits into the space reserved for removals. */
@@ -66,6 +68,10 @@ export class Journal {
   /** The log that frames are appended to. */
   #log: FrameWriter;
   #baseWrite: Promise<void> | undefined;
+  /** Free space on the disk when it was last read. */
+  #freeBytes = Infinity;
+  /** When ample free space is read again, on `performance.now`. */
+  #freeUntilMs = 0;
   #isClosing = false;
   /** When a failed base may be retried, in milliseconds of the monotonic clock. */
   #nextBaseMs = 0;
@@ -75,7 +81,7 @@ export class Journal {
   /** Files with damaged records, which are therefore not emptied. */
   readonly #damaged = new Set<number>();
 
-  private constructor(options: JournalOptions, log: Pick<LogEnd, 'file' | 'offset'>) {
+  private constructor(options: JournalOptions, log: FrameWriter) {
     const { directory, files, content, warn, logBytesMax = LOG_BYTES_MAX } = options;
     this.files = files;
     this.state = content.state;
@@ -87,15 +93,15 @@ export class Journal {
     this.#head = content.head;
     this.#base = content.base;
     this.#bytesSinceBase = content.logBytes;
-    this.#log = FrameWriter.open(files, log);
+    this.#log = log;
   }
 
   /** Continues where the journal ends, and cuts off an unfinished frame. Throws errors of the system. */
   static async open(options: JournalOptions): Promise<Journal> {
     const { files, content } = options;
     const last = content.last ?? { file: content.base.number + 1, offset: 0 };
-    const journal = new Journal(options, last);
-    const log = journal.#log;
+    const log = await FrameWriter.open(files, last);
+    const journal = new Journal(options, log);
     if (content.isTorn) await log.clearTail();
     if (content.last !== null) await log.rewriteUnacknowledged(files, content.last);
     await log.sync();
@@ -137,17 +143,27 @@ export class Journal {
 
   #isLogFull(): boolean {
     if (this.#log.offset >= this.#logBytesMax) return true;
-    return this.#log.offset >= SHORT_LOG_BYTES_MAX && isDiskLow(this.#directory);
+    return this.#log.offset >= SHORT_LOG_BYTES_MAX && this.#freeBytes < LOW_BYTES;
   }
 
   /** Waits for bases to free space. Throws `storage_full`. */
   async #makeRoom(byteCount: number): Promise<void> {
-    while (!hasFreeSpace(this.#directory, byteCount)) {
+    // Asking the system takes another thread, and longer than a small write.
+    const isAmple = this.#freeBytes - byteCount >= LOW_BYTES;
+    if (!isAmple || performance.now() >= this.#freeUntilMs) await this.#readFreeBytes();
+    while (this.#freeBytes < byteCount) {
       this.#untidyBytes = Infinity;
       await this.tidy();
-      if (this.#baseWrite === undefined) requireFreeSpace(this.#directory, byteCount);
+      const isWriting = this.#baseWrite !== undefined;
       await this.#baseWrite;
+      await this.#readFreeBytes();
+      if (!isWriting && this.#freeBytes < byteCount) throw storageFull();
     }
+  }
+
+  async #readFreeBytes(): Promise<void> {
+    this.#freeBytes = (await readDiskSpace(this.#directory)).freeBytes;
+    this.#freeUntilMs = performance.now() + FREE_MS_MAX;
   }
 
   /** Throws `storage_full` and errors of the system, and then keeps the current log. */
@@ -156,7 +172,7 @@ export class Journal {
       const next = await this.#log.startNext(this.files, number);
       await syncFolder(this.#folder);
       // The current log no longer needs what was written ahead.
-      this.#log.cut();
+      await this.#log.cut();
       this.#log = next;
     } catch (error) {
       if (this.files.has(number)) await this.files.remove([number]);
@@ -169,11 +185,14 @@ export class Journal {
     if (this.#untidyBytes < UNTIDY_BYTES_MAX) return;
     this.#untidyBytes = 0;
     await this.#removeDead();
-    if (this.#baseWrite !== undefined || !this.#isBaseDue()) return;
+    if (this.#baseWrite !== undefined) return;
     const isUnused = this.#log.offset === 0 && !this.files.has(this.#log.number - 1);
     try {
+      await this.#readFreeBytes();
+      if (!this.#isBaseDue()) return;
       // Leaves a number for the base, which precedes the logs after it.
       if (!isUnused) await this.#startLog(this.files.nextNumber + 1);
+      await this.#readFreeBytes();
     } catch (error) {
       this.#reportFailedBase(error);
       return;
@@ -195,9 +214,9 @@ export class Journal {
     if (this.#isClosing || performance.now() < this.#nextBaseMs) return false;
     const due = Math.max(this.#logBytesMax, BASE_AFTER_RATIO * this.#base.byteLength);
     if (this.#bytesSinceBase >= due) return true;
-    if (!isDiskLow(this.#directory)) return false;
+    if (this.#freeBytes >= LOW_BYTES) return false;
     // A base takes up space itself. Unless the disk is full, it must free at least as much.
-    const cost = hasFreeSpace(this.#directory, FULL_BYTES) ? this.#base.byteLength : 0;
+    const cost = this.#freeBytes >= FULL_BYTES ? this.#base.byteLength : 0;
     return this.#releasableBytes() >= Math.max(RELEASED_BYTES_MIN, cost);
   }
 
@@ -214,7 +233,7 @@ export class Journal {
    * copied.
    */
   #filesToEmpty(): Set<number> {
-    const { freeBytes } = diskSpace(this.#directory);
+    const freeBytes = this.#freeBytes;
     const share = freeBytes < FULL_BYTES ? LIVE_SHARE_MIN_FULL : LIVE_SHARE_MIN;
     const isLittleUsed = (number: number) =>
       this.#liveBytesIn(number) < share * this.#bytesIn(number) && !this.#damaged.has(number);

@@ -81,7 +81,7 @@ export class FileCopier {
     if (!this.#mayShare || !(await shareBlocks(from, to))) {
       if (this.#mayShare) {
         this.#mayShare = false;
-        requireFreeSpace(dirname(to), this.#bytesLeft);
+        await requireFreeSpace(dirname(to), this.#bytesLeft);
       }
       await copyFile(from, to, constants.COPYFILE_EXCL);
     }

@@ -247,11 +247,12 @@ describe('the configuration', () => {
       blobStore,
       isConsoleServed,
       ignoredVariables,
+      serviceManager,
       ...others
     } = loadConfig({ env: {} });
     assert.deepEqual(
-      [tracesUrl, embedding, blobStore, isConsoleServed, ignoredVariables],
-      [null, [], null, true, []],
+      [tracesUrl, embedding, blobStore, isConsoleServed, ignoredVariables, serviceManager],
+      [null, [], null, true, [], null],
     );
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
   });

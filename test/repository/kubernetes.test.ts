@@ -453,7 +453,10 @@ test('the pod uses settings, ports and paths of the server and has time to stop'
       path,
     );
   }
-  assert.deepEqual(container!.ports, [{ name: 'https', containerPort: config.port }]);
+  assert.deepEqual(container!.ports, [
+    { name: 'https', containerPort: config.port },
+    { name: 'liveness', containerPort: config.livenessPort },
+  ]);
   const { paths } = JSON.parse(readFileSync(join(ROOT, 'openapi.json'), 'utf8')) as {
     paths: Record<string, unknown>;
   };
@@ -463,7 +466,8 @@ test('the pod uses settings, ports and paths of the server and has time to stop'
     container!.livenessProbe,
   ]) {
     assert.ok(probe!.httpGet!.path! in paths, probe!.httpGet!.path);
-    assert.equal(probe!.httpGet!.scheme, 'HTTPS');
+    const isSecure = probe!.httpGet!.port === 'https';
+    assert.equal(probe!.httpGet!.scheme, isSecure ? 'HTTPS' : undefined);
   }
   const waitMs = Number(container!.lifecycle!.preStop!.exec!.command!.at(-1)) * 1000;
   assert.ok(pod.terminationGracePeriodSeconds! * 1000 > waitMs + config.shutdownMs);

@@ -56,6 +56,15 @@ test('systemd considers the service well confined', { skip }, () => {
   assert.notEqual(analyze(args, unit.replace(/^Protect.*$/gm, '')).status, 0);
 });
 
+test('the unit may report through a command, and has time for a start', () => {
+  assert.deepEqual(valuesOf('Type'), ['notify']);
+  // The messages of systemd-notify do not come from the main process.
+  assert.deepEqual(valuesOf('NotifyAccess'), ['all']);
+  assert.deepEqual(valuesOf('WatchdogSec'), ['30']);
+  assert.deepEqual(valuesOf('TimeoutStartSec'), ['infinity']);
+  assert.ok(valuesOf('RestrictAddressFamilies')[0]!.includes('AF_UNIX'));
+});
+
 test('systemd accepts the files that create the user and the folders', { skip }, () => {
   const { status, stderr } = spawnSync(
     'systemd-sysusers',

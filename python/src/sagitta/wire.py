@@ -2243,6 +2243,7 @@ ProblemCode: TypeAlias = Literal[
     "starting",
     "stopping",
     "disk_full",
+    "disk_failed",
     "disk_stalled",
     "nats_disconnected",
     "nats_no_quorum",
@@ -2257,6 +2258,7 @@ ProblemCode: TypeAlias = Literal[
 ]
 """`starting`: its sample data is being loaded; `stopping`: it finishes accepted requests and
 refuses new ones; `disk_full`: the disk with the data directory has no space for writes;
+`disk_failed`: the disk with the data directory refuses writes for another reason;
 `disk_stalled`: the disk with the data directory does not answer; `nats_disconnected`: the node
 has no connection to the NATS servers; `nats_no_quorum`: fewer than most of the NATS servers that
 store a log answer; `peer_unreachable`: the node cannot connect to another one that announces

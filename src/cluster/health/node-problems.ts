@@ -126,7 +126,7 @@ export class NodeProblems {
     const [first] = waiting;
     if (first !== undefined) {
       const others = waiting.length === 1 ? '' : ` and ${waiting.length - 1} other collections`;
-      return `Writes to ${this.#nameOf(first.name)}${others} wait for the logs, or for a node that takes over: see nats stream info.`;
+      return `Writes to ${this.#nameOf(first.name)}${others} wait for the logs, for a disk, or for a node that takes over.`;
     }
     for (const { instance, node, problems } of members.present) {
       const announced = problems.find(({ code }) => code === 'log_stalled');

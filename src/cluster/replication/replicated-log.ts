@@ -105,8 +105,8 @@ export class ReplicatedLog implements CommitLog {
   /** The last commit or change of role; each waits for the one before. */
   #last: Promise<unknown> = Promise.resolve();
   #failure: Error | null = null;
-  /** When the running commit was sent, on `performance.now`; null without one. */
-  #sentAtMs: number | null = null;
+  /** When the running commit began, on `performance.now`; null without one. */
+  #commitAtMs: number | null = null;
 
   /** Throws `data_corrupt`. */
   constructor(options: ReplicatedLogOptions) {
@@ -149,9 +149,9 @@ export class ReplicatedLog implements CommitLog {
     return this.#failure;
   }
 
-  /** How long the running commit has waited for the log, in milliseconds; 0 without one. */
+  /** How long the running commit has waited for the log, or for the store, in milliseconds; 0 without one. */
   get waitingMs(): number {
-    return this.#sentAtMs === null ? 0 : performance.now() - this.#sentAtMs;
+    return this.#commitAtMs === null ? 0 : performance.now() - this.#commitAtMs;
   }
 
   whenStored(): Promise<void> | undefined {
@@ -390,15 +390,21 @@ export class ReplicatedLog implements CommitLog {
   }
 
   async #commit(asked: readonly StoreOperation[]): Promise<void> {
+    this.#commitAtMs = performance.now();
+    try {
+      await this.#appendAndStore(asked);
+    } finally {
+      this.#commitAtMs = null;
+    }
+  }
+
+  async #appendAndStore(asked: readonly StoreOperation[]): Promise<void> {
     const operations = this.#options.prepare(asked);
     const writer = this.#writer;
     if (writer === null) throw noLeaderError();
     const { logger } = this.#options;
     const commit = commitOf(operations);
-    this.#sentAtMs = performance.now();
-    const outcome = await this.#append(writer, commit).finally(() => {
-      this.#sentAtMs = null;
-    });
+    const outcome = await this.#append(writer, commit);
     switch (outcome.kind) {
       case 'committed': {
         const applied = { ...outcome.link, owner: this.#applied.owner };

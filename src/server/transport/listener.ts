@@ -15,7 +15,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { endsWithin } from '../../common/ends-within.js';
 import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
-import { AddressLimiter } from './address-limiter.js';
+import { AddressLimiter, RESETS_MAX, ResetCount } from './address-limiter.js';
 import {
   deferContinue,
   startBodyTimeout,
@@ -48,6 +48,8 @@ interface ListenerOptions {
   readonly logger: Logger;
   /** Addresses and CIDR blocks of trusted proxies. */
   readonly trustedProxies: readonly string[];
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs: () => number;
 }
 
 interface ProtocolServer {
@@ -69,15 +71,16 @@ export class Listener {
     this.#addressLimiter = new AddressLimiter({
       connectionsMax: options.limits.connectionsPerAddressMax,
       trustedProxies: options.trustedProxies,
+      nowMs: options.nowMs,
     });
   }
 
   create(handler: RequestListener): Server {
-    const { limits, tls, logger } = this.#options;
+    const { limits, tls } = this.#options;
     const created =
       tls === null
         ? createClearTextServer(handler, limits)
-        : new TlsServer(handler, limits, tls, logger);
+        : new TlsServer(handler, tls, { ...this.#options, addressLimiter: this.#addressLimiter });
     this.#servers.push(created);
     this.#addressLimiter.attach(created.server);
     return created.server;
@@ -173,7 +176,16 @@ class TlsServer implements ProtocolServer {
   readonly #unsubscribeReload: () => void;
   #isStopping = false;
 
-  constructor(handler: RequestListener, limits: Limits, tls: Tls, logger: Logger) {
+  constructor(
+    handler: RequestListener,
+    tls: Tls,
+    {
+      limits,
+      logger,
+      nowMs,
+      addressLimiter,
+    }: ListenerOptions & { readonly addressLimiter: AddressLimiter },
+  ) {
     const server: Http2SecureServer = createSecureServer({
       ...secureContextOptions(tls.material),
       settings: {
@@ -207,7 +219,9 @@ class TlsServer implements ProtocolServer {
       this.#connections.add(socket);
       socket.once('close', () => this.#connections.delete(socket));
     });
-    server.on('session', (session) => this.#addSession(session, limits));
+    server.on('session', (session) => {
+      this.#addSession(session, limitSession(session, { limits, nowMs, addressLimiter }));
+    });
     // Node would send a clear text reply to a client that never completed the handshake.
     server.removeAllListeners('tlsClientError');
     server.on('tlsClientError', (error, socket) => {
@@ -245,8 +259,8 @@ class TlsServer implements ProtocolServer {
     for (const socket of this.#connections) socket.destroy();
   }
 
-  #addSession(session: ServerHttp2Session, limits: Limits): void {
-    this.#sessions.set(session, limitSession(session, limits));
+  #addSession(session: ServerHttp2Session, use: SessionUse): void {
+    this.#sessions.set(session, use);
     // Its handshake was in progress when the server was stopped.
     if (this.#isStopping) session.close();
     session.once('close', () => {
@@ -278,32 +292,8 @@ interface SessionUse {
   readonly isResetting: boolean;
 }
 
-/**
- * The burst and the sustained rate of stream resets: opening and resetting streams costs the client nothing and evades
- * the limit of concurrent streams.
- */
-const RESETS_MAX = 2 * STREAMS_MAX;
-const RESETS_PER_SECOND = 20;
 /** With more resets, a stream is served only after the frames that arrived with it have been processed. */
 const RESETS_TRUSTED_MAX = 10;
-
-/** Counts the resets of a session; the count decays at the allowed rate. */
-class ResetCount {
-  #count = 0;
-  #atMs = 0;
-
-  get current(): number {
-    const nowMs = performance.now();
-    const restored = ((nowMs - this.#atMs) / 1000) * RESETS_PER_SECOND;
-    this.#count = Math.max(0, this.#count - restored);
-    this.#atMs = nowMs;
-    return this.#count;
-  }
-
-  add(): void {
-    this.#count = this.current + 1;
-  }
-}
 
 /** Skips HTTP/2 requests that have already been cancelled, for clients that cancel often. */
 function withoutResetStreams(
@@ -327,9 +317,21 @@ function withoutResetStreams(
  * Gives an HTTP/2 session the timeouts that are built into Node's HTTP/1.1 server. A session without a stream is idle,
  * whatever other frames arrive.
  */
-function limitSession(session: ServerHttp2Session, limits: SessionLimits): SessionUse {
+function limitSession(
+  session: ServerHttp2Session,
+  {
+    limits,
+    nowMs,
+    addressLimiter,
+  }: {
+    readonly limits: SessionLimits;
+    readonly nowMs: () => number;
+    readonly addressLimiter: AddressLimiter;
+  },
+): SessionUse {
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
-  const resets = new ResetCount();
+  const client = addressLimiter.clientOf(session.socket as Socket);
+  const resets = new ResetCount(nowMs);
   const use = {
     streamCount: 0,
     get isResetting() {
@@ -348,8 +350,14 @@ function limitSession(session: ServerHttp2Session, limits: SessionLimits): Sessi
     limitStream(stream, session, limits);
     stream.once('close', () => {
       use.streamCount--;
-      if (stream.rstCode !== http2.NGHTTP2_NO_ERROR) resets.add();
-      if (resets.current > RESETS_MAX && !session.destroyed) {
+      if (stream.rstCode !== http2.NGHTTP2_NO_ERROR) {
+        resets.add();
+        if (client !== null) addressLimiter.addResets(client, 1);
+      }
+      const isAttacking =
+        resets.current > RESETS_MAX || (client !== null && addressLimiter.isResetting(client));
+      if (isAttacking && !session.destroyed) {
+        if (client !== null) addressLimiter.addResets(client, RESETS_MAX);
         session.goaway(http2.NGHTTP2_ENHANCE_YOUR_CALM);
         session.destroy();
       }

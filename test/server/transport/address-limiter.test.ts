@@ -1,18 +1,23 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ClientHttp2Session, ServerHttp2Session } from 'node:http2';
 import { createServer, Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
-import { AddressLimiter } from '../../../src/server/transport/address-limiter.js';
+import {
+  AddressLimiter,
+  RESETS_MAX,
+  ResetCount,
+} from '../../../src/server/transport/address-limiter.js';
 import { eventually } from '../../support/waiting.js';
 import { createFilledService, type Service } from '../harness.js';
-import { startSecureService } from '../secure-service.js';
+import { openSession, startSecureService } from '../secure-service.js';
 import { exchange, headOf, listen, repliesIn } from '../wire.js';
 
-function createBounded(trustedProxies: string[] = []) {
-  const bound = new AddressLimiter({ connectionsMax: 2, trustedProxies });
+function createBounded(trustedProxies: string[] = [], nowMs = () => 0) {
+  const bound = new AddressLimiter({ connectionsMax: 2, trustedProxies, nowMs });
   const server = createServer();
   bound.attach(server);
   let refusedCount = 0;
@@ -55,6 +60,38 @@ describe('the address limiter', () => {
     await eventually('all are forgotten', () => bound.addressCount === 0);
   });
 
+  it('refuses an address that keeps resetting streams, until its resets have decayed', () => {
+    let nowMs = 0;
+    const { bound, connect, refusedCount } = createBounded(['10.1.0.0/16'], () => nowMs);
+    const attacker = bound.clientOf(connect('192.0.2.1'))!;
+    bound.addResets(attacker, 5 * RESETS_MAX);
+    assert.ok(!bound.isResetting(attacker), 'as many as five sessions may reset');
+    bound.addResets(attacker, 1);
+    assert.ok(bound.isResetting(attacker));
+    assert.ok(connect('::ffff:192.0.2.1').destroyed);
+    assert.ok(!connect('192.0.2.2').destroyed);
+    assert.equal(refusedCount(), 1);
+    nowMs += 20;
+    assert.ok(!connect('192.0.2.1').destroyed, '100 resets a second are allowed');
+    bound.addResets(attacker, 1_000 * RESETS_MAX);
+    nowMs += 39_000;
+    assert.ok(bound.isResetting(attacker));
+    nowMs += 1_001;
+    assert.ok(!bound.isResetting(attacker), 'it is refused for 40 seconds at most');
+    assert.equal(bound.clientOf(connect('10.1.2.3')), null, 'proxies are exempt');
+  });
+
+  it('counts the resets of a session, which decay', () => {
+    let nowMs = 0;
+    const resets = new ResetCount(() => nowMs);
+    resets.add(RESETS_MAX + 1);
+    assert.equal(resets.current, RESETS_MAX + 1);
+    nowMs += 1_000;
+    assert.equal(resets.current, RESETS_MAX - 19);
+    nowMs += 60_000;
+    assert.equal(resets.current, 0);
+  });
+
   it('counts the connections of an IPv6 /64 network together', () => {
     const { connect } = createBounded();
     connect('2001:db8:0:1::1');
@@ -83,11 +120,13 @@ describe('the address limiter', () => {
   });
 });
 
-/** Gives every new connection a remote address. */
+/** Gives every new connection a remote address, also after its TLS handshake. */
 function pretendAddress({ app }: Service, address: string): void {
-  app.server.prependListener('connection', (socket: Socket) => {
-    Object.defineProperty(socket, 'remoteAddress', { value: address });
-  });
+  for (const event of ['connection', 'secureConnection']) {
+    app.server.prependListener(event, (socket: Socket) => {
+      Object.defineProperty(socket, 'remoteAddress', { value: address });
+    });
+  }
 }
 
 describe('a service with a limit on the connections per address', { timeout: 60_000 }, () => {
@@ -146,6 +185,44 @@ describe('a service with a limit on the connections per address', { timeout: 60_
       socket.destroy();
       return isTaken;
     });
+    await secure.close();
+  });
+
+  it('closes sessions of an address that resets too many streams, and refuses the next', async () => {
+    const secure = await startSecureService({
+      limits: { ...DEFAULT_LIMITS, connectionsPerAddressMax: 100 },
+      // The resets do not decay.
+      nowMs: () => 1_000,
+    });
+    pretendAddress(secure.service, '192.0.2.1');
+    const { server } = secure.service.app;
+    let resetCount = 0;
+    let closedCount = 0;
+    server.on('session', (session: ServerHttp2Session) => {
+      session.on('close', () => closedCount++);
+      session.on('stream', (stream) => stream.on('close', () => resetCount++));
+    });
+    const open = () => openSession(secure.url, { ca: secure.authority.cert });
+    const reset = (session: ClientHttp2Session, count: number) => {
+      for (let i = 0; i < count; i++) {
+        const stream = session.request({ ':path': '/livez' });
+        stream.on('error', () => {});
+        stream.close(8);
+      }
+    };
+    const sessions = [];
+    // Each session stays below its own limit of 200.
+    for (let i = 1; i <= 20; i++) {
+      if (i % 2 === 1) sessions.push(await open());
+      reset(sessions.at(-1)!, 50);
+      await eventually('they are counted', () => resetCount === 50 * i);
+    }
+    assert.equal(closedCount, 0);
+    reset(sessions[0]!, 1);
+    await eventually('the session is closed', () => closedCount === 1);
+    const socket = connectTls({ host: '127.0.0.1', port: secure.port, ca: secure.authority.cert });
+    await assert.rejects(once(socket, 'secureConnect'), /disconnected|ECONNRESET/);
+    for (const session of sessions) session.destroy();
     await secure.close();
   });
 });
