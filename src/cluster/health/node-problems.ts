@@ -15,7 +15,7 @@ import type { StoreHealth } from './store-health.js';
 /** Archiving usually takes a few seconds. */
 const ARCHIVE_SECONDS_MAX = 60;
 /** How long a commit waits for its log, and a log for an owner, before that is a problem. */
-const STALLED_MS_MIN = 1_200;
+const STALLED_MS_MIN = 1_000;
 
 export interface NodeProblemsOptions {
   readonly service: SharedService;
@@ -120,12 +120,12 @@ export class NodeProblems {
   /** What is known of collections whose writes wait; null for nothing. Other nodes announce what they own. */
   #stalled(): string | null {
     const { logs, members, ownerlessMs } = this.#options;
-    const waiting = logs.ofCollections.filter(
+    const waiting = logs.all.filter(
       (log) => log.waitingMs > STALLED_MS_MIN || ownerlessMs(log) > STALLED_MS_MIN,
     );
     const [first] = waiting;
     if (first !== undefined) {
-      const others = waiting.length === 1 ? '' : ` and ${waiting.length - 1} other collections`;
+      const others = waiting.length === 1 ? '' : ` and ${waiting.length - 1} others`;
       return `Writes to ${this.#nameOf(first.name)}${others} wait for the logs, for a disk, or for a node that takes over.`;
     }
     for (const { instance, node, problems } of members.present) {

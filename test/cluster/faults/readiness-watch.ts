@@ -16,16 +16,16 @@ interface Said {
   sinceMs: number;
   /** When the last write through the node was acknowledged, by kind. */
   acknowledgedAtMs: Record<WriteKind, number>;
-  /** The same for prompt writes that were begun after the node had last changed its mind. */
-  contradictedAtMs: Record<WriteKind, number>;
+  /** Since when writes that began after the node last changed its mind have been acknowledged promptly. */
+  promptSinceMs: Record<WriteKind, number>;
 }
 
 /** A node is ready only if writes of both kinds succeed. */
 export type WriteKind = 'rows' | 'catalogue';
 
-const never = () => ({ rows: Number.NEGATIVE_INFINITY, catalogue: Number.NEGATIVE_INFINITY });
 const bothAt = (ms: number) => ({ rows: ms, catalogue: ms });
 const earlierOf = ({ rows, catalogue }: Record<WriteKind, number>) => Math.min(rows, catalogue);
+const laterOf = ({ rows, catalogue }: Record<WriteKind, number>) => Math.max(rows, catalogue);
 
 /** The longest times in milliseconds. */
 export interface WrongReadiness {
@@ -53,7 +53,7 @@ export class ReadinessWatch {
         codes: '',
         sinceMs: nowMs,
         acknowledgedAtMs: bothAt(nowMs),
-        contradictedAtMs: never(),
+        promptSinceMs: bothAt(Infinity),
       });
       this.#watching.push(this.#watch(node));
     }
@@ -68,7 +68,7 @@ export class ReadinessWatch {
     for (const said of this.#said.values()) {
       said.sinceMs = nowMs;
       said.acknowledgedAtMs = bothAt(nowMs);
-      said.contradictedAtMs = never();
+      said.promptSinceMs = bothAt(Infinity);
     }
   }
 
@@ -87,9 +87,10 @@ export class ReadinessWatch {
     said.acknowledgedAtMs[kind] = nowMs;
     // A write that had to wait does not show that writes succeed.
     const isPrompt = nowMs - begunAtMs < PROMPT_MS_MAX;
+    if (!isPrompt) said.promptSinceMs[kind] = Infinity;
     if (said.isReady !== false || begunAtMs <= said.sinceMs || !isPrompt) return;
-    said.contradictedAtMs[kind] = nowMs;
-    const wrongMs = earlierOf(said.contradictedAtMs) - said.sinceMs;
+    said.promptSinceMs[kind] = Math.min(said.promptSinceMs[kind], nowMs);
+    const wrongMs = nowMs - laterOf(said.promptSinceMs);
     if (wrongMs <= this.#falselyUnreadyMs) return;
     this.#falselyUnreadyMs = wrongMs;
     this.#falseReasons = said.codes;
@@ -108,7 +109,7 @@ export class ReadinessWatch {
       if (isReady !== said.isReady) {
         said.isReady = isReady;
         said.sinceMs = nowMs;
-        said.contradictedAtMs = never();
+        said.promptSinceMs = bothAt(Infinity);
       }
       if (isReady === true) {
         const quietSinceMs = Math.max(said.sinceMs, earlierOf(said.acknowledgedAtMs));

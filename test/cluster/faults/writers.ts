@@ -12,6 +12,7 @@ const RETRY_MS = 50;
 const READ_MS = 20;
 const STRONG_READ_MS = 200;
 const CATALOGUE_MS = 300;
+const CATALOGUE_ATTEMPTS_MAX = 20;
 /** One of this many writes has an idempotency key, and would appear twice if it were carried out twice. */
 const KEYED_EVERY = 16;
 /** Ids per request of the final comparison. */
@@ -246,26 +247,34 @@ export class Writers {
     }
   }
 
-  /** Points an alias to the collection, again and again. */
+  /** Points an alias to the collection at an interval, also while earlier attempts wait. */
   async #changeCatalogue(node: string): Promise<void> {
-    const { collection, onAcknowledged } = this.#options;
+    const { collection } = this.#options;
     const path = `/v1/aliases/${collection}-${node}`;
-    const body = JSON.stringify({ collection });
+    const running = new Set<Promise<void>>();
     while (!this.#isEnding) {
       await sleep(CATALOGUE_MS);
-      const begunAtMs = performance.now();
-      const { reply } = await this.#connectionsTo(node).send({
-        method: 'PUT',
-        path,
-        headers: JSON_HEADERS,
-        body,
-      });
-      if (reply?.status === 200) onAcknowledged(node, 'catalogue', begunAtMs);
-      else if (reply !== null && !mayBeRepeated(reply)) {
-        this.faults.push(`an alias on ${node} was refused: ${reply.status} ${reply.text}`);
-      }
+      if (running.size >= CATALOGUE_ATTEMPTS_MAX) continue;
+      const attempt = this.#pointAlias(node, path).finally(() => running.delete(attempt));
+      running.add(attempt);
     }
+    await Promise.all(running);
     await this.#until(() => node, { method: 'DELETE', path }, [200, 404]);
+  }
+
+  async #pointAlias(node: string, path: string): Promise<void> {
+    const { collection, onAcknowledged } = this.#options;
+    const begunAtMs = performance.now();
+    const { reply } = await this.#connectionsTo(node).send({
+      method: 'PUT',
+      path,
+      headers: JSON_HEADERS,
+      body: JSON.stringify({ collection }),
+    });
+    if (reply?.status === 200) onAcknowledged(node, 'catalogue', begunAtMs);
+    else if (reply !== null && !mayBeRepeated(reply)) {
+      this.faults.push(`an alias on ${node} was refused: ${reply.status} ${reply.text}`);
+    }
   }
 
   /** Strong reads must contain everything that any node has acknowledged. */
