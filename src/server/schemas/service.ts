@@ -8,7 +8,7 @@ import { wireName } from '../../common/wire-names.js';
 import { ALL_SETTINGS } from '../../platform/settings.js';
 import { count, status } from './basics.js';
 
-export const PROBLEM_EXAMPLE = {
+const PROBLEM_EXAMPLE = {
   code: 'nats_disconnected',
   detail: 'No NATS server of SAGITTA_CLUSTER answers this node.',
   seconds: 12.5,
