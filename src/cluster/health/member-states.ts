@@ -39,8 +39,9 @@ export class MemberStates {
   get all(): readonly MemberStatus[] {
     const { present, absent } = this.#options.members;
     const silent = absent.map(({ member, silentMs }): MemberStatus => {
-      const silentSeconds = Math.round(silentMs / 100) / 10;
-      return { ...this.#stateOf(member), state: 'absent', problems: [], silentSeconds };
+      // Whatever it announced last, it carries out nothing now.
+      const found = this.#stateOf({ ...member, epoch: 0, collectionCount: 0, problems: [] });
+      return { ...found, state: 'absent', silentSeconds: Math.round(silentMs / 100) / 10 };
     });
     const all = [...present.map((member) => this.#stateOf(member)), ...silent];
     return all.sort((a, b) => (a.node < b.node ? -1 : 1));
