@@ -10,6 +10,7 @@ import { connect } from '@nats-io/transport-node';
 import { type NatsLogin, NatsService } from '../../src/cluster/service/nats-service.js';
 import type { SagittaError } from '../../src/common/errors.js';
 import { silentLogger } from '../../src/common/logger.js';
+import { untilAvailable } from '../../src/common/until-available.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
 import { type Authority, createAuthority } from '../support/certificates.js';
 import { eventually } from '../support/waiting.js';
@@ -50,14 +51,18 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
     const nats = await NatsServers.start(1, { configuration, places: [place] });
     try {
       await test(async (login, isInsecure = false) => {
-        const service = await NatsService.connect({
-          urls: nats.urls.map((url) => url.replace(/0\.0\.0\.0|127\.0\.0\.1/, 'localhost')),
-          login: { ...NO_LOGIN, ...login },
-          isInsecure,
-          cluster: 'test',
-          replicas: 1,
-          logger: silentLogger,
-        });
+        const connecting = () =>
+          NatsService.connect({
+            urls: nats.urls.map((url) => url.replace(/0\.0\.0\.0|127\.0\.0\.1/, 'localhost')),
+            login: { ...NO_LOGIN, ...login },
+            isInsecure,
+            cluster: 'test',
+            replicas: 1,
+            logger: silentLogger,
+          });
+        // A busy server may not answer in time, as at the start of a node.
+        const waiting = { logger: silentLogger, stopping: undefined };
+        const service = await untilAvailable(connecting, waiting);
         await service.createLog('catalogue', { isStarting: true });
         await service.close();
       });
