@@ -115,8 +115,8 @@ export class NatsService implements SharedService {
       reconnectTimeWait: RECONNECT_MS,
       pingInterval: PING_MS,
       maxPingOut: PINGS_LOST_MAX,
-    }).catch((cause: unknown) => {
-      const refusal = refusalOf(cause, login);
+    }).catch(async (cause: unknown) => {
+      const refusal = refusalOf(cause, login) ?? (await missingCertificate(urls, login));
       if (refusal !== null) throw unusable(urls, refusal, cause);
       const { message } = cause as Error;
       if (TLS_FAILURE.test(message)) throw unusable(urls, `cannot be reached: ${message}`, cause);
@@ -347,6 +347,18 @@ function refusalOf(cause: unknown, login: NatsLogin): string | null {
   return given === undefined
     ? 'requires credentials, and none are configured: set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD, or SAGITTA_CLUSTER_TOKEN, SAGITTA_CLUSTER_NKEY or SAGITTA_CLUSTER_CREDENTIALS'
     : `refuses the credentials of the node: compare ${given[1]} with the configuration of the servers`;
+}
+
+/** What to report about servers that close connections without a certificate, which looks like silence; null otherwise. */
+async function missingCertificate(
+  urls: readonly string[],
+  { tlsCert }: NatsLogin,
+): Promise<string | null> {
+  if (tlsCert !== null) return null;
+  const greetings = await Promise.all(urls.map(greetingOf));
+  return greetings.some((greeting) => greeting?.tls_verify === true)
+    ? 'cannot be reached without a certificate of the node: set SAGITTA_CLUSTER_TLS_CERT and SAGITTA_CLUSTER_TLS_KEY'
+    : null;
 }
 
 /** Throws `configuration_invalid` for servers that accept connections from other machines without credentials. */
