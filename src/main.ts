@@ -292,7 +292,7 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
       'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process on this machine can act in their name',
     );
   }
-  const { stopping } = parts;
+  const waiting = { logger, stopping: parts.stopping };
   const service = await untilAvailable(
     () =>
       Service.connect({
@@ -303,7 +303,7 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
         replicas,
         logger,
       }),
-    { logger, stopping },
+    waiting,
   );
   closers.push(() => service.close());
   const durability = await untilAvailable(
@@ -315,12 +315,12 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
         connectedServerId: () => service.serverId,
         logger,
       }),
-    { logger, stopping },
+    waiting,
   );
   closers.push(() => durability.close());
   const node = await untilAvailable(
     () => service.whileItAnswers(() => openNode(service, durability, config, parts)),
-    { logger, stopping },
+    waiting,
   );
   closers.push(() => node.close());
   const { store } = parts;
@@ -333,7 +333,7 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
     }),
   );
   // Closing the node ends its work.
-  await unlessAborted(catchingUp, stopping);
+  await unlessAborted(catchingUp, parts.stopping);
   return node;
 }
 

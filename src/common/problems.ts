@@ -32,3 +32,13 @@ export interface ServiceProblem {
   /** Whether writes through this process fail or wait because of it. */
   readonly blocksWrites: boolean;
 }
+
+/** Whether writes through a process with these problems succeed. */
+export function isWritable(problems: readonly ServiceProblem[]): boolean {
+  return !problems.some(({ blocksWrites }) => blocksWrites);
+}
+
+/** A duration as replies about states give it: in seconds, to a tenth. */
+export function toSeconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}

@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../common/logger.js';
-import type { ServiceProblem } from '../common/problems.js';
+import { type ServiceProblem, toSeconds } from '../common/problems.js';
 import {
   type DiskSpace,
   FILE_MODE,
@@ -100,7 +100,7 @@ export class DiskWatch {
   get problems(): readonly ServiceProblem[] {
     const { kind, detail, sinceMs } = this.#state;
     if (kind === 'ok') return [];
-    const seconds = Math.max(0, Math.round((this.#nowMs() - sinceMs) / 100) / 10);
+    const seconds = toSeconds(Math.max(0, this.#nowMs() - sinceMs));
     return [{ code: `disk_${kind}`, detail, seconds, blocksWrites: true }];
   }
 

@@ -1,6 +1,7 @@
 // The state of nodes for operators: what a node announces, how many collections it holds, and whether a drained node can
 // be stopped.
 
+import { toSeconds } from '../../common/problems.js';
 import type { DrainState } from '../members/drained-nodes.js';
 import { type Member, type Members, newMember } from '../members/members.js';
 import type { NodeChoice } from '../placement/choose-nodes.js';
@@ -41,7 +42,7 @@ export class MemberStates {
     const silent = absent.map(({ member, silentMs }): MemberStatus => {
       // Whatever it announced last, it carries out nothing now.
       const found = this.#stateOf({ ...member, epoch: 0, collectionCount: 0, problems: [] });
-      return { ...found, state: 'absent', silentSeconds: Math.round(silentMs / 100) / 10 };
+      return { ...found, state: 'absent', silentSeconds: toSeconds(silentMs) };
     });
     const all = [...present.map((member) => this.#stateOf(member)), ...silent];
     return all.sort((a, b) => (a.node < b.node ? -1 : 1));

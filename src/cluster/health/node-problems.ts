@@ -1,7 +1,7 @@
 // What is wrong with a node and with its logs at the moment. Each node announces its problems, so that any of them can
 // show those of all.
 
-import type { ProblemCode, ServiceProblem } from '../../common/problems.js';
+import { type ProblemCode, type ServiceProblem, toSeconds } from '../../common/problems.js';
 import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { Members } from '../members/members.js';
@@ -58,7 +58,7 @@ export class NodeProblems {
     const own = [...this.#found].map(([code, found]) => ({
       code,
       ...found,
-      seconds: Math.round((nowMs - this.#sinceMs.get(code)!) / 100) / 10,
+      seconds: toSeconds(nowMs - this.#sinceMs.get(code)!),
     }));
     return [...own, ...this.#sources.flatMap((read) => read())];
   }

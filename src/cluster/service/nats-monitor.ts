@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type NatsConnection, RequestError } from '@nats-io/nats-core';
 import { endsWithin } from '../../common/ends-within.js';
 import type { Logger } from '../../common/logger.js';
+import { toSeconds } from '../../common/problems.js';
 import type { LogServer, ServiceState } from './shared-service.js';
 
 /** The pause between two requests. */
@@ -109,7 +110,7 @@ export class NatsMonitor {
     this.#state = { ...found, sinceMs: found.kind === kind ? sinceMs : nowMs };
     if (found.kind === kind) return;
     if (found.kind === 'connected') {
-      const seconds = Math.round((nowMs - sinceMs) / 100) / 10;
+      const seconds = toSeconds(nowMs - sinceMs);
       this.#logger.info({ seconds }, 'the NATS servers accept messages again');
     } else {
       this.#logger.warn({ problem: `nats_${found.kind}` }, found.detail);

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal } from '../../common/cancel-signal.js';
-import type { ServiceProblem } from '../../common/problems.js';
+import { type ServiceProblem, toSeconds } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
 const PAUSE_MS = 500;
@@ -47,7 +47,7 @@ export class PeerProbe {
       .join(', ');
     const detail = `This node hears from ${names} through NATS, but cannot connect there: check SAGITTA_CLUSTER_URL of these nodes, and the network between them and this one.`;
     const sinceMs = Math.min(...failing.map((each) => each.sinceMs));
-    const seconds = Math.round((performance.now() - sinceMs) / 100) / 10;
+    const seconds = toSeconds(performance.now() - sinceMs);
     return [{ code: 'peer_unreachable', detail, seconds, blocksWrites }];
   }
 

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
+import { isWritable, toSeconds } from '../../common/problems.js';
 import type { Cluster, ClusterMemberStatus } from '../cluster/cluster.js';
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
 import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../cluster/remote-records.js';
@@ -56,17 +57,16 @@ function getCluster(services: RouteServices): Route {
     errors: [],
     isAlwaysServed: true,
     handle() {
-      const isWritable = !services.problems().some(({ blocksWrites }) => blocksWrites);
-      if (forwarder === null) return { ...NO_CLUSTER, isWritable };
+      if (forwarder === null) return { ...NO_CLUSTER, isWritable: isWritable(services.problems()) };
       const { self, leader, members, collections, servers, durability } = forwarder.cluster.status;
       const logServers = servers.map(({ silentMs, ...server }) => ({
         ...server,
-        silentSeconds: Math.round(silentMs / 100) / 10,
+        silentSeconds: toSeconds(silentMs),
       }));
       return {
         node: self.node,
         leader: leader?.node ?? null,
-        isWritable,
+        isWritable: isWritable(services.problems()),
         nodes: members.map(toNodeRecord),
         collections: collections.flatMap(({ incarnation, ...problem }) => {
           const id = database.idOf(incarnation);

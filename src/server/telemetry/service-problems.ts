@@ -3,6 +3,7 @@
 
 import type { Preparation } from '../../common/preparation.js';
 import {
+  isWritable,
   PROBLEM_CODES,
   PROBLEM_MEANINGS,
   type ProblemCode,
@@ -38,9 +39,7 @@ export function addProblemGauges(
   metrics: Metrics,
   problems: () => readonly ServiceProblem[],
 ): void {
-  metrics.addReading('sagitta_write_ready', () =>
-    problems().some(({ blocksWrites }) => blocksWrites) ? 0 : 1,
-  );
+  metrics.addReading('sagitta_write_ready', () => (isWritable(problems()) ? 1 : 0));
   metrics.addReadings('sagitta_problems', () => {
     const found = new Set(problems().map(({ code }) => code));
     return new Map(PROBLEM_CODES.map((code) => [code, found.has(code) ? 1 : 0]));
