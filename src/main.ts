@@ -8,7 +8,7 @@ import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
 import type { NatsDurability } from './cluster/service/nats-durability.js';
-import type { NatsLogin, NatsService } from './cluster/service/nats-service.js';
+import type { NatsService } from './cluster/service/nats-service.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
@@ -282,6 +282,7 @@ interface JoinOptions extends StartParts {
 /** Brings the store up to date with the cluster, whose packages are loaded only here. */
 async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterNode> {
   const { NatsService: Service, API_LEVEL_MIN } = await import('./cluster/service/nats-service.js');
+  const { natsLoginOf } = await import('./cluster/service/nats-login.js');
   const { NatsDurability: Durability } = await import('./cluster/service/nats-durability.js');
   const { logger, closers } = parts;
   const { cluster, clusterName, clusterReplicas: replicas } = config;
@@ -335,19 +336,6 @@ async function joinCluster(config: Config, parts: JoinOptions): Promise<ClusterN
   // Closing the node ends its work.
   await unlessAborted(catchingUp, parts.stopping);
   return node;
-}
-
-function natsLoginOf(config: Config): NatsLogin {
-  return {
-    user: config.clusterUser,
-    password: config.clusterPassword,
-    token: config.clusterToken,
-    nkey: config.clusterNkey,
-    credentials: config.clusterCredentials,
-    tlsCa: config.clusterTlsCa,
-    tlsCert: config.clusterTlsCert,
-    tlsKey: config.clusterTlsKey,
-  };
 }
 
 async function openNode(

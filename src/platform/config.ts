@@ -125,6 +125,33 @@ export function loadConfig({
   return config;
 }
 
+/** The settings of connections to the NATS servers. */
+const NATS_NAMES = [
+  'cluster',
+  'clusterUser',
+  'clusterPassword',
+  'clusterToken',
+  'clusterNkey',
+  'clusterCredentials',
+  'clusterTlsCa',
+  'clusterTlsCert',
+  'clusterTlsKey',
+] as const;
+
+export type NatsConfig = Pick<Config, (typeof NATS_NAMES)[number]>;
+
+/** For programs that are not nodes: reads only these settings. Throws `configuration_invalid`. */
+export function loadNatsConfig(env: Environment): NatsConfig {
+  const found: Problem[] = [];
+  const values = readSettings(env, {}, found);
+  values.cluster = readNatsServers(values, found);
+  found.push(...findContradictions({ ...values, limits: values } as unknown as Config));
+  const names: readonly string[] = NATS_NAMES;
+  const problems = found.filter((problem) => problem.names.every((name) => names.includes(name)));
+  if (problems.length > 0) throw invalid(problems.map(({ detail }) => detail));
+  return Object.fromEntries(names.map((name) => [name, values[name]])) as unknown as NatsConfig;
+}
+
 /** All settings in the order of the documentation. */
 export function describeSettings(): SettingDescription[] {
   return [...ALL_SETTINGS].map(([name, setting]) => ({

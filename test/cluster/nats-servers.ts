@@ -1,7 +1,7 @@
 // Three NATS servers with JetStream on loopback, which sync every message before they acknowledge it.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,15 +36,25 @@ export interface NatsPlace {
 }
 
 interface Server {
+  name: string;
   readonly configFile: string;
-  readonly place: NatsPlace;
+  place: NatsPlace;
   child: ChildProcess;
 }
+
+/** A user of the system account, for operations on the servers. Other clients need no credentials. */
+export const SYSTEM_USER = { user: 'system', password: 'only-in-tests' };
+const ACCOUNTS = `accounts {
+  SYS { users: [{ user: ${SYSTEM_USER.user}, password: ${SYSTEM_USER.password} }] }
+  TEST { jetstream: enabled, users: [{ user: test, password: test }] }
+}
+system_account: SYS
+no_auth_user: test`;
 
 export interface NatsServersOptions {
   /** Whether each server syncs every message before it acknowledges it; all do by default. */
   readonly isSyncAlways?: (index: number) => boolean;
-  /** Added to the configuration of each server. */
+  /** Added to the configuration of each server instead of accounts for the tests. */
   readonly configuration?: string;
   /** The machines; loopback by default. */
   readonly places?: readonly NatsPlace[] | undefined;
@@ -59,7 +69,7 @@ export class NatsServers {
 
   private constructor(
     folder: string,
-    started: readonly { readonly configFile: string; readonly place: NatsPlace }[],
+    started: readonly Omit<Server, 'child'>[],
     ports: readonly number[],
   ) {
     const urlOf = (scheme: string, i: number, port: number | undefined) =>
@@ -72,7 +82,7 @@ export class NatsServers {
 
   static async start(
     count = 3,
-    { isSyncAlways = () => true, configuration = '', places }: NatsServersOptions = {},
+    { isSyncAlways = () => true, configuration = ACCOUNTS, places }: NatsServersOptions = {},
   ): Promise<NatsServers> {
     const folder = mkdtempSync(join(tmpdir(), 'sagitta-nats-'));
     const usual = (i: number): NatsPlace => ({
@@ -97,11 +107,13 @@ ${count > 1 ? cluster : ''}
 ${configuration}
 `,
       );
-      return { configFile: file, place };
+      return { name: `n${i}`, configFile: file, place };
     });
     const servers = new NatsServers(folder, started, ports);
     try {
-      await (configuration === '' ? servers.#waitUntilReady(count) : servers.#waitUntilHealthy());
+      await (configuration === ACCOUNTS
+        ? servers.#waitUntilReady(count)
+        : servers.#waitUntilHealthy());
     } catch (error) {
       await servers.stop();
       throw error;
@@ -160,7 +172,7 @@ ${configuration}
     { connection, manager }: JetStreamConnection,
     msMax: number,
   ): Promise<boolean> {
-    const wanted = `n${index}`;
+    const wanted = this.nameOf(index);
     const deadlineMs = performance.now() + msMax;
     for (;;) {
       const info = await manager.streams.info(stream).catch(() => null);
@@ -225,6 +237,49 @@ ${configuration}
     await kill(this.#servers[index]!.child);
   }
 
+  nameOf(index: number): string {
+    return this.#servers[index]!.name;
+  }
+
+  /** Replaces a server and its disk by an empty one with another name, and returns the name of the one that is gone. */
+  async replace(index: number): Promise<string> {
+    const server = this.#servers[index]!;
+    await kill(server.child);
+    const { name, configFile, place } = server;
+    rmSync(place.dataFolder, { recursive: true, force: true });
+    const [base, generation = '0'] = name.split('-');
+    server.name = `${base}-${Number(generation) + 1}`;
+    const configuration = readFileSync(configFile, 'utf8');
+    writeFileSync(
+      configFile,
+      configuration.replace(/^server_name: .*/, `server_name: ${server.name}`),
+    );
+    server.child = run(server);
+    return name;
+  }
+
+  /** Starts another server, which joins the others. */
+  async add(): Promise<string> {
+    const [{ configFile }] = this.#servers as [Server];
+    const index = this.#servers.length;
+    const name = `n${index}`;
+    const place = { ...this.#servers[0]!.place, dataFolder: join(this.#folder, `data-${index}`) };
+    const [client, route, monitor] = await freePorts(3);
+    const ports = [client, monitor, route].map(String);
+    const configuration = readFileSync(configFile, 'utf8')
+      .replace(/^server_name: .*/, `server_name: ${name}`)
+      .replace(/store_dir: "[^"]*"/, `store_dir: "${place.dataFolder}"`)
+      .replace(
+        /(^(?:listen|http): "[^"]*:|cluster \{ name: test, listen: "[^"]*:)\d+/gm,
+        (_, before: string) => before + ports.shift(),
+      );
+    const file = join(this.#folder, `${index}.conf`);
+    writeFileSync(file, configuration);
+    const server = { name, configFile: file, place };
+    this.#servers.push({ ...server, child: run(server) });
+    return name;
+  }
+
   async restart(index: number): Promise<void> {
     const server = this.#servers[index]!;
     await kill(server.child);
@@ -236,7 +291,6 @@ ${configuration}
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Waits until a stream can be created with a replica on every server, since one may be up later than the others. */
   /** For servers that may refuse the test. */
   async #waitUntilHealthy(): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
@@ -249,6 +303,7 @@ ${configuration}
     }
   }
 
+  /** Waits until a stream can be created with a replica on every server, since one may be up later than the others. */
   async #waitUntilReady(count: number): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     for (;;) {

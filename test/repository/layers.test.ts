@@ -29,7 +29,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   client: ['common'],
   console: ['common', 'formats', 'readers', 'client'],
   langchain: ['common', 'client'],
-  cli: ['common', 'platform', 'formats', 'readers', 'client', 'tools'],
+  cli: ['common', 'platform', 'formats', 'readers', 'client', 'tools', 'cluster'],
 };
 
 /**

@@ -1,4 +1,5 @@
-// `sagitta cluster`: shows the nodes of a cluster, drains them, moves collections, and compares replicas.
+// `sagitta cluster`: shows the nodes of a cluster, drains them, moves collections, and compares replicas. `cluster-nats.ts`
+// is about the NATS servers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -20,7 +21,8 @@ import {
 import { CliError, EXIT_CODES } from '../terminal/failure.js';
 import { print, write } from '../terminal/printing.js';
 import { tableForStdout } from '../terminal/table.js';
-import { formatBytes, formatCount, pluralize } from '../terminal/units.js';
+import { formatBytes, formatCount, formatSeconds, pluralize } from '../terminal/units.js';
+import { addNatsCommand } from './cluster-nats.js';
 
 const EXAMPLES = `
 Examples:
@@ -30,7 +32,8 @@ Examples:
   $ sagitta cluster move articles --from sagitta-0 --to sagitta-1
   $ sagitta cluster drain sagitta-1
   $ sagitta cluster drain sagitta-1 --undo
-  $ sagitta cluster verify`;
+  $ sagitta cluster verify
+  $ sagitta cluster nats`;
 
 /** Interval between polls of the state of a drain or a move. */
 const POLL_INTERVAL_MS = 200;
@@ -55,6 +58,7 @@ export function defineCluster(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   addDrainCommand(command);
   addMoveCommand(command);
+  addNatsCommand(command);
   const status = command
     .command('status')
     .description('list the nodes, or those that hold a collection')
@@ -132,10 +136,6 @@ function describeState({ node, nodes, is_writable: isWritable, collections }: Cl
     ...problems,
     ...collections.map(({ id, code, detail }) => `Collection "${id}": ${code}. ${detail}`),
   ];
-}
-
-function formatSeconds(seconds: number): string {
-  return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
 function describeHolders(record: CollectionRecord, { nodes: all }: Cluster): string {

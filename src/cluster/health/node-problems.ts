@@ -8,7 +8,7 @@ import type { Members } from '../members/members.js';
 import { ownerOf } from '../replication/elections.js';
 import type { NodeLogs } from '../replication/node-logs.js';
 import type { ReplicatedLog } from '../replication/replicated-log.js';
-import type { Durability } from '../service/nats-durability.js';
+import { type Durability, replacementAdvice } from '../service/nats-durability.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreHealth } from './store-health.js';
 
@@ -16,6 +16,8 @@ import type { StoreHealth } from './store-health.js';
 const ARCHIVE_SECONDS_MAX = 60;
 /** How long a commit waits for its log, and a log for an owner, before that is a problem. */
 const STALLED_MS_MIN = 1_000;
+/** A NATS server that restarts is back sooner. */
+const REPLICA_LOST_MS_MIN = 60_000;
 
 export interface NodeProblemsOptions {
   readonly service: SharedService;
@@ -111,8 +113,13 @@ export class NodeProblems {
       found.set('archive_late', { detail: archiveLate(lagSeconds), blocksWrites: false });
     }
     const kept = durability?.();
+    const lost = service.state.servers.find(
+      ({ isSilent, silentMs }) => isSilent && silentMs > REPLICA_LOST_MS_MIN,
+    );
     if (kept !== undefined && kept.state !== 'verified') {
       found.set('durability', { detail: kept.detail, blocksWrites: false });
+    } else if (lost !== undefined) {
+      found.set('durability', { detail: replacementAdvice(lost.name), blocksWrites: false });
     }
     return found;
   }

@@ -15,6 +15,8 @@ export interface Durability {
 /** With fewer, most replicas would not survive the loss of one. */
 const REPLICAS_DURABLE_MIN = 3;
 const ANSWER_MS_MAX = 10_000;
+/** A server that restarts is back sooner. */
+const GONE_NANOSECONDS_MIN = 60e9;
 /** A server may have another configuration after a restart. */
 const CHECK_MS = 60_000;
 const CHECK_UNVERIFIED_MS = 10_000;
@@ -27,8 +29,18 @@ interface ServerVariables {
   readonly jetstream?: {
     readonly config?: { readonly sync_always?: boolean; readonly sync_interval?: number };
     readonly stats?: { readonly api?: { readonly level?: number } };
-    /** Absent for a single server. */
-    readonly meta?: { readonly cluster_size?: number };
+    /** Absent for a single server. Only the leader knows from which of the others it has heard. */
+    readonly meta?: {
+      readonly cluster_size?: number;
+      readonly leader?: string;
+      readonly replicas?: readonly {
+        readonly name: string;
+        readonly current: boolean;
+        readonly offline?: boolean;
+        /** Nanoseconds since the leader heard from it; 0 also if it never did. */
+        readonly active: number;
+      }[];
+    };
   };
 }
 
@@ -126,7 +138,10 @@ function durabilityOf(
 ): Durability {
   const problems = findProblems(answers, requirements(options));
   if (problems.length > 0) return { state: 'insufficient', detail: problems.join(' ') };
-  const silent = answers.flatMap((answer) => (answer.kind === 'silent' ? silence(answer) : []));
+  const silent = [
+    ...answers.flatMap((answer) => (answer.kind === 'silent' ? silence(answer) : [])),
+    ...goneMembers(answers).map(replacementAdvice),
+  ];
   if (silent.length > 0) return { state: 'unverified', detail: silent.join(' ') };
   if (options.replicas < REPLICAS_DURABLE_MIN) {
     return { state: 'insufficient', detail: fewReplicas(options.replicas) };
@@ -154,9 +169,10 @@ export function findProblems(
     );
   }
   const largest = Math.max(0, ...shown.map(({ variables }) => serverCountOf(variables)));
-  if (largest > answers.length) {
+  const present = largest - goneMembers(answers).length;
+  if (present > answers.length) {
     problems.push(
-      `The JetStream cluster has ${largest} servers, any of which may hold a log, but SAGITTA_CLUSTER_MONITORS names ${answers.length}: name all of them.`,
+      `The JetStream cluster has ${present} servers, any of which may hold a log, but SAGITTA_CLUSTER_MONITORS names ${answers.length}: name all of them.`,
     );
   }
   const isComplete = shown.length === answers.length;
@@ -166,6 +182,23 @@ export function findProblems(
     );
   }
   return problems;
+}
+
+/** The names of members that the leader of the JetStream cluster does not hear from, and whose port did not answer. */
+function goneMembers(answers: readonly MonitorAnswer[]): string[] {
+  const shown = answers.flatMap((answer) => (answer.kind === 'shown' ? answer.variables : []));
+  const names = shown.map(({ server_name: name }) => name);
+  const leader = shown.find(({ server_name: name, jetstream }) => jetstream?.meta?.leader === name);
+  const { replicas = [] } = leader?.jetstream?.meta ?? {};
+  return replicas.flatMap(({ name, current, offline = false, active }) => {
+    const isGone = offline || active > GONE_NANOSECONDS_MIN || (active === 0 && !current);
+    return isGone && !names.includes(name) ? name : [];
+  });
+}
+
+/** What to do about a NATS server that has been silent for long. */
+export function replacementAdvice(server: string): string {
+  return `The NATS server ${server} is silent, and logs count it among their replicas until it is removed. Start it again; if it is gone for good, start one with another name in its place, and then: sagitta cluster nats --remove ${JSON.stringify(server)}.`;
 }
 
 function problemsOfServer(

@@ -47,6 +47,8 @@ export class NatsMonitor {
   readonly #subject: string;
   readonly #closing = new AbortController();
   #state: ServiceState = { ...CONNECTED, sinceMs: performance.now() };
+  /** Since when servers have been silent, by name; a new leader does not know it. */
+  readonly #silentSinceMs = new Map<string, number>();
 
   /** `stream`: that of the catalogue. */
   constructor(connection: NatsConnection, stream: string, logger: Logger) {
@@ -103,11 +105,23 @@ export class NatsMonitor {
     }
   }
 
+  #withSilence(server: LogServer, nowMs: number): LogServer {
+    const { name, isSilent, silentMs } = server;
+    if (!isSilent) {
+      this.#silentSinceMs.delete(name);
+      return server;
+    }
+    const sinceMs = this.#silentSinceMs.get(name) ?? nowMs - silentMs;
+    this.#silentSinceMs.set(name, sinceMs);
+    return { ...server, silentMs: Math.round(Math.max(silentMs, nowMs - sinceMs)) };
+  }
+
   /** One line says what otherwise concerns every log. */
   #set(found: Found): void {
     const { kind, sinceMs } = this.#state;
     const nowMs = performance.now();
-    this.#state = { ...found, sinceMs: found.kind === kind ? sinceMs : nowMs };
+    const servers = found.servers.map((server) => this.#withSilence(server, nowMs));
+    this.#state = { ...found, servers, sinceMs: found.kind === kind ? sinceMs : nowMs };
     if (found.kind === kind) return;
     if (found.kind === 'connected') {
       const seconds = toSeconds(nowMs - sinceMs);
@@ -128,19 +142,20 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
   if (cluster?.replicas === undefined) return CONNECTED;
   const { leader = '', replicas } = cluster;
   const servers: LogServer[] = [
-    { name: leader, isLeader: true, silentMs: 0, lag: 0 },
-    ...replicas.map(({ name, active, lag = 0 }) => ({
-      name,
-      isLeader: false,
-      silentMs: Math.round(active / NANOSECONDS_PER_MS),
-      lag,
-    })),
+    { name: leader, isLeader: true, isSilent: false, silentMs: 0, lag: 0 },
+    ...replicas.map(
+      ({ name, active, current, offline = false, lag = 0 }): LogServer => ({
+        name,
+        isLeader: false,
+        // A replica that its leader has never heard from has been active for 0 nanoseconds.
+        isSilent:
+          offline || active / NANOSECONDS_PER_MS > SILENT_MS_MAX || (active === 0 && !current),
+        silentMs: Math.round(active / NANOSECONDS_PER_MS),
+        lag,
+      }),
+    ),
   ];
-  // A replica that its leader has never heard from has been active for 0 nanoseconds.
-  const silent = replicas.filter(
-    ({ active, current, offline }) =>
-      offline === true || active / NANOSECONDS_PER_MS > SILENT_MS_MAX || (active === 0 && !current),
-  );
+  const silent = servers.filter(({ isSilent }) => isSilent);
   if (2 * silent.length < servers.length) return { kind: 'connected', detail: '', servers };
   const names = silent.map(({ name }) => name).join(' and ');
   return {

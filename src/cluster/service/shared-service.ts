@@ -6,6 +6,8 @@ import type { MessageStream } from '../logs/message-stream.js';
 export interface LogServer {
   readonly name: string;
   readonly isLeader: boolean;
+  /** Whether the leader has not heard from it for longer than from a server that is up. */
+  readonly isSilent: boolean;
   /** How long the leader has not heard from it, in milliseconds; 0 for the leader itself. */
   readonly silentMs: number;
   /** Operations of the log that it has not received yet. */

@@ -59,9 +59,11 @@ function getCluster(services: RouteServices): Route {
     handle() {
       if (forwarder === null) return { ...NO_CLUSTER, isWritable: isWritable(services.problems()) };
       const { self, leader, members, collections, servers, durability } = forwarder.cluster.status;
-      const logServers = servers.map(({ silentMs, ...server }) => ({
-        ...server,
+      const logServers = servers.map(({ name, isLeader, silentMs, lag }) => ({
+        name,
+        isLeader,
         silentSeconds: toSeconds(silentMs),
+        lag,
       }));
       return {
         node: self.node,
