@@ -2,7 +2,7 @@
 // that is gone for good. They need a user of the system account, which the nodes do not have, and no running node.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { NatsConnection } from '@nats-io/nats-core';
+import { type NatsConnection, NoRespondersError } from '@nats-io/nats-core';
 import { SagittaError } from '../../common/errors.js';
 import { toSeconds } from '../../common/problems.js';
 import type { NatsConfig } from '../../platform/config.js';
@@ -153,15 +153,17 @@ export class NatsOperations {
   /** The replies of all servers that answer; none if the user may not ask. */
   async #ask(): Promise<ServerReply[]> {
     const options = { accounts: true, streams: true, config: true };
-    const replies = await this.#connection.requestMany(STATUS, JSON.stringify(options), {
-      strategy: 'stall',
-      maxWait: STATUS_MS_MAX,
-      stall: LAST_REPLY_MS,
-    });
     const found: ServerReply[] = [];
-    for await (const message of replies) {
-      // Nobody may answer, which is a message without data.
-      if (message.data.length > 0) found.push(message.json<ServerReply>());
+    try {
+      const replies = await this.#connection.requestMany(STATUS, JSON.stringify(options), {
+        strategy: 'stall',
+        maxWait: STATUS_MS_MAX,
+        stall: LAST_REPLY_MS,
+      });
+      for await (const message of replies) found.push(message.json<ServerReply>());
+    } catch (error) {
+      // The servers answer only users of the system account.
+      if (!(error instanceof NoRespondersError)) throw error;
     }
     return found;
   }
@@ -330,7 +332,10 @@ function requireRemovable(
     );
   }
   const up = members.filter(({ isUp }) => isUp);
-  if (2 * up.length <= members.length || !members.some(({ isLeader }) => isLeader)) {
+  if (!members.some(({ isLeader }) => isLeader) && 2 * up.length > members.length) {
+    throw refused('The JetStream cluster is electing a leader: try again in a few seconds.');
+  }
+  if (2 * up.length <= members.length) {
     throw refused(
       `Only ${up.length} of the ${members.length} members of the JetStream cluster answer: with fewer than a majority, a removal can lose acknowledged messages. Start more of them first.`,
     );
