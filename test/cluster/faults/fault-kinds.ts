@@ -15,6 +15,10 @@ export interface Fault {
 }
 
 export interface FaultKind {
+  /** What it affects: at the same time, another fault may affect something else, or another of the same kind. */
+  readonly part: 'node' | 'nats' | 'blobs' | 'all';
+  /** Whether it begins only when all NATS servers and nodes are up, and needs most of each. */
+  readonly needsWhole?: boolean;
   /** What the fault needs besides processes. */
   readonly needs?: 'machines' | 'faketime';
   /** Whether a node may end by itself during the fault. */
@@ -27,6 +31,7 @@ const POLL_MS = 50;
 
 export const FAULT_KINDS = {
   'kill-node': {
+    part: 'node',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
       await cluster.nodes.kill(node);
@@ -34,6 +39,7 @@ export const FAULT_KINDS = {
     },
   },
   'halt-node': {
+    part: 'node',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
       cluster.nodes.signal(node, 'SIGSTOP');
@@ -42,16 +48,20 @@ export const FAULT_KINDS = {
     },
   },
   'kill-nats': {
-    async begin({ nats }, random) {
-      const server = chooseServer(random);
+    part: 'nats',
+    async begin(cluster, random) {
+      const { nats } = cluster;
+      const server = chooseServer(cluster, random);
       await nats.kill(server);
       const undo = () => nats.restart(server);
       return { target: natsName(server), lastsMs: 3_000 * random(), undo };
     },
   },
   'halt-nats': {
-    begin({ nats }, random) {
-      const server = chooseServer(random);
+    part: 'nats',
+    begin(cluster, random) {
+      const { nats } = cluster;
+      const server = chooseServer(cluster, random);
       nats.signal(server, 'SIGSTOP');
       const undo = () => nats.signal(server, 'SIGCONT');
       return { target: natsName(server), lastsMs: 500 + 5_000 * random(), undo };
@@ -59,6 +69,8 @@ export const FAULT_KINDS = {
   },
   /** Halts the leader until another node leads; it then goes on as if it still led. */
   'two-leaders': {
+    part: 'node',
+    needsWhole: true,
     async begin({ nodes }) {
       const leader = await nodes.whenLed();
       nodes.signal(leader, 'SIGSTOP');
@@ -70,6 +82,8 @@ export const FAULT_KINDS = {
   },
   /** Kills all processes at once. */
   'kill-all': {
+    part: 'all',
+    needsWhole: true,
     async begin(cluster, random) {
       const { nodes, nats } = cluster;
       await Promise.all([nodes.killAll(), ...SERVERS.map((server) => nats.kill(server))]);
@@ -81,6 +95,7 @@ export const FAULT_KINDS = {
     },
   },
   'lose-node': {
+    part: 'node',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
       await cluster.nodes.kill(node);
@@ -88,10 +103,30 @@ export const FAULT_KINDS = {
       return { target: node, lastsMs: 1_000 * random(), undo: () => cluster.startNode(node) };
     },
   },
-  'lose-nats': { begin: (cluster, random) => loseData(cluster, random) },
+  'lose-nats': {
+    part: 'nats',
+    needsWhole: true,
+    begin: (cluster, random) => loseData(cluster, random),
+  },
   /** Deletes the streams of a server, but not its record of votes. */
-  'lose-streams': { begin: (cluster, random) => loseData(cluster, random, /./) },
+  'lose-streams': {
+    part: 'nats',
+    needsWhole: true,
+    begin: (cluster, random) => loseData(cluster, random, /./),
+  },
+  /** Replaces a server and its disk by an empty one with another name, and removes it from the JetStream cluster. */
+  'replace-nats': {
+    part: 'nats',
+    needsWhole: true,
+    async begin(cluster, random) {
+      const server = await chooseCurrentServer(cluster, random);
+      const gone = await cluster.nats.replace(server);
+      const undo = () => cluster.removeServer(gone);
+      return { target: natsName(server), lastsMs: 2_000 * random(), undo };
+    },
+  },
   clock: {
+    part: 'node',
     needs: 'faketime',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -104,6 +139,7 @@ export const FAULT_KINDS = {
     },
   },
   'cut-node-from-nats': {
+    part: 'node',
     needs: 'machines',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -111,6 +147,7 @@ export const FAULT_KINDS = {
     },
   },
   'cut-node-from-nodes': {
+    part: 'node',
     needs: 'machines',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -119,6 +156,7 @@ export const FAULT_KINDS = {
   },
   /** Drops the packets that it sends, but not those that it receives. */
   'cut-node-outgoing': {
+    part: 'node',
     needs: 'machines',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -127,6 +165,7 @@ export const FAULT_KINDS = {
     },
   },
   'cut-node-incoming': {
+    part: 'node',
     needs: 'machines',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -137,24 +176,27 @@ export const FAULT_KINDS = {
   },
   /** Cuts a server off from the other servers; nodes reach it. */
   'cut-nats': {
+    part: 'nats',
     needs: 'machines',
     begin(cluster, random) {
-      const server = chooseServer(random);
+      const server = chooseServer(cluster, random);
       const others = SERVERS.filter((other) => other !== server).map(natsName);
       const name = natsName(server);
       return cut(cluster, random, name, bothWays(cluster, name, others));
     },
   },
   'cut-nats-outgoing': {
+    part: 'nats',
     needs: 'machines',
     begin(cluster, random) {
-      const server = chooseServer(random);
+      const server = chooseServer(cluster, random);
       const others = SERVERS.filter((other) => other !== server).map(natsName);
       const name = natsName(server);
       return cut(cluster, random, name, oneWay(cluster, name, others));
     },
   },
   'cut-node-from-blobs': {
+    part: 'node',
     needs: 'machines',
     async begin(cluster, random) {
       const node = await chooseNode(cluster, random);
@@ -162,12 +204,14 @@ export const FAULT_KINDS = {
     },
   },
   'halt-blobs': {
+    part: 'blobs',
     begin({ blobs }, random) {
       blobs.halt();
       return { target: 'the bucket', lastsMs: 500 + 4_000 * random(), undo: () => blobs.resume() };
     },
   },
   'fill-node': {
+    part: 'node',
     needs: 'machines',
     mayEndNode: true,
     async begin(cluster, random) {
@@ -178,9 +222,10 @@ export const FAULT_KINDS = {
     },
   },
   'fill-nats': {
+    part: 'nats',
     needs: 'machines',
     begin(cluster, random) {
-      const server = chooseServer(random);
+      const server = chooseServer(cluster, random);
       const disk = cluster.diskOf(natsName(server));
       disk.fill();
       const undo = async () => {
@@ -189,6 +234,30 @@ export const FAULT_KINDS = {
         await cluster.nats.restart(server);
       };
       return { target: natsName(server), lastsMs: 500 + 3_000 * random(), undo };
+    },
+  },
+  'freeze-node': {
+    part: 'node',
+    needs: 'machines',
+    async begin(cluster, random) {
+      const node = await chooseNode(cluster, random);
+      const disk = cluster.diskOf(node);
+      disk.freeze();
+      return { target: node, lastsMs: 500 + 8_000 * random(), undo: () => disk.thaw() };
+    },
+  },
+  'freeze-nats': {
+    part: 'nats',
+    needs: 'machines',
+    begin(cluster, random) {
+      const server = chooseServer(cluster, random);
+      const disk = cluster.diskOf(natsName(server));
+      disk.freeze();
+      return {
+        target: natsName(server),
+        lastsMs: 500 + 8_000 * random(),
+        undo: () => disk.thaw(),
+      };
     },
   },
 } as const satisfies Record<string, FaultKind>;
@@ -224,15 +293,13 @@ function cut(
   return { target, lastsMs: 500 + 6_000 * random(), undo };
 }
 
-/** Waits until the others have everything, since a majority of the servers must have it afterwards. */
 async function loseData(
   cluster: FaultyCluster,
   random: () => number,
   stream?: RegExp,
 ): Promise<Fault> {
   const { nats } = cluster;
-  const server = chooseServer(random);
-  await cluster.whenInSync();
+  const server = await chooseCurrentServer(cluster, random);
   await nats.kill(server);
   nats.removeData(server, stream);
   const undo = async () => {
@@ -242,14 +309,25 @@ async function loseData(
   return { target: natsName(server), lastsMs: 1_000 * random(), undo };
 }
 
-/** A random node, the leader most often, since the others matter less. */
-async function chooseNode({ nodes }: FaultyCluster, random: () => number): Promise<string> {
-  const any = NODES[Math.floor(random() * NODES.length)]!;
-  return random() < 0.4 ? await nodes.whenLed() : any;
+/** A server whose disk can be lost: the others have everything, since a majority of the servers must have it afterwards. */
+async function chooseCurrentServer(cluster: FaultyCluster, random: () => number): Promise<number> {
+  await cluster.whenInSync();
+  return chooseServer(cluster, random);
 }
 
-function chooseServer(random: () => number): number {
-  return SERVERS[Math.floor(random() * SERVERS.length)]!;
+/** A random node without a fault, the leader most often, since the others matter less. */
+async function chooseNode(cluster: FaultyCluster, random: () => number): Promise<string> {
+  const free = NODES.filter((node) => !cluster.disturbed.has(node));
+  const any = free[Math.floor(random() * free.length)]!;
+  if (random() >= 0.4) return any;
+  const leader = await cluster.nodes.leaderSeenBy(any);
+  return leader !== null && free.includes(leader) ? leader : any;
+}
+
+/** A random server without a fault. */
+function chooseServer({ disturbed }: FaultyCluster, random: () => number): number {
+  const free = SERVERS.filter((server) => !disturbed.has(natsName(server)));
+  return free[Math.floor(random() * free.length)]!;
 }
 
 function othersThan(node: string): string[] {

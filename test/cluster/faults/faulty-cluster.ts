@@ -4,7 +4,9 @@
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NatsServers } from '../nats-servers.js';
+import { NatsOperations } from '../../../src/cluster/service/nats-operations.js';
+import { loadNatsConfig } from '../../../src/platform/config.js';
+import { NatsServers, SYSTEM_USER } from '../nats-servers.js';
 import { NodeProcesses } from '../node-processes.js';
 import { CREDENTIALS, S3Server } from '../s3-server.js';
 import { BLOBS_HOST, Disk, hasNamespaces, type Machine, Machines } from './machines.js';
@@ -30,6 +32,8 @@ export class FaultyCluster {
   readonly machines: Machines | null;
   readonly #disks: ReadonlyMap<string, Disk>;
   readonly #folder: string;
+  /** The nodes and NATS servers that a fault affects at the moment. */
+  readonly disturbed = new Set<string>();
   /** Failed starts, such as those while NATS has no leader. */
   failedStartCount = 0;
 
@@ -139,6 +143,28 @@ export class FaultyCluster {
         throw new Error(`the NATS servers were not in sync within ${SYNC_MS_MAX} ms`);
       }
       await sleep(POLL_MS);
+    }
+  }
+
+  /** Removes a NATS server that was replaced, as soon as the servers can do that safely. */
+  async removeServer(name: string): Promise<void> {
+    const deadlineMs = performance.now() + SYNC_MS_MAX;
+    const { user, password } = SYSTEM_USER;
+    const login = { SAGITTA_CLUSTER_USER: user, SAGITTA_CLUSTER_PASSWORD: password };
+    const config = loadNatsConfig({ SAGITTA_CLUSTER: this.nats.urls.join(), ...login });
+    for (;;) {
+      try {
+        const operations = await NatsOperations.connect(config);
+        try {
+          await operations.remove(name, () => {});
+        } finally {
+          await operations.close();
+        }
+        return await this.whenInSync();
+      } catch (error) {
+        if (performance.now() > deadlineMs) throw error;
+        await sleep(POLL_MS);
+      }
     }
   }
 

@@ -1,10 +1,10 @@
 // Simulates the machines of a cluster on one machine: network namespaces on a bridge, between which packets can be lost in
-// one direction only, and file systems in memory that can be full. They belong to namespaces of this process, which
-// `enterNamespaces` creates, and end with it.
+// one direction only, and file systems in memory that can be full or frozen. They belong to X
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, statfsSync } from 'node:fs';
+import { mkdirSync, rmSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
 
 const ENTERED = 'FAULTS_NAMESPACES';
 const NAMESPACES = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
@@ -16,20 +16,23 @@ export const BLOBS_HOST = `${NETWORK}.253`;
 const NOWHERE = '02:00:00:00:00:99';
 const DISK_BYTES_MAX = 2 ** 31;
 const FILL_ATTEMPTS_MAX = 100;
+/** Free space with which nothing can be written any more. */
+const FREE_BYTES_MAX = 100_000;
+/** Without blocks for root, which the processes under test may run as. */
+const MAKE_FILES = 'mkfs.ext4 -q -F -m 0 -E lazy_itable_init=1';
 
 /** Whether this process has namespaces of its own. */
 export const hasNamespaces = process.env[ENTERED] !== undefined;
 
 /** Why there are no machines; undefined when there can be. */
 export function machinesMissing(): string | undefined {
-  const tried =
-    'ip link set lo up && ip link add veth-a type veth peer name veth-b && mount -t tmpfs none /mnt';
+  const tried = `ip link set lo up && ip link add veth-a type veth peer name veth-b && mount -t tmpfs none /mnt && truncate -s 16M /mnt/i && ${MAKE_FILES} /mnt/i && mkdir /mnt/d && mount -o loop /mnt/i /mnt/d && umount /mnt/d`;
   const { status, stderr, error } = spawnSync('unshare', [...NAMESPACES, 'sh', '-c', tried], {
     encoding: 'utf8',
   });
   if (status === 0) return undefined;
   const reason = error?.message ?? stderr.trim().split('\n').at(-1);
-  return `network namespaces and mounts need root, unshare and ip (${reason})`;
+  return `network namespaces and mounts need root, unshare, ip, mkfs.ext4 and loop devices (${reason})`;
 }
 
 /** Runs this program again in namespaces of its own, and ends with its exit code. */
@@ -56,6 +59,8 @@ export interface Machine {
 
 export class Machines {
   readonly #machines = new Map<string, Machine>();
+  /** How often each link is cut at the moment, by sender and address. */
+  readonly #cuts = new Map<string, number>();
   /** Processes that hold the namespaces; they end with their input. */
   readonly #holders: ChildProcess[] = [];
 
@@ -77,12 +82,20 @@ export class Machines {
     return this.#machines.get(name)!;
   }
 
-  /** Drops the packets of a machine to an address from now on. */
+  /** Drops the packets of a machine to an address until it is healed as often as it was cut. */
   cut(from: Machine, host: string): void {
+    const link = `${from.name} ${host}`;
+    const count = this.#cuts.get(link) ?? 0;
+    this.#cuts.set(link, count + 1);
+    if (count > 0) return;
     this.#in(from, `ip neigh replace ${host} lladdr ${NOWHERE} dev eth0 nud permanent`);
   }
 
   heal(from: Machine, host: string): void {
+    const link = `${from.name} ${host}`;
+    const count = this.#cuts.get(link)! - 1;
+    this.#cuts.set(link, count);
+    if (count > 0) return;
     this.#in(from, `ip neigh del ${host} dev eth0`);
   }
 
@@ -112,40 +125,62 @@ export class Machines {
   }
 }
 
-/** A file system in memory. */
+/** A file system of its own, whose device is in memory. */
 export class Disk {
   readonly folder: string;
+  readonly #device: string;
+  #isFrozen = false;
 
   constructor(folder: string) {
     this.folder = folder;
-    mkdirSync(folder, { recursive: true });
-    sh(`mount -t tmpfs -o size=${DISK_BYTES_MAX} none ${folder}`);
+    this.#device = `${folder}-device`;
+    for (const each of [this.folder, this.#device]) mkdirSync(each, { recursive: true });
+    const image = join(this.#device, 'image');
+    sh(`mount -t tmpfs -o size=${DISK_BYTES_MAX} none ${this.#device}
+      truncate -s ${DISK_BYTES_MAX} ${image}
+      ${MAKE_FILES} ${image}
+      mount -o loop,discard ${image} ${folder}`);
   }
 
   /** Fills the file system. */
   fill(): void {
+    const filler = this.#filler;
     for (let attempt = 1; ; attempt++) {
-      const { blocks, bfree, bsize } = statfsSync(this.folder);
+      const { bfree, bsize } = statfsSync(this.folder);
       try {
-        this.#resize((blocks - bfree) * bsize);
+        sh(`fallocate -l ${bfree * bsize} ${filler}`);
         return;
       } catch (error) {
-        // Other processes have written meanwhile.
+        // Some blocks are for the file system itself, and other processes have written meanwhile.
+        if (statfsSync(this.folder).bfree * bsize < FREE_BYTES_MAX) return;
         if (attempt === FILL_ATTEMPTS_MAX) throw error;
       }
     }
   }
 
   empty(): void {
-    this.#resize(DISK_BYTES_MAX);
+    rmSync(this.#filler, { force: true });
+  }
+
+  /** Blocks all writes from now on. The processes that write cannot even be killed. */
+  freeze(): void {
+    sh(`fsfreeze --freeze ${this.folder}`);
+    this.#isFrozen = true;
+  }
+
+  thaw(): void {
+    if (this.#isFrozen) sh(`fsfreeze --unfreeze ${this.folder}`);
+    this.#isFrozen = false;
   }
 
   unmount(): void {
-    sh(`umount --lazy ${this.folder}`);
+    this.thaw();
+    sh(`umount --lazy ${this.folder}
+      umount --lazy ${this.#device}`);
   }
 
-  #resize(byteCount: number): void {
-    sh(`mount -o remount,size=${byteCount} ${this.folder}`);
+  get #filler(): string {
+    return join(this.folder, 'filler');
   }
 }
 

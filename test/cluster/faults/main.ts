@@ -1,5 +1,5 @@
 // node dist/test/cluster/faults/main.js [--of nodes] [--faults 100] [--minutes N] [--seed N] [--kinds kill-node,halt-nats]
-//   [--writers 12] [--acknowledged 200] [--replicas 2] [--log FILE]
+//   [--pairs 0.25] [--writers 12] [--acknowledged 200] [--replicas 2] [--log FILE]
 // node dist/test/cluster/faults/main.js --sum FILE
 //
 // Faults of the servers of a log, or with `--of nodes`, of whole clusters. README.md describes the options.
@@ -20,6 +20,7 @@ const { seed, durationMs, values } = readOptions(Infinity, {
   writers: 12,
   acknowledged: 200,
   replicas: undefined,
+  pairs: 0.25,
   log: undefined,
   sum: undefined,
 });
@@ -57,6 +58,7 @@ async function disturbNodes(): Promise<void> {
     durationMs,
     seed,
     kinds,
+    pairShare: values.pairs,
     writersPerNode: values.writers,
     acknowledgedMin: values.acknowledged,
     replicationFactor: values.replicas === undefined ? null : Number(values.replicas),

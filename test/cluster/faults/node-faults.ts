@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../../database/harness.js';
 import { quantile, roundsOf } from '../../hostile/harness/program.js';
-import { FAULT_KINDS, type FaultKind, type FaultName } from './fault-kinds.js';
+import { FAULT_KINDS, type Fault, type FaultKind, type FaultName } from './fault-kinds.js';
 import { FaultyCluster, NODES } from './faulty-cluster.js';
 import { ReadinessWatch, type WrongReadiness } from './readiness-watch.js';
 import { Writers } from './writers.js';
@@ -19,6 +19,8 @@ export interface NodeFaultsOptions {
   readonly durationMs?: number;
   readonly seed: number;
   readonly kinds: readonly FaultName[];
+  /** The share of faults during which a second one happens. */
+  readonly pairShare: number;
   /** Concurrent writers on each node. */
   readonly writersPerNode: number;
   /** Writes acknowledged between two faults, at least. */
@@ -29,7 +31,8 @@ export interface NodeFaultsOptions {
 }
 
 export interface FaultOutcome extends WrongReadiness {
-  readonly kind: FaultName;
+  /** The names of two faults that happened at the same time are joined by +. */
+  readonly kind: string;
   /** The longest times without writes, or reads, from the beginning of the fault to the next one. */
   readonly withoutWritesMs: number;
   readonly withoutReadsMs: number;
@@ -153,17 +156,29 @@ class Run {
   }
 
   async #disturb(writers: Writers, watch: ReadinessWatch): Promise<void> {
-    const { kinds, log, acknowledgedMin } = this.#options;
-    const name = kinds[Math.floor(this.#random() * kinds.length)]!;
-    const kind: FaultKind = FAULT_KINDS[name];
+    const { log, acknowledgedMin } = this.#options;
+    const names = this.#chooseKinds();
+    const name = names.join('+');
     writers.writeGap.begin();
     writers.readGap.begin();
     watch.begin();
-    const { target, lastsMs, undo } = await kind.begin(this.#cluster, this.#random);
-    this.#under = `${name}, ${target}, for ${lastsMs.toFixed(0)} ms`;
-    await sleep(lastsMs);
-    await undo();
-    await this.#restartEnded(name, kind);
+    const faults: Fault[] = [];
+    for (const each of names) {
+      const fault = await FAULT_KINDS[each].begin(this.#cluster, this.#random);
+      this.#cluster.disturbed.add(nameIn(fault.target));
+      faults.push(fault);
+      this.#under = `${name}, ${faults.map(({ target }) => target).join(' and ')}`;
+    }
+    // One of them may end only after the other one.
+    await Promise.all(
+      faults.map(async ({ target, lastsMs, undo }) => {
+        this.#under += `, for ${lastsMs.toFixed(0)} ms`;
+        await sleep(lastsMs);
+        await undo();
+        this.#cluster.disturbed.delete(nameIn(target));
+      }),
+    );
+    await this.#restartEnded(names);
     await this.#whenAcknowledged(writers, acknowledgedMin);
     const [withoutWritesMs, withoutReadsMs] = [writers.writeGap, writers.readGap].map((gap) =>
       Math.round(gap.longestMs),
@@ -175,8 +190,30 @@ class Run {
     );
   }
 
+  /** One kind or, now and then, two that may happen at the same time. */
+  #chooseKinds(): FaultName[] {
+    const { kinds, pairShare } = this.#options;
+    const choose = (from: readonly FaultName[]) => from[Math.floor(this.#random() * from.length)];
+    const first = choose(kinds)!;
+    if (this.#random() >= pairShare) return [first];
+    const { part, needsWhole = false }: FaultKind = FAULT_KINDS[first];
+    const second = choose(
+      kinds.filter((name) => {
+        const other: FaultKind = FAULT_KINDS[name];
+        if (other.needsWhole === true || part === 'all' || other.part === 'all') return false;
+        return part !== other.part || (part !== 'blobs' && !needsWhole);
+      }),
+    );
+    return second === undefined ? [first] : [first, second];
+  }
+
   /** A node may end by itself only during faults that expect it. */
-  async #restartEnded(name: FaultName, { mayEndNode = false }: FaultKind): Promise<void> {
+  async #restartEnded(names: readonly FaultName[]): Promise<void> {
+    const name = names.join('+');
+    const mayEndNode = names.some((each) => {
+      const kind: FaultKind = FAULT_KINDS[each];
+      return kind.mayEndNode === true;
+    });
     for (const node of NODES) {
       if (this.#cluster.nodes.isRunning(node)) continue;
       if (!mayEndNode) this.#details.push(`${node} ended during the fault ${name}`);
@@ -199,6 +236,11 @@ class Run {
     }
     await this.#cluster.nodes.whenLed();
   }
+}
+
+/** The name of the node or server with which the description of a target begins. */
+function nameIn(target: string): string {
+  return target.split(' ')[0]!;
 }
 
 /** Quantiles of the times without acknowledged writes, in milliseconds. */
