@@ -61,3 +61,36 @@ describe('JetStream', { skip: missing ?? false }, () => {
     await assert.rejects(stream.trimBefore(3), TimeoutError);
   });
 });
+
+it('a log is written and read although the JetStream cluster has no leader', {
+  skip: missing ?? false,
+}, async () => {
+  const servers = await NatsServers.start(5);
+  try {
+    const connection = await servers.connect();
+    const stream = new JetStreamStream(connection, 'leaderless', PATIENT);
+    await stream.create({ replicas: 3, messageBytesMax: 1_000 });
+    await stream.announce('barrier', Buffer.from('before'));
+    const { cluster } = await connection.manager.streams.info(stream.name);
+    const storing = [cluster!.leader!, ...cluster!.replicas!.map(({ name }) => name)];
+    const others = [0, 1, 2, 3, 4].filter((i) => !storing.includes(servers.nameOf(i)));
+    const follower = [0, 1, 2, 3, 4].find((i) => servers.nameOf(i) === storing[2])!;
+    // Two of five servers remain, and two of the three that store the log.
+    for (const index of [...others, follower]) await servers.kill(index);
+    await stream.announce('claim', Buffer.from('x'));
+    const end = await stream.announce('barrier', Buffer.from('after'));
+    const found: string[] = [];
+    const ending = new AbortController();
+    for await (const { position, channel, bytes } of stream.read(0, {
+      shards: undefined,
+      signal: ending.signal,
+    })) {
+      found.push(`${position} ${channel} ${Buffer.from(bytes)}`);
+      if (position >= end) break;
+    }
+    assert.deepEqual(found, ['1 barrier before', '2 claim x', '3 barrier after']);
+    await connection.close();
+  } finally {
+    await servers.stop();
+  }
+});

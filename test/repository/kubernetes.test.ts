@@ -381,10 +381,14 @@ test('the NATS servers accept their configuration, which meets the demands of no
     [0, 1, 2].map((i) => environment[`NATS_ROUTE_${i}`]),
     podsOf(nats).map((host) => `"nats://route:123456@${host}:${portOf(nats, 'route')}"`),
   );
-  // Both nodes and servers need a password.
-  assert.equal(
-    text.match(/^ *authorization \{\n *user: \w+\n *password: \$NATS_PASSWORD$/gm)?.length,
-    2,
+  // Nodes, servers and operators need a password.
+  assert.deepEqual(
+    [...text.matchAll(/user: (\w+)[,\n] *password: (\$\w+)/g)].map(([, ...login]) => login),
+    [
+      ['sagitta', '$NATS_PASSWORD'],
+      ['admin', '$NATS_ADMIN_PASSWORD'],
+      ['route', '$NATS_PASSWORD'],
+    ],
   );
   const mounts = nats.spec!.template.spec!.containers[0]!.volumeMounts!;
   assert.equal(mounts[0]!.mountPath, /store_dir: (.*)/.exec(text)![1]);

@@ -3,13 +3,14 @@
 // sequence of the last message below `<name>.head`.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type {
-  Consumer,
-  ConsumerMessages,
-  JetStreamClient,
-  JetStreamManager,
+import {
+  type ConsumerMessages,
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
 } from '@nats-io/jetstream';
 import {
+  createInbox,
   headers,
   type Msg,
   type MsgHdrs,
@@ -24,6 +25,7 @@ import {
   type Channel,
   HeadMovedError,
   isHead,
+  isRead,
   type MessageStream,
   type OutgoingMessage,
   type StreamMessage,
@@ -31,6 +33,8 @@ import {
 
 /** How JetStream numbers the refusal of an expected sequence. */
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
+/** The JetStream cluster has no leader. */
+const JETSTREAM_UNAVAILABLE = 10008;
 const PUBLISH_MS_MAX = 5_000;
 /** A leader that is gone does not reply, so a message that may be sent twice is sent again, first after this time. */
 const ANNOUNCE_MS_MIN = 500;
@@ -39,6 +43,17 @@ const NO_RESPONDERS_MS = 50;
 const STALL_MS = 3_000;
 /** Bytes of messages that the server sends ahead of the reader. */
 const AHEAD_BYTES_MAX = 32 * 1024 * 1024;
+/**
+ * How long a reader waits for a consumer, which only the leader of the JetStream cluster creates, and for how long after
+ * that it reads without one.
+ */
+const CONSUMER_MS_MAX = 1_000;
+const WITHOUT_CONSUMER_MS = 3_000;
+const FETCH_PAUSE_MS = 100;
+const FETCH_MS_MAX = 2_000;
+/** Messages of one fetch; the servers send at most so many. */
+const FETCHED_MAX = 1_000;
+const FETCHED_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface StreamSettings {
   /** 3 for a cluster: a message is durable once most of the replicas have synced it. */
@@ -50,6 +65,8 @@ export interface JetStreamConnection {
   readonly connection: NatsConnection;
   readonly client: JetStreamClient;
   readonly manager: JetStreamManager;
+  /** When a consumer could not be created last, on `performance.now`. */
+  noConsumerAtMs?: number;
 }
 
 export class JetStreamStream implements MessageStream {
@@ -80,6 +97,8 @@ export class JetStreamStream implements MessageStream {
       // A full stream refuses new messages; by default it would remove old ones.
       discard: 'new',
       deny_delete: true,
+      // Every replica answers reads, also without a leader.
+      allow_direct: true,
       max_msg_size: messageBytesMax,
       // The chain accepts one of two messages for the same head, so the server need not find duplicates.
       duplicate_window: 0,
@@ -141,6 +160,14 @@ export class JetStreamStream implements MessageStream {
     while (!signal.aborted) {
       const messages = await this.#consume(after, shards);
       onOpen?.();
+      if (messages === null) {
+        for await (const message of this.#fetch(after)) {
+          after = message.position;
+          if (isRead(message.channel, shards)) yield message;
+        }
+        await sleep(FETCH_PAUSE_MS, undefined, { signal }).catch(() => {});
+        continue;
+      }
       // In rare cases a consumer hangs for tens of seconds. Only a new one tells that from a stream without messages.
       const watchdog = setInterval(() => messages.stop(), STALL_MS);
       const stopWaiting = whenAborted(signal, () => messages.stop());
@@ -157,6 +184,33 @@ export class JetStreamStream implements MessageStream {
         stopWaiting();
         messages.stop();
       }
+    }
+  }
+
+  /**
+   * The next messages that the replica which answers has, at most `FETCHED_MAX`. They may lack the newest ones, which the
+   * reader notices as it knows the position of a barrier.
+   */
+  async *#fetch(after: number): AsyncIterable<StreamMessage> {
+    const { connection } = this.#jetStream;
+    const inbox = createInbox();
+    const replies = connection.subscribe(inbox);
+    const request = { seq: after + 1, batch: FETCHED_MAX, max_bytes: FETCHED_BYTES_MAX };
+    connection.publish(`$JS.API.DIRECT.GET.${this.name}`, JSON.stringify(request), {
+      reply: inbox,
+    });
+    const deadline = setTimeout(() => replies.unsubscribe(), FETCH_MS_MAX);
+    try {
+      for await (const { headers: found, data } of replies) {
+        const subject = found?.get('Nats-Subject') ?? '';
+        // The reply after the last message, or instead of the first, is a status.
+        if (subject === '') return;
+        const position = Number(found!.get('Nats-Sequence'));
+        yield { position, channel: this.#channelOf(subject), bytes: data };
+      }
+    } finally {
+      clearTimeout(deadline);
+      replies.unsubscribe();
     }
   }
 
@@ -183,15 +237,39 @@ export class JetStreamStream implements MessageStream {
     return first === null || first >= position;
   }
 
-  async #consume(after: number, shards: readonly number[] | undefined): Promise<ConsumerMessages> {
+  /** Null if no consumer can be created at the moment. */
+  async #consume(
+    after: number,
+    shards: readonly number[] | undefined,
+  ): Promise<ConsumerMessages | null> {
+    const { client, noConsumerAtMs = Number.NEGATIVE_INFINITY } = this.#jetStream;
+    if (performance.now() - noConsumerAtMs < WITHOUT_CONSUMER_MS) return null;
     const channels: Channel[] = ['chain', 'claim', 'barrier', ...(shards ?? [])];
     const subjects = channels.map((channel) => this.#subjectOf(channel));
-    const consumer: Consumer = await this.#jetStream.client.consumers.get(this.name, {
-      filter_subjects: shards === undefined ? [`${this.name}.>`] : subjects,
-      deliver_policy: 'by_start_sequence',
-      opt_start_seq: after + 1,
-    });
-    return consumer.consume({ max_bytes: AHEAD_BYTES_MAX });
+    const opened = client.consumers
+      .get(this.name, {
+        filter_subjects: shards === undefined ? [`${this.name}.>`] : subjects,
+        deliver_policy: 'by_start_sequence',
+        opt_start_seq: after + 1,
+      })
+      .then((consumer) => consumer.consume({ max_bytes: AHEAD_BYTES_MAX }));
+    const timer = new AbortController();
+    const late = sleep(CONSUMER_MS_MAX, null, { signal: timer.signal }).catch(() => null);
+    try {
+      const messages = await Promise.race([opened, late]);
+      if (messages !== null) return messages;
+    } catch (error) {
+      const isPassing = error instanceof JetStreamApiError && error.code === JETSTREAM_UNAVAILABLE;
+      if (!isPassing && !(error instanceof TimeoutError)) throw error;
+    } finally {
+      timer.abort();
+    }
+    opened.then(
+      (messages) => messages.stop(),
+      () => {},
+    );
+    this.#jetStream.noConsumerAtMs = performance.now();
+    return null;
   }
 
   /** Sends a message and returns its position. Throws RefusedError when the stream refuses it. */
