@@ -2,7 +2,11 @@
 
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
-import type { ServiceState, SharedService } from '../../src/cluster/service/shared-service.js';
+import type {
+  LogServer,
+  ServiceState,
+  SharedService,
+} from '../../src/cluster/service/shared-service.js';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { withResolvers } from '../support/waiting.js';
 
@@ -24,6 +28,8 @@ export class MemoryService implements SharedService {
   /** `log`: null for all logs. */
   #held: { readonly log: string | null; readonly released: Promise<void> } | null = null;
   #announced: Uint8Array = new Uint8Array();
+  /** The servers that store the log of the catalogue. */
+  servers: readonly LogServer[] = [];
 
   constructor(network: MemoryNetwork) {
     this.#network = network;
@@ -31,7 +37,7 @@ export class MemoryService implements SharedService {
 
   get state(): ServiceState {
     const kind = this.#isCutOff ? 'disconnected' : 'connected';
-    return { kind, detail: 'cut off for the test', sinceMs: 0, servers: [] };
+    return { kind, detail: 'cut off for the test', sinceMs: 0, servers: this.servers };
   }
 
   openStream(name: string): MessageStream {

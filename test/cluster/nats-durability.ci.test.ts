@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { JetStreamStream } from '../../src/cluster/service/jetstream-stream.js';
 import {
+  durabilityOf,
   findProblems,
   type MonitorAnswer,
   NatsDurability,
@@ -161,6 +162,20 @@ describe('what monitoring ports show', () => {
     // The server may be the one that does not answer.
     const silent = { kind: 'silent', url: 'http://nats-2:8222', reason: 'down' } as const;
     assert.deepEqual(findProblems([shown(0), shown(1), silent], elsewhere), []);
+  });
+
+  it('does not count a member that is gone among the servers that must be named, and says what to do', async () => {
+    const gone = { name: 'nats-2', current: false, active: 90e9 };
+    const meta = { cluster_size: 4, leader: 'nats-0', replicas: [gone] };
+    const answers = [shown(0, { meta }), shown(1, { meta }), shown(3, { meta })];
+    assert.deepEqual(findProblems(answers, requirements), []);
+    const { state, detail } = durabilityOf(answers, requirements);
+    assert.equal(state, 'unverified');
+    assert.match(detail, /nats-2 is silent.*sagitta cluster nats --remove "nats-2"/);
+    // It may just be starting again.
+    const late = { ...meta, replicas: [{ ...gone, active: 9e9 }] };
+    const [named] = findProblems([shown(0, { meta: late }), shown(1), shown(3)], requirements);
+    assert.match(named!, /has 4 servers/);
   });
 
   it('is not enough for servers without JetStream or with an old one', () => {

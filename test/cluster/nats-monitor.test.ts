@@ -18,9 +18,9 @@ describe('the state of a log', () => {
     const found = stateOf({ cluster: { leader: 'a', replicas } });
     assert.equal(found.kind, 'connected');
     assert.deepEqual(found.servers, [
-      { name: 'a', isLeader: true, silentMs: 0, lag: 0 },
-      { name: 'b', isLeader: false, silentMs: 1_900, lag: 0 },
-      { name: 'c', isLeader: false, silentMs: 60_000, lag: 0 },
+      { name: 'a', isLeader: true, isSilent: false, silentMs: 0, lag: 0 },
+      { name: 'b', isLeader: false, isSilent: false, silentMs: 1_900, lag: 0 },
+      { name: 'c', isLeader: false, isSilent: true, silentMs: 60_000, lag: 0 },
     ]);
   });
 

@@ -91,7 +91,7 @@ export class NatsDurability {
     if (missing.length > 0) {
       throw new SagittaError('no_leader', missing.join(' '), { retryAfterSeconds: 1 });
     }
-    return new NatsDurability(options, durabilityOf(answers, options));
+    return new NatsDurability(options, durabilityOf(answers, requirements(options)));
   }
 
   get current(): Durability {
@@ -107,7 +107,7 @@ export class NatsDurability {
     if (this.#isClosed) return;
     const ms = this.#current.state === 'verified' ? CHECK_MS : CHECK_UNVERIFIED_MS;
     this.#timer = setTimeout(async () => {
-      const found = durabilityOf(await askAll(monitors), this.#options);
+      const found = durabilityOf(await askAll(monitors), requirements(this.#options));
       const isNew = found.state !== this.#current.state || found.detail !== this.#current.detail;
       this.#current = found;
       if (isNew && !this.#isClosed) this.#log();
@@ -132,24 +132,24 @@ function requirements(options: NatsDurabilityOptions): Requirements {
   return { ...options, connectedServerId: options.connectedServerId() };
 }
 
-function durabilityOf(
+export function durabilityOf(
   answers: readonly MonitorAnswer[],
-  options: NatsDurabilityOptions,
+  required: Requirements,
 ): Durability {
-  const problems = findProblems(answers, requirements(options));
+  const problems = findProblems(answers, required);
   if (problems.length > 0) return { state: 'insufficient', detail: problems.join(' ') };
   const silent = [
     ...answers.flatMap((answer) => (answer.kind === 'silent' ? silence(answer) : [])),
     ...goneMembers(answers).map(replacementAdvice),
   ];
   if (silent.length > 0) return { state: 'unverified', detail: silent.join(' ') };
-  if (options.replicas < REPLICAS_DURABLE_MIN) {
-    return { state: 'insufficient', detail: fewReplicas(options.replicas) };
+  if (required.replicas < REPLICAS_DURABLE_MIN) {
+    return { state: 'insufficient', detail: fewReplicas(required.replicas) };
   }
   const names = answers.map((answer) => nameOf(answer)).join(', ');
   return {
     state: 'verified',
-    detail: `${names} sync every message before acknowledging it; each log has ${options.replicas} replicas.`,
+    detail: `${names} sync every message before acknowledging it; each log has ${required.replicas} replicas.`,
   };
 }
 
