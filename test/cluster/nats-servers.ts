@@ -28,7 +28,7 @@ export function natsMissing(): string | undefined {
 }
 
 /** The machine that a server runs on. */
-export interface NatsPlace {
+interface NatsPlace {
   readonly host: string;
   /** A prefix for the command that runs it. */
   readonly prefix: readonly string[];

@@ -8,7 +8,7 @@ import { toSeconds } from '../../common/problems.js';
 import type { NatsConfig } from '../../platform/config.js';
 import { connectNats, natsLoginOf } from './nats-login.js';
 
-export interface NatsServer {
+interface NatsServer {
   readonly name: string;
   /** Identifies it among the members of the JetStream cluster; null if it is none. */
   readonly peer: string | null;
@@ -28,7 +28,7 @@ export interface NatsServer {
 }
 
 /** A log with replicas that are missing, silent or behind. */
-export interface IncompleteLog {
+interface IncompleteLog {
   readonly name: string;
   /** The number of replicas that it should have. */
   readonly replicas: number;
