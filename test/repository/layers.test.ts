@@ -92,7 +92,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@langchain/core': ['langchain/'],
   '@nats-io/jetstream': ['cluster/service/'],
   '@nats-io/nats-core': ['cluster/service/'],
-  '@nats-io/transport-node': ['cluster/service/nats-service.ts'],
+  '@nats-io/transport-node': ['cluster/service/nats-login.ts'],
   '@opentelemetry/api': ['platform/tracing.ts'],
   '@opentelemetry/exporter-trace-otlp-http': ['platform/tracing.ts'],
   '@opentelemetry/resources': ['platform/tracing.ts'],
