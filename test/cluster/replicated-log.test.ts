@@ -22,6 +22,7 @@ it('a log can be forgotten while its take-over waits for that', async () => {
     load: () => store.commit([startPositionOperation('c')]),
     prepare: (operations) => operations,
     onOwner() {},
+    onRole() {},
     onCommitted() {},
     onStoreFailed() {},
     onBytes() {},

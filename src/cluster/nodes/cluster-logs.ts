@@ -1,7 +1,7 @@
 // The logs to which the database of a node commits. A new collection gets a log, a placement and, if it is a copy, a first
 // snapshot before the catalogue names it; a deleted one loses all of them.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Changes } from '../../common/changes.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-log.js';
@@ -17,7 +17,7 @@ import { type Placement, type Placements, placementRemoval } from '../placement/
 import type { Elections } from '../replication/elections.js';
 import type { LogProgress } from '../replication/log-progress.js';
 import type { NodeLogs } from '../replication/node-logs.js';
-import { OWNER_POLL_MS, type Ownership } from '../replication/ownership.js';
+import type { Ownership } from '../replication/ownership.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
@@ -54,6 +54,8 @@ export interface ClusterLogsOptions {
   readonly loader: StateLoader;
   readonly applier: LogApplier;
   readonly health: StoreHealth;
+  /** Changes of owners of logs. */
+  readonly changes: Changes;
   readonly logger: Logger;
   /** Aborted when the node closes. */
   readonly signal: AbortSignal;
@@ -182,18 +184,16 @@ export class ClusterLogs implements CommitLogs {
 
   /** Throws `no_leader` when this node no longer leads; the work goes on. */
   async #whileLeading(work: Promise<void>): Promise<void> {
-    let isOver = false;
-    const deposed = async () => {
-      while (!isOver) {
-        this.#requireLeader();
-        await sleep(OWNER_POLL_MS);
-      }
-    };
+    const over = new AbortController();
+    const deposed = this.#options.changes.until(() => {
+      this.#requireLeader();
+      return null;
+    }, over.signal);
     try {
-      await Promise.race([work, deposed()]);
+      await Promise.race([work, deposed]);
     } finally {
-      isOver = true;
-      work.catch(() => {});
+      over.abort();
+      for (const each of [work, deposed]) each.catch(() => {});
     }
   }
 

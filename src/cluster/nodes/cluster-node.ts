@@ -6,6 +6,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Changes } from '../../common/changes.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { ServiceProblem } from '../../common/problems.js';
@@ -32,7 +33,7 @@ import { Elections, type ElectionTiming, ownerOf } from '../replication/election
 import { InFlightRequests } from '../replication/in-flight-requests.js';
 import { LogProgress } from '../replication/log-progress.js';
 import { NodeLogs } from '../replication/node-logs.js';
-import { OWNER_POLL_MS, Ownership } from '../replication/ownership.js';
+import { Ownership } from '../replication/ownership.js';
 import type { Durability } from '../service/nats-durability.js';
 import type { LogServer, SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
@@ -55,8 +56,6 @@ export interface ClusterTiming extends MembersTiming, ElectionTiming, Rebalancer
   /** The interval of all periodic work of a node. */
   readonly electionMs: number;
 }
-
-const FAILED_POLL_MS = 200;
 
 const TIMING: ClusterTiming = {
   announceMs: 300,
@@ -138,6 +137,8 @@ export class ClusterNode {
   readonly #held: HeldCollections;
   readonly #rebalancer: Rebalancer;
   readonly #reads = new InFlightRequests();
+  /** Changes of members, of owners of logs, and of what `#run` looks at. */
+  readonly #changes = new Changes();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #holderTurn = 0;
@@ -151,7 +152,8 @@ export class ClusterNode {
     const { signal } = this.#closing;
     const idOf = (incarnation: string) => this.#applier.database?.idOf(incarnation);
     const logger = new NodeLogger(options.logger, idOf);
-    const shared = { service, store, blobs, layout, logger, signal };
+    const changes = this.#changes;
+    const shared = { service, store, blobs, layout, logger, signal, changes };
     const instance = `${node}/${randomUUID()}`;
     const self = newMember({ instance, node, version, zone, state: 'joining' });
     const members = new Members({ bus: service, self, timing });
@@ -175,6 +177,7 @@ export class ClusterNode {
       apply: (name, operations) => applier.apply(name, operations),
       load: (name, ended) => loader.load(name, ended),
       onOwner: (name, owner) => this.#onOwner(name, owner),
+      onRole: () => changes.notify(),
       onStoreFailed: (error) => health.recordFailure(error),
       onBytes: (name, byteCount) => {
         snapshotter.countBytes(name, byteCount);
@@ -185,7 +188,7 @@ export class ClusterNode {
       },
     });
     const holds = (name: string, log: string) => placements.holds(name, log);
-    const ownership = new Ownership({ members, logs, holds, archiving, logger, signal });
+    const ownership = new Ownership({ ...shared, members, logs, holds, archiving });
     const placed = { members, placements, isDrained: (name: string) => isDrained(store, name) };
     const elections = new Elections({
       ...placed,
@@ -239,6 +242,7 @@ export class ClusterNode {
   }
 
   #onOwner(log: string, owner: string): void {
+    this.#changes.notify();
     if (log !== CATALOGUE || owner === this.self.instance) return;
     this.#members.change({ epoch: 0 });
     const [node] = owner.split('/');
@@ -294,6 +298,7 @@ export class ClusterNode {
       onMember: (member) => {
         this.#lag.observe(member);
         this.#ownership.observe(member);
+        this.#changes.notify();
       },
     });
   }
@@ -319,21 +324,20 @@ export class ClusterNode {
     this.#held.run(database);
     this.#archiving.run(owned);
     this.#snapshotter.run(owned);
+    this.#changes.notify();
   }
 
   /** A collection that cannot be served does not keep the node from serving the others. */
   async #whenCurrentOrFailed(incarnation: string, database: FollowingDatabase): Promise<void> {
     const ended = new AbortController();
-    const isFailed = async () => {
-      while (!ended.signal.aborted && !database.isFailed(incarnation)) {
-        await sleep(FAILED_POLL_MS);
-      }
-    };
+    const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
+    const current = this.progress.whenCurrent(incarnation, signal);
+    const failed = this.#changes.until(() => database.isFailed(incarnation) || null, signal);
     try {
-      const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
-      await Promise.race([this.progress.whenCurrent(incarnation, signal), isFailed()]);
+      await Promise.race([current, failed]);
     } finally {
       ended.abort();
+      for (const each of [current, failed]) each.catch(() => {});
     }
   }
 
@@ -402,13 +406,8 @@ export class ClusterNode {
   }
 
   /** Resolves with the node of `ownerOf` once one exists. Rejects with the reason of the signal. */
-  async findOwner(incarnation: string | null, signal: AbortSignal): Promise<Member> {
-    for (;;) {
-      const owner = this.ownerOf(incarnation);
-      if (owner !== null) return owner;
-      signal.throwIfAborted();
-      await sleep(OWNER_POLL_MS);
-    }
+  findOwner(incarnation: string | null, signal: AbortSignal): Promise<Member> {
+    return this.#changes.until(() => this.ownerOf(incarnation), signal);
   }
 
   /** Lets another node take over the log of a collection once no write is in flight. */

@@ -33,6 +33,7 @@ export interface NodeLogsOptions {
   ) => Promise<{ readonly stored: Promise<void> }>;
   readonly load: (name: string, signal: AbortSignal) => Promise<void>;
   readonly onOwner: (name: string, owner: string) => void;
+  readonly onRole: () => void;
   readonly onCommitted: (name: string, operations: readonly StoreOperation[]) => void;
   readonly onStoreFailed: (error: Error) => void;
   readonly onBytes: (name: string, byteCount: number) => void;
@@ -107,7 +108,7 @@ export class NodeLogs {
 
   #make(name: string): ReplicatedLog {
     const { service, store, blobs, layout, archiver, owner, logger } = this.#options;
-    const { apply, load, onOwner, onCommitted, onStoreFailed, onBytes } = this.#options;
+    const { apply, load, onOwner, onRole, onCommitted, onStoreFailed, onBytes } = this.#options;
     return new ReplicatedLog({
       log: new RepairingLog({
         log: new ChainedLog(service.openStream(name), {
@@ -128,6 +129,7 @@ export class NodeLogs {
       load: (signal) => load(name, signal),
       prepare: (operations) => nameReplyLogs(layout, name, operations),
       onOwner: (process) => onOwner(name, process),
+      onRole,
       onStoreFailed,
       onBytes: (byteCount) => onBytes(name, byteCount),
       onCommitted: (position, operations) => {

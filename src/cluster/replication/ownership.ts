@@ -1,7 +1,7 @@
 // The logs that this node owns. It takes them over as elections.ts decides, releases them between two writes, and finds
 // out that other nodes have taken them over while it was halted or cut off.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Changes } from '../../common/changes.js';
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { Logger } from '../../common/logger.js';
 import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
@@ -14,8 +14,6 @@ import type { ReplicatedLog } from './replicated-log.js';
 
 /** Logs that are checked at the same time. */
 const LOGS_AT_ONCE = 8;
-/** The interval for checking whether another node owns a log. */
-export const OWNER_POLL_MS = 20;
 /** How long a release waits for writes in flight, and new writes for the release. */
 const QUIET_MS_MAX = 2_000;
 
@@ -25,6 +23,8 @@ export interface OwnershipOptions {
   /** Whether a node, by its name, holds the collection of a log. */
   readonly holds: (node: string, log: string) => boolean;
   readonly archiving: ArchiveScheduler;
+  /** Changes of members, and of owners of logs. */
+  readonly changes: Changes;
   readonly logger: Logger;
   /** Aborted when the node closes. */
   readonly signal: AbortSignal;
@@ -96,26 +96,30 @@ export class Ownership {
       if (isQuiet || isUrgent) await log.release();
     } finally {
       this.#releasing.delete(log);
+      this.#options.changes.notify();
     }
   }
 
   /** Releases all logs for which another node exists, and waits until they have new owners. */
   async releaseAll(msMax: number): Promise<void> {
-    const { members, logs, holds } = this.#options;
+    const { members, logs, holds, changes } = this.#options;
     const deadline = AbortSignal.timeout(msMax);
     const released = new Set<ReplicatedLog>();
     const mayOwn = ({ node, state }: Member, { name }: ReplicatedLog) =>
       state === 'serving' && holds(node, name);
-    while (!deadline.aborted) {
+    const releaseMore = () => {
       const { present } = members;
       const shared = logs.all.filter((log) => present.some((member) => mayOwn(member, log)));
-      if (shared.every((log) => isOwnedElsewhere(log, members))) return;
+      if (shared.every((log) => isOwnedElsewhere(log, members))) return true;
       // A log may have been taken over since, and a release that is not urgent may have failed.
       const owned = shared.filter((log) => this.owns(log) && !released.has(log));
       for (const log of owned) released.add(log);
       for (const log of owned) void this.release(log, { isUrgent: true }).catch(() => {});
-      await sleep(OWNER_POLL_MS);
-    }
+      return null;
+    };
+    await changes.until(releaseMore, deadline).catch((error: unknown) => {
+      if (!deadline.aborted) throw error;
+    });
   }
 
   /** Handles an announcement: after a halt, it may be the first sign that others have taken over from this node. */

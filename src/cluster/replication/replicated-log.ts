@@ -66,6 +66,8 @@ export interface ReplicatedLogOptions {
   readonly prepare: (operations: readonly StoreOperation[]) => readonly StoreOperation[];
   /** Called when a process has taken over, or with an empty text when the owner has released the log. */
   readonly onOwner: (owner: string) => void;
+  /** Called when this process has become, or is no longer, the one that may commit. */
+  readonly onRole: () => void;
   /** Called after each commit of this node. */
   readonly onCommitted: (position: number, operations: readonly StoreOperation[]) => void;
   /** Called when the store could not store what is in the log. */
@@ -296,7 +298,7 @@ export class ReplicatedLog implements CommitLog {
         });
         await whenOwned(ended);
         ended.throwIfAborted();
-        this.#writer = writer;
+        this.#setWriter(writer);
         this.#becameWriter.abort();
         this.#becameWriter = new AbortController();
         this.#recovered();
@@ -310,7 +312,7 @@ export class ReplicatedLog implements CommitLog {
     return this.#inOrder(async () => {
       const writer = this.#writer;
       if (writer === null) return;
-      this.#writer = null;
+      this.#setWriter(null);
       try {
         const outcome = await writer.append(commitOf([], RELEASED));
         if (outcome.kind === 'committed') await this.#store([], { ...outcome.link, owner: '' });
@@ -380,7 +382,7 @@ export class ReplicatedLog implements CommitLog {
     await this.#stopFollowing();
     await this.#last;
     await this.#endStoring();
-    this.#writer = null;
+    this.#setWriter(null);
   }
 
   /** Closes the log and removes its applied position from the store. */
@@ -477,7 +479,7 @@ export class ReplicatedLog implements CommitLog {
 
   /** Releases a log whose commits the store could not store. They are read again, and others may own the log meanwhile. */
   async #giveUp(writer: LogWriter): Promise<void> {
-    this.#writer = null;
+    this.#setWriter(null);
     // If the release is not accepted, this node takes over again.
     await writer.append(commitOf([], RELEASED));
     this.#stopLeading();
@@ -520,8 +522,14 @@ export class ReplicatedLog implements CommitLog {
   }
 
   #stopLeading(): void {
-    this.#writer = null;
+    this.#setWriter(null);
     this.#followUnlessLeading();
+  }
+
+  #setWriter(writer: LogWriter | null): void {
+    const isChanged = this.#writer !== writer;
+    this.#writer = writer;
+    if (isChanged) this.#options.onRole();
   }
 
   async #stopFollowing(): Promise<void> {
