@@ -34,14 +34,24 @@ import { PeerBackoff } from './peer-backoff.js';
 import { PeerProbe } from './peer-probe.js';
 import type { ForwardedRequest } from './request-signature.js';
 
-/** Thrown by a handler when the body names a collection whose writes another node carries out. */
-export class NotOwnerError extends Error {
-  readonly incarnation: string | null;
+/** Where a request runs. */
+export type Destination = 'here' | OtherNode;
 
-  constructor(incarnation: string | null) {
-    super('Another node carries out the writes of the collection.');
-    this.incarnation = incarnation;
-  }
+export type OtherNode =
+  /** The owner of a collection, or of the catalogue if null. */
+  | { readonly kind: 'owner'; readonly incarnation: string | null; readonly isRead: boolean }
+  /** A node that holds all of the collections. `isChange`: it takes over the catalogue, which the request changes. */
+  | {
+      readonly kind: 'replica';
+      readonly incarnations: readonly string[];
+      readonly isChange: boolean;
+    };
+
+interface ForwardOptions {
+  /** The body; null if it has not been read yet. */
+  readonly body: Uint8Array | null;
+  /** Aborts a request to a replica until it replies; null for no deadline. */
+  readonly deadline: AbortSignal | null;
 }
 
 /** A request that a node makes itself. */
@@ -197,74 +207,69 @@ export class RequestForwarder {
   }
 
   /**
-   * Forwards the request to the owner of a collection, or of the catalogue if null, and relays the reply. `body` is
-   * null if it has not been read yet. Throws `no_leader` and `outcome_unknown`.
+   * Forwards the request and relays the reply. Throws `no_leader`, `outcome_unknown`, `no_holder`, `collections_apart`,
+   * and the reason of the deadline.
    */
   async forward(
     request: FastifyRequest,
     reply: FastifyReply,
-    {
-      incarnation,
-      body,
-      isRead = false,
-    }: {
-      readonly incarnation: string | null;
-      readonly body: Uint8Array | null;
-      readonly isRead?: boolean;
-    },
+    destination: OtherNode,
+    options: ForwardOptions,
+  ): Promise<FastifyReply> {
+    // The other node applies its own timeouts for bodies and streams.
+    if (options.body === null) clearBodyTimeout(request.raw);
+    return destination.kind === 'owner'
+      ? await this.#forwardToOwner(request, reply, destination, options)
+      : await this.#forwardToReplica(request, reply, destination, options);
+  }
+
+  async #forwardToOwner(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { incarnation, isRead }: OtherNode & { readonly kind: 'owner' },
+    { body }: ForwardOptions,
   ): Promise<FastifyReply> {
     const member = this.cluster.ownerOf(incarnation);
     if (member === null) throw noLeaderError();
     const signal = clientSignal(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
-    // The other node applies its own timeouts for bodies and streams.
-    clearBodyTimeout(request.raw);
     const found = await this.#send(request, reply, { member, incarnations, body, isRead, signal });
     return await this.#passOn(request, reply, { found, incarnations, isRead, signal });
   }
 
-  /**
-   * Forwards a request to a node that holds all of the collections, and relays the reply; tries the next replica if one
-   * does not answer. `needsRows` marks a change of the catalogue that the replica itself must carry out. Throws
-   * `no_holder`, `collections_apart`, and the reason of the deadline.
-   */
-  async forwardToReplica(
+  /** Tries the next replica if one does not answer, unless it may have read the body from the client. */
+  async #forwardToReplica(
     request: FastifyRequest,
     reply: FastifyReply,
-    options: {
-      readonly incarnations: readonly string[];
-      readonly body: Uint8Array;
-      readonly needsRows: boolean;
-      /** Aborts the request until the other node replies; null for no deadline. */
-      readonly deadline: AbortSignal | null;
-    },
+    { incarnations, isChange }: OtherNode & { readonly kind: 'replica' },
+    { body, deadline }: ForwardOptions,
   ): Promise<FastifyReply> {
-    const { incarnations, body, needsRows, deadline } = options;
     if ((request.forwarded?.hopCount ?? 0) >= HOPS_MAX) throw this.noHolderError(incarnations);
     this.#requireTogether(incarnations);
-    const replicas = this.replicasOf(incarnations);
+    const replicas = this.replicasOf(incarnations).slice(0, body === null ? 1 : undefined);
     const closed = clientSignal(request, reply);
     const signal = deadline === null ? closed : anySignal([closed, deadline]);
+    const isRead = !isChange;
     let failure: unknown;
     for (const [i, member] of replicas.entries()) {
       const { instance } = member;
       try {
-        const sent = { member, incarnations, body, needsRows, isRead: !needsRows, signal };
+        const sent = { member, incarnations, body, needsRows: isChange, isRead, signal };
         const found = await this.#send(request, reply, sent);
         // The node is starting, stopping or late; another one may be able to answer.
         const isUnable = found.statusCode === 503;
         if (isUnable) this.backOff(instance);
         else this.#backoff.clear(instance);
-        if (isUnable && !needsRows && i + 1 < replicas.length) {
+        if (isUnable && isRead && i + 1 < replicas.length) {
           found.resume();
           continue;
         }
-        const passed = { found, incarnations, isRead: !needsRows, signal: closed };
+        const passed = { found, incarnations, isRead, signal: closed };
         return await this.#passOn(request, reply, passed);
       } catch (error) {
         deadline?.throwIfAborted();
         // A change that may have taken effect must not be made twice.
-        const isUncertain = needsRows && error instanceof OutcomeUnknownError;
+        const isUncertain = isChange && error instanceof OutcomeUnknownError;
         if (closed.aborted || reply.sent || isUncertain) throw error;
         this.backOff(instance);
         failure = error;
