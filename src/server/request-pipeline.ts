@@ -4,12 +4,13 @@
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
 //   4. admit         authentication, the queue of requests, in a cluster forwarding of writes to the owner
-//                    (requests/request-router.ts), rate limit, authorization, memory for the reply of
-//                    a write, memory for the body
+//                    (requests/request-router.ts), rate limit, authorization, in a cluster forwarding of
+//                    streams to a replica, memory for the reply of a write, memory for the body
 //   5. (Fastify receives the body with the parsers of ingest/body-parsers.ts)
 //   6. handle        the turn of the request among those that wait; for routes with a body,
-//                    authentication and authorization again; query parameters,
-//                    the route's handler, the deadline; in a cluster forwarding of reads to a replica
+//                    authentication and authorization again; query parameters; the collections that
+//                    the body names; in a cluster forwarding to the node that has them; the route's
+//                    handler; the deadline
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
 //
@@ -351,24 +352,19 @@ export class RequestPipeline {
     }
     const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
     // The catalogue comes first, since the collection is looked up in it.
-    if (wanted !== null && this.#routing !== null) {
-      await this.#routing.whenCurrent(null, wanted, request);
-    }
+    if (wanted !== null) await this.#routing?.whenCurrent(null, wanted, request);
     this.#resolveCollection(route, request);
-    if (wanted !== null && route.touches === undefined) {
-      await this.#routing?.whenCurrent(collectionOf(request).id, wanted, request);
-    }
+    if (wanted !== null) await this.#routing?.whenReadable(route, wanted, request);
     authorizeRoute(route.access, request.principal, collectionOf(request));
     this.#routing?.attachIncarnation(request);
     if (wanted !== null && this.#routing !== null) {
       const destination = this.#routing.destinationOfRead(bound, request, reply, wanted);
+      if (destination !== 'here' && destination !== null) {
+        // Other bodies are received here first, so that the next replica can be asked if one does not answer.
+        const isUnread = destination.kind === 'owner' || isStreamedTo(route, request);
+        if (isUnread) return destination;
+      }
       request.destination = destination;
-      // Bodies that are not streams are received here first, so that another replica can be asked if one does not answer.
-      const isForwardedNow =
-        destination !== null &&
-        destination !== 'here' &&
-        (destination.kind === 'owner' || isStreamedTo(route, request));
-      if (isForwardedNow) return destination;
     }
     if (isAwaitingContinue(request.raw)) this.#requireCollection(route, request);
     // A write must be refused before it has an effect: afterwards its reply must be sent.
@@ -416,7 +412,7 @@ export class RequestPipeline {
     if (mustWait || route.body !== null) await this.#steps.reauthorize(route.access, request);
     const context = new RequestContext(route, request, reply, this.#steps);
     const { body } = context;
-    const start = () => this.#begin(bound, context, request, reply);
+    const start = () => this.#run(bound, context, request, reply);
     // The reservation of a stream lasts until the request ends: its reply may begin before its end.
     const isStreamed = request.body instanceof BodyStream;
     const work = isStreamed ? start() : releaseBodyAfter(request, start);
@@ -434,7 +430,7 @@ export class RequestPipeline {
   }
 
   /** Decides where the request runs, unless its headers have decided that, and begins its work if that is here. */
-  #begin(
+  #run(
     { route, owner }: BoundRoute,
     context: RequestContext,
     request: FastifyRequest,
@@ -456,8 +452,7 @@ export class RequestPipeline {
       const input = await route.parse?.(context);
       const touched = route.touches?.(context, input);
       if (touched !== undefined) {
-        const { id: idInPath } = context.collectionInPath;
-        for (const { id, name } of touched) if (id !== idInPath) context.authorize(id, { name });
+        for (const { id, name } of touched) context.authorize(id, { name });
         context.touched = touched;
         const ids = touched.map(({ id }) => id);
         const decided = await this.#routing?.destinationOf(owner, ids, request, reply);

@@ -67,9 +67,10 @@ const NO_BODY = new Uint8Array(0);
 /** The query of routes without parameters. */
 export const NO_QUERY = {};
 
-/** The collection in the path of a request, if there is one. */
-export function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
-  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
+/** The collection in the path of a request once an alias is resolved; both members are "" if there is none. */
+export function collectionOf({ params, collectionName: name }: FastifyRequest): NamedCollection {
+  // In other paths, `id` may be that of a vector or of a key.
+  return { id: name === '' ? '' : (params as Record<string, string>).id!, name };
 }
 
 /** The media type without parameters; undefined if there is no body. */
@@ -149,7 +150,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return this.#request.collectionName;
   }
 
-  /** The collection in the path; both members are "" for other paths. */
+  /** Both members are "" for paths without a collection. */
   get collectionInPath(): NamedCollection {
     return collectionOf(this.#request);
   }

@@ -1,5 +1,7 @@
-// Decides which node of a cluster carries out a request, and what this node waits for before it does: until it has
-// applied what the client has seen, or with strong consistency every acknowledged write.
+// Decides which node of a cluster carries out a request, by what its route says that it touches: by the headers if they
+// suffice, otherwise by the body. What runs here is registered until the reply ends, so that this node neither gives up
+// the log nor drops the rows meanwhile. Also knows what this node waits for before it decides: until it has applied
+// what the client has seen, or with strong consistency every acknowledged write.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
@@ -12,7 +14,7 @@ import type { RateKind } from '../limits/rate-limit.js';
 import { onReplyClosed } from '../transport/connections.js';
 import { type Consistency, consistencyOf } from '../wire/consistency.js';
 import { collectionOf } from './request-context.js';
-import type { Owner, RouteServices } from './route.js';
+import type { Owner, Route, RouteServices } from './route.js';
 
 /** What the decision depends on besides the request. */
 interface RoutedRoute {
@@ -56,9 +58,8 @@ export class RequestRouter {
   ): Promise<Destination> {
     if (owner === 'catalogue') return await this.#writeIn(null, request, reply);
     if (owner === 'any' || !touchesPath) return 'here';
-    // Only the owner of the catalogue knows whether an unknown collection exists.
-    const incarnation = this.#database.incarnationOf(collectionOf(request).id) ?? null;
-    return await this.#writeIn(incarnation, request, reply);
+    const { id } = request.params as { readonly id: string };
+    return await this.#writeIn(this.#incarnationOf(id), request, reply);
   }
 
   /**
@@ -70,8 +71,8 @@ export class RequestRouter {
     reply: FastifyReply,
     { isStrong }: Consistency,
   ): Destination | null {
-    const { id, name } = collectionOf(request);
-    if (name !== '' && !isStrong && this.#isUnknown(id, request)) {
+    const { id } = collectionOf(request);
+    if (id !== '' && !isStrong && this.#isUnknown(id, request)) {
       return { kind: 'owner', incarnation: null, isRead: true };
     }
     return touchesPath ? this.#readIn([id], { isChange: false }, request, reply) : null;
@@ -84,16 +85,20 @@ export class RequestRouter {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Destination> {
+    if (owner === 'catalogue') return this.#readIn(ids, { isChange: true }, request, reply);
     if (owner === 'any') {
       const wanted = consistencyOf(request.headers);
       for (const id of ids) await this.whenCurrent(id, wanted, request);
+      return this.#readIn(ids, { isChange: false }, request, reply);
     }
-    if (owner !== 'collection') {
-      return this.#readIn(ids, { isChange: owner === 'catalogue' }, request, reply);
-    }
-    const incarnation = this.#database.incarnationOf(ids[0]!) ?? null;
+    const incarnation = this.#incarnationOf(ids[0]!);
     if (incarnation !== null) request.incarnations?.push(incarnation);
     return await this.#writeIn(incarnation, request, reply);
+  }
+
+  /** For a write: only the owner of the catalogue, which null stands for, knows whether an unknown collection exists. */
+  #incarnationOf(name: string): string | null {
+    return this.#database.incarnationOf(name) ?? null;
   }
 
   /**
@@ -142,6 +147,21 @@ export class RequestRouter {
     if (forwarded !== null || this.#database.incarnationOf(id) !== undefined) return false;
     const { cluster } = this.#forwarder;
     return !cluster.owns(null) && cluster.ownerOf(null) !== null;
+  }
+
+  /**
+   * Waits like `whenCurrent` for what a read shows, as far as its headers tell; `destinationOf` waits for the collections
+   * that the body or the query string names.
+   */
+  async whenReadable(
+    { access, touches }: Route,
+    wanted: Consistency,
+    request: FastifyRequest,
+  ): Promise<void> {
+    if (touches !== undefined || typeof access === 'string') return;
+    if (access.on === 'path') await this.whenCurrent(collectionOf(request).id, wanted, request);
+    // A list shows the state of every collection.
+    else if (access.on === 'visible') await this.whenCurrent('', wanted, request);
   }
 
   /**

@@ -153,7 +153,7 @@ function getCollection(services: RouteServices): Route {
     body: null,
     reply: collections.record,
     sendsETag: true,
-    errors: ['collection_not_found'],
+    errors: ['collection_not_found', 'no_holder'],
     async handle({ params, headers }) {
       const wanted = consistencyOf(headers);
       const known = await database.collection(params.id).loadedRecord();
