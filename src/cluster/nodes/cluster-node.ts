@@ -32,7 +32,7 @@ import { Elections, type ElectionTiming, ownerOf } from '../replication/election
 import { InFlightRequests } from '../replication/in-flight-requests.js';
 import { LogProgress } from '../replication/log-progress.js';
 import { NodeLogs } from '../replication/node-logs.js';
-import { OWNER_POLL_MS, Ownership } from '../replication/ownership.js';
+import { Ownership } from '../replication/ownership.js';
 import type { Durability } from '../service/nats-durability.js';
 import type { LogServer, SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
@@ -140,7 +140,6 @@ export class ClusterNode {
   readonly #reads = new InFlightRequests();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  #holderTurn = 0;
 
   private constructor(options: ClusterNodeOptions, founding: Founding | null) {
     this.#options = options;
@@ -380,35 +379,15 @@ export class ClusterNode {
   }
 
   /**
-   * The reachable node that owns the log of a collection or, for null, of the catalogue, as far as this node knows; null
-   * for none. For a collection that this node does not hold, a node that holds it, which knows the owner.
+   * The reachable node that owns the log of a collection that this node holds or, for null, of the catalogue, as far as
+   * this node knows; null for none.
    */
   ownerOf(incarnation: string | null): Member | null {
-    if (incarnation !== null && !this.holds(incarnation)) return this.#nextHolder(incarnation);
+    if (incarnation !== null && !this.holds(incarnation)) return null;
     const log = this.#logs.find(incarnation);
     const isKnown = log !== undefined && !this.#ownership.isReleasing(log);
     const owner = isKnown ? ownerOf(log, this.#members) : null;
     return owner === null || owner.url === '' ? null : owner;
-  }
-
-  /** The nodes that hold a collection, in turn. */
-  #nextHolder(incarnation: string): Member | null {
-    const holders = this.#members.present.filter(
-      ({ node, state, url }) =>
-        state === 'serving' && url !== '' && this.#placements.holds(node, incarnation),
-    );
-    this.#holderTurn++;
-    return holders[this.#holderTurn % holders.length] ?? null;
-  }
-
-  /** Resolves with the node of `ownerOf` once one exists. Rejects with the reason of the signal. */
-  async findOwner(incarnation: string | null, signal: AbortSignal): Promise<Member> {
-    for (;;) {
-      const owner = this.ownerOf(incarnation);
-      if (owner !== null) return owner;
-      signal.throwIfAborted();
-      await sleep(OWNER_POLL_MS);
-    }
   }
 
   /** Lets another node take over the log of a collection once no write is in flight. */
@@ -512,7 +491,11 @@ export class ClusterNode {
   }
 
   #unheldProblem(incarnation: string): Omit<CollectionProblem, 'incarnation'> | null {
-    if (this.#nextHolder(incarnation) !== null) return null;
+    const isServed = this.#members.present.some(
+      ({ node, state, url }) =>
+        state === 'serving' && url !== '' && this.#placements.holds(node, incarnation),
+    );
+    if (isServed) return null;
     const nodes = this.placementOf(incarnation)?.nodes.join(', ') ?? 'all nodes';
     return { code: 'no_leader', detail: `None of the nodes that hold it serves: ${nodes}.` };
   }

@@ -7,12 +7,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../common/access.js';
 import { anySignal } from '../../common/cancel-signal.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import type { ServiceProblem } from '../../common/problems.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import { createAuditLimiter } from '../telemetry/request-telemetry.js';
@@ -30,8 +30,7 @@ import {
   OutcomeUnknownError,
   type ReceivedRequest,
 } from './node-client.js';
-import { PeerBackoff } from './peer-backoff.js';
-import { PeerProbe } from './peer-probe.js';
+import { PeerStates } from './peer-states.js';
 import type { ForwardedRequest } from './request-signature.js';
 
 /** Where a request runs. */
@@ -89,17 +88,17 @@ const APPLY_MS_MAX = 5_000;
  * an answer within ten seconds.
  */
 const OWNER_MS_MAX = 8_000;
+const OWNER_POLL_MS = 20;
 /** How long a read waits until this node has applied what the client has seen; then another node is asked. */
 export const READ_MS_MAX = 1_000;
 
 export class RequestForwarder {
   readonly cluster: Cluster;
+  readonly peers: PeerStates;
   readonly #nodes: NodeClient;
   readonly #logger: Logger;
   readonly #count: ReturnType<Metrics['addCounter']>;
   readonly #marks: HighWaterMarks;
-  readonly #backoff = new PeerBackoff();
-  readonly #probe: PeerProbe;
   /** Rotates over replicas. */
   #turn = 0;
   /** Limits log lines about forged requests, which anyone can send. */
@@ -110,7 +109,7 @@ export class RequestForwarder {
     this.#marks = new HighWaterMarks((incarnation) => cluster.holds(incarnation));
     this.#nodes = new NodeClient(cluster, keys);
     const ping = this.#nodes.ping.bind(this.#nodes);
-    this.#probe = new PeerProbe({ cluster, ping });
+    this.peers = new PeerStates({ cluster, ping });
     this.#logger = logger;
     this.#count = metrics.addCounter('sagitta_cluster_forwarded_requests_total');
   }
@@ -159,16 +158,29 @@ export class RequestForwarder {
       await this.cluster.acquireCatalogue();
       return this.cluster.beginWrite(null);
     }
-    await this.cluster
-      .findOwner(incarnation, AbortSignal.timeout(ownerMsMax(forwarded)))
-      .catch((cause: unknown) => {
-        const isHeld = incarnation === null || this.cluster.holds(incarnation);
-        throw isHeld ? noLeaderError(cause) : this.noHolderError([incarnation], cause);
-      });
+    await this.#whenOwned(incarnation, ownerMsMax(forwarded));
     if (this.cluster.owns(incarnation)) return this.cluster.beginWrite(incarnation);
     // This node may become the owner soon, but two nodes that regard each other as the owner must not loop.
     if (forwarded !== null && forwarded.hopCount >= HOPS_MAX) throw noLeaderError();
     return null;
+  }
+
+  /** Resolves once a write can be forwarded. Throws `no_leader` and `no_holder` after a timeout. */
+  async #whenOwned(incarnation: string | null, msMax: number): Promise<void> {
+    const endMs = performance.now() + msMax;
+    while (this.#ownerOf(incarnation) === null) {
+      if (performance.now() >= endMs) {
+        const isHeld = incarnation === null || this.cluster.holds(incarnation);
+        throw isHeld ? noLeaderError() : this.noHolderError([incarnation]);
+      }
+      await sleep(OWNER_POLL_MS);
+    }
+  }
+
+  /** The owner or, of a collection that this node does not hold, a node that holds it, which knows the owner. */
+  #ownerOf(incarnation: string | null): ClusterMember | null {
+    const isHeld = incarnation === null || this.cluster.holds(incarnation);
+    return isHeld ? this.cluster.ownerOf(incarnation) : (this.replicasOf([incarnation])[0] ?? null);
   }
 
   /** Headers of the reply to a forwarded request, or to an authorized request of a client. */
@@ -229,7 +241,7 @@ export class RequestForwarder {
     { incarnation, isRead }: OtherNode & { readonly kind: 'owner' },
     { body }: ForwardOptions,
   ): Promise<FastifyReply> {
-    const member = this.cluster.ownerOf(incarnation);
+    const member = this.#ownerOf(incarnation);
     if (member === null) throw noLeaderError();
     const signal = clientSignal(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
@@ -252,14 +264,13 @@ export class RequestForwarder {
     const isRead = !isChange;
     let failure: unknown;
     for (const [i, member] of replicas.entries()) {
-      const { instance } = member;
       try {
         const sent = { member, incarnations, body, needsRows: isChange, isRead, signal };
         const found = await this.#send(request, reply, sent);
         // The node is starting, stopping or late; another one may be able to answer.
         const isUnable = found.statusCode === 503;
-        if (isUnable) this.backOff(instance);
-        else this.#backoff.clear(instance);
+        if (isUnable) this.peers.requestFailed(member);
+        else this.peers.requestAnswered(member);
         if (isUnable && isRead && i + 1 < replicas.length) {
           found.resume();
           continue;
@@ -271,17 +282,17 @@ export class RequestForwarder {
         // A change that may have taken effect must not be made twice.
         const isUncertain = isChange && error instanceof OutcomeUnknownError;
         if (closed.aborted || reply.sent || isUncertain) throw error;
-        this.backOff(instance);
+        this.peers.requestFailed(member);
         failure = error;
       }
     }
     throw this.noHolderError(incarnations, failure);
   }
 
-  /** The other serving nodes that hold all of the collections, in rotation; nodes in backoff come last. */
+  /** The other serving nodes that hold all of the collections, in rotation; those that do not answer come last. */
   replicasOf(incarnations: readonly string[]): ClusterMember[] {
     const { self, present } = this.cluster;
-    const inBackoff = ({ instance }: ClusterMember) => Number(this.#backoff.isActive(instance));
+    const isAvoided = (member: ClusterMember) => Number(this.peers.isAvoided(member));
     const replicas = present.filter(
       ({ instance, node, state, url }) =>
         instance !== self.instance &&
@@ -292,13 +303,8 @@ export class RequestForwarder {
     this.#turn++;
     const first = this.#turn % Math.max(1, replicas.length);
     return [...replicas.slice(first), ...replicas.slice(0, first)].sort(
-      (a, b) => inBackoff(a) - inBackoff(b),
+      (a, b) => isAvoided(a) - isAvoided(b),
     );
-  }
-
-  /** Called when a node has not answered. */
-  backOff(instance: string): void {
-    this.#backoff.start(instance);
   }
 
   /** Null if all nodes hold the collection. */
@@ -372,13 +378,8 @@ export class RequestForwarder {
     return reply.send(Readable.from(relayedBody(found, reply)));
   }
 
-  /** Nodes that this one cannot connect to. */
-  get problems(): readonly ServiceProblem[] {
-    return this.#probe.problems;
-  }
-
   close(): void {
-    this.#probe.close();
+    this.peers.close();
     this.#nodes.close();
   }
 

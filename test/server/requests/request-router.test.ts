@@ -37,8 +37,10 @@ interface Decision {
 }
 
 const HOPS_MAX = 4;
+/** So long that a forwarded write no longer waits for an owner. */
+const WAITED_MS = 60_000;
 const ME = { instance: 'me/1', node: 'me', url: 'http://me', state: 'serving' };
-const OTHER = { instance: 'other/1', node: 'other', url: 'http://other', state: 'serving' };
+const OTHER = { instance: 'other/1', node: 'other', url: 'http://127.0.0.1:9', state: 'serving' };
 
 /** A node of a cluster without a network, which has the collections `a` and `b`. */
 class FakeNode {
@@ -58,12 +60,9 @@ class FakeNode {
     let isOwner = owner === 'here';
     const cluster = {
       self: ME,
-      present: [ME],
+      present: owner === 'other' ? [ME, OTHER] : [ME],
       owns: () => isOwner,
       ownerOf: () => ({ here: ME, other: OTHER, none: null })[owner],
-      findOwner: async () => {
-        if (owner === 'none') throw new Error('no owner in time');
-      },
       holds: () => isHeld,
       placementOf: () => ({ nodes: ['other'] }),
       beginWrite: (incarnation: string | null) => begin(`write of ${incarnation}`),
@@ -90,7 +89,8 @@ class FakeNode {
       params: { id: idInPath },
       collectionName: idInPath,
       incarnations: [],
-      forwarded: hopCount === 0 ? null : { hopCount, needsRows, positions: {}, waitedMs: 0 },
+      forwarded:
+        hopCount === 0 ? null : { hopCount, needsRows, positions: {}, waitedMs: WAITED_MS },
       raw: {},
     } as unknown as FastifyRequest;
     this.reply = { raw: Object.assign(this.#closed, { socket: {} }) } as unknown as FastifyReply;
@@ -166,7 +166,7 @@ const inBody = (of: Owner) => ({ owner: of, touchesPath: false });
 
 const OWN_WRITE = [
   [{ owner: 'other', hopCount: HOPS_MAX }, 'no_leader', []],
-  [{ owner: 'none', isHeld: true }, 'no_leader', []],
+  [{ owner: 'none', isHeld: true, hopCount: 1 }, 'no_leader', []],
 ] as const;
 
 describe('a change of the catalogue', () => {
@@ -199,7 +199,7 @@ describe('a write of the collection in the path', () => {
     [{ owner: 'here' }, HERE, ['write of a/1']],
     [{ owner: 'other' }, owner('a/1'), []],
     [{ owner: 'other', isHeld: true }, owner('a/1'), []],
-    [{ owner: 'none', isHeld: false }, 'no_holder', []],
+    [{ owner: 'none', isHeld: false, hopCount: 1 }, 'no_holder', []],
     ...OWN_WRITE,
   ];
   check(rows, ({ router, request, reply }) =>
