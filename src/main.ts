@@ -227,7 +227,7 @@ async function openDatabase(
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarder?.close());
-  node?.addProblems(() => forwarder?.problems ?? []);
+  node?.addProblems(() => forwarder?.peers.problems ?? []);
   const valuesMin = config.clusterScatterValues;
   const peers = forwarder && new PeerSearches({ forwarder, metrics, valuesMin });
   const database = await Database.open({

@@ -4,12 +4,13 @@
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
 //   4. admit         authentication, the queue of requests, in a cluster forwarding of writes to the owner
-//                    (requests/request-router.ts), rate limit, authorization, memory for the reply of
-//                    a write, memory for the body
+//                    (requests/request-router.ts), rate limit, authorization, in a cluster forwarding of
+//                    streams to a replica, memory for the reply of a write, memory for the body
 //   5. (Fastify receives the body with the parsers of ingest/body-parsers.ts)
 //   6. handle        the turn of the request among those that wait; for routes with a body,
-//                    authentication and authorization again; query parameters,
-//                    the route's handler, the deadline; in a cluster forwarding of reads to a replica
+//                    authentication and authorization again; query parameters; the collections that
+//                    the body names; in a cluster forwarding to the node that has them; the route's
+//                    handler; the deadline
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
 //
@@ -22,11 +23,10 @@ import { NOBODY } from '../common/access.js';
 import { endsWithin } from '../common/ends-within.js';
 import { assert, collectionNotFound, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
-import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
 import { authorizeRoute, type RouteAccess } from './auth/authorization.js';
 import type { Cors } from './auth/cors.js';
-import { NotOwnerError } from './cluster/request-forwarder.js';
+import type { OtherNode } from './cluster/request-forwarder.js';
 import { declaredBytesOf } from './ingest/body-parsers.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
@@ -37,16 +37,18 @@ import type { RequestTurns } from './limits/request-turns.js';
 import { begin, isStream, toReadable } from './replies/reply-stream.js';
 import {
   collectionOf,
+  contentTypeOf,
   NO_QUERY,
   type PipelineSteps,
   RequestContext,
 } from './requests/request-context.js';
-import { type Destination, RequestRouter } from './requests/request-router.js';
+import { RequestRouter } from './requests/request-router.js';
 import {
+  type Owner,
   ownerOf,
   type Route,
   type RouteServices,
-  readsCollectionInPath,
+  touchesPath,
 } from './requests/route.js';
 import { refuseParameters, validateQuery } from './schemas/validate.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
@@ -103,8 +105,8 @@ interface BoundRoute {
   readonly rateKind: RateKind | null;
   /** Memory that replies may take beyond the limit. */
   readonly headroomBytes: number;
-  readonly owner: ReturnType<typeof ownerOf>;
-  readonly readsCollectionInPath: boolean;
+  readonly owner: Owner;
+  readonly touchesPath: boolean;
 }
 
 /**
@@ -163,9 +165,6 @@ export class RequestPipeline {
     this.#turns = turns;
     this.#steps = {
       reauthorize: (access, request) => this.#reauthorize(access, request),
-      requireOwnership: async (id, request, reply) =>
-        await this.#routing?.requireOwnership(id, request, reply),
-      requireRows: (ids, request, reply) => this.#routing?.requireRows(ids, request, reply),
       nowMs,
     };
   }
@@ -181,6 +180,7 @@ export class RequestPipeline {
     app.decorateRequest('collectionName');
     app.decorateRequest('forwarded');
     app.decorateRequest('incarnations');
+    app.decorateRequest('destination');
     app.addHook('onRequest', (request, reply, done) => {
       this.begin(request, reply);
       if (this.#cors?.isPreflight(request.method, request.headers)) {
@@ -204,7 +204,7 @@ export class RequestPipeline {
       rateKind: rateKindOf(route.access),
       headroomBytes: route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0,
       owner: ownerOf(route),
-      readsCollectionInPath: readsCollectionInPath(route),
+      touchesPath: touchesPath(route),
     };
     app.route({
       method: route.method,
@@ -220,10 +220,11 @@ export class RequestPipeline {
       },
       onRequest: async (request, reply) => {
         this.#checkHeaders(route, request);
-        const destination = await this.#admit(bound, request, reply);
-        if (destination === 'here') return;
+        const other = await this.#admit(bound, request, reply);
+        if (other === null) return;
         // Resolves when the reply has ended, so that Fastify does nothing else with the request.
-        await this.#services.forwarder?.forward(request, reply, { ...destination, body: null });
+        const options = { body: null, deadline: null };
+        await this.#services.forwarder?.forward(request, reply, other, options);
       },
       handler: (request, reply) => this.#handle(bound, request, reply),
     });
@@ -240,6 +241,7 @@ export class RequestPipeline {
     request.collectionName = '';
     request.forwarded = null;
     request.incarnations = null;
+    request.destination = null;
     reply.header('x-request-id', request.id).headers(BROWSER_HEADERS);
     this.#inFlightCount++;
     this.#eventLoop.begin();
@@ -326,19 +328,20 @@ export class RequestPipeline {
   }
 
   /**
-   * Step 4. A node to which the request is forwarded does the rest. Throws `overloaded`, `rate_limited`,
-   * `no_leader`, and the errors of credentials and scopes.
+   * Step 4. Returns the node to which the request is to be forwarded before its body is read, which does the rest; null
+   * for none. Throws `overloaded`, `rate_limited`, `no_leader`, `no_holder`, and the errors of credentials and scopes.
    */
   async #admit(
     bound: BoundRoute,
     request: FastifyRequest,
     reply: FastifyReply,
-  ): Promise<Destination> {
+  ): Promise<OtherNode | null> {
     const { route, rateKind } = bound;
     await this.#authenticate(route.access, request);
     if (route.isAlwaysServed !== true) this.#turns.check(() => clientOf(request));
     if (this.#routing !== null) {
-      const destination = await this.#routing.destinationOf(bound, request, reply);
+      await this.#routing.whenCaughtUp(rateKind, request);
+      const destination = await this.#routing.destinationOfWrite(bound, request, reply);
       if (destination !== 'here') return destination;
     }
     // Charged before authorization, since refusing a request is work too. `authorizeRoute` refuses
@@ -349,28 +352,25 @@ export class RequestPipeline {
     }
     const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
     // The catalogue comes first, since the collection is looked up in it.
-    if (wanted !== null && this.#routing !== null) {
-      await this.#routing.whenCurrent(null, wanted, request);
-    }
+    if (wanted !== null) await this.#routing?.whenCurrent(null, wanted, request);
     this.#resolveCollection(route, request);
-    if (wanted !== null && this.#routing !== null) {
-      // The other collections are named in the body, which has not been read.
-      const id = route.readsOtherCollections === true ? '' : collectionOf(request).id;
-      await this.#routing.whenCurrent(id, wanted, request);
-    }
+    if (wanted !== null) await this.#routing?.whenReadable(route, wanted, request);
     authorizeRoute(route.access, request.principal, collectionOf(request));
-    if (
-      wanted?.isStrong === false &&
-      this.#routing?.shouldAskCatalogueOwner(route, request) === true
-    ) {
-      return { incarnation: null, isRead: true };
+    this.#routing?.attachIncarnation(request);
+    if (wanted !== null && this.#routing !== null) {
+      const destination = this.#routing.destinationOfRead(bound, request, reply, wanted);
+      if (destination !== 'here' && destination !== null) {
+        // Other bodies are received here first, so that the next replica can be asked if one does not answer.
+        const isUnread = destination.kind === 'owner' || isStreamedTo(route, request);
+        if (isUnread) return destination;
+      }
+      request.destination = destination;
     }
     if (isAwaitingContinue(request.raw)) this.#requireCollection(route, request);
-    this.#routing?.attachIncarnation(request);
     // A write must be refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
-    return 'here';
+    return null;
   }
 
   async #authenticate(access: RouteAccess, request: FastifyRequest): Promise<void> {
@@ -412,41 +412,54 @@ export class RequestPipeline {
     if (mustWait || route.body !== null) await this.#steps.reauthorize(route.access, request);
     const context = new RequestContext(route, request, reply, this.#steps);
     const { body } = context;
-    const runHandler = () => {
-      if (bound.readsCollectionInPath) context.requireRows([context.params.id!]);
-      if (route.body === null && context.body.length > 0) {
-        throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
-      }
-      context.query = readQuery(route, context.rawQuery);
-      const work = route.handle(context);
-      request.telemetry.workStarted(work);
-      return work;
-    };
+    const start = () => this.#run(bound, context, request, reply);
     // The reservation of a stream lasts until the request ends: its reply may begin before its end.
     const isStreamed = request.body instanceof BodyStream;
-    const work = isStreamed ? runHandler() : releaseBodyAfter(request, toPromise(runHandler));
-    if (!(work instanceof Promise)) return this.#sendChecked(bound, reply, work);
-    const hasDeadline = route.mayTakeLong !== true && !isStreamed;
-    const finished = hasDeadline
-      ? withDeadline(work, context, this.#services.limits.requestMsMax)
-      : work;
-    const found = await finished.catch((error: unknown) => {
-      if (error instanceof NotOwnerError || error instanceof NotHeldError) return error;
-      throw error;
-    });
-    if (found instanceof NotHeldError) {
-      // A single process that was started on the data of a node may lack rows too.
-      if (this.#routing === null) throw found;
-      const forwarding = { owner: bound.owner, context, body, error: found };
-      const sent = this.#routing.forwardToReplica(request, reply, forwarding);
-      return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
-    }
-    if (found instanceof NotOwnerError) {
-      const { incarnation } = found;
-      return this.#services.forwarder!.forward(request, reply, { incarnation, body });
+    const work = isStreamed ? start() : releaseBodyAfter(request, start);
+    const msMax =
+      route.mayTakeLong === true || isStreamed ? null : this.#services.limits.requestMsMax;
+    const found = await withDeadline(work, context, msMax);
+    if ('kind' in found) {
+      const options = { body, deadline: context.signal };
+      const sent = this.#services.forwarder!.forward(request, reply, found, options);
+      // A write that may have taken effect is not given up.
+      return found.kind === 'owner' ? sent : withDeadline(sent, context, msMax);
     }
     if (!isStream(found.body)) return this.#sendChecked(bound, reply, found);
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
+  }
+
+  /** Decides where the request runs, unless its headers have decided that, and begins its work if that is here. */
+  #run(
+    { route, owner }: BoundRoute,
+    context: RequestContext,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): RouteReply | OtherNode | Promise<RouteReply | OtherNode> {
+    const { destination } = request;
+    if (destination !== null && destination !== 'here') return destination;
+    if (route.body === null && context.body.length > 0) {
+      throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
+    }
+    context.query = readQuery(route, context.rawQuery);
+    const handle = (input: undefined) => {
+      const work = route.handle(context, input);
+      request.telemetry.workStarted(work);
+      return work;
+    };
+    if (route.parse === undefined && route.touches === undefined) return handle(undefined);
+    return (async () => {
+      const input = await route.parse?.(context);
+      const touched = route.touches?.(context, input);
+      if (touched !== undefined) {
+        for (const { id, name } of touched) context.authorize(id, { name });
+        context.touched = touched;
+        const ids = touched.map(({ id }) => id);
+        const decided = await this.#routing?.destinationOf(owner, ids, request, reply);
+        if (decided !== undefined && decided !== 'here') return decided;
+      }
+      return await handle(input);
+    })();
   }
 
   /**
@@ -728,25 +741,17 @@ function readQuery(
   return NO_QUERY;
 }
 
-/** Turns a synchronously thrown `NotHeldError` into a rejection, so that the request can be forwarded. */
-function toPromise(
-  start: () => RouteReply | Promise<RouteReply>,
-): () => RouteReply | Promise<RouteReply> {
-  return () => {
-    try {
-      return start();
-    } catch (error) {
-      if (error instanceof NotHeldError) return Promise.reject(error);
-      throw error;
-    }
-  };
+/** Whether the handler reads the body as it arrives. */
+function isStreamedTo({ streamTypes = [] }: Route, { headers }: FastifyRequest): boolean {
+  const type = contentTypeOf(headers);
+  return streamTypes.some((streamed) => streamed === type);
 }
 
 /** Releases the body and its memory when the work ends, even if the client has disconnected. */
-function releaseBodyAfter(
+function releaseBodyAfter<Value>(
   request: FastifyRequest,
-  start: () => RouteReply | Promise<RouteReply>,
-): RouteReply | Promise<RouteReply> {
+  start: () => Value | Promise<Value>,
+): Value | Promise<Value> {
   const { bodyReservation } = request;
   if (bodyReservation === null) return start();
   bodyReservation.isInUse = true;
@@ -766,12 +771,13 @@ function releaseBodyAfter(
   }
 }
 
-/** Rejects with `deadline_exceeded` when the work takes too long, and aborts its signal. */
+/** Rejects with `deadline_exceeded` when the work takes too long, and aborts its signal; null for no deadline. */
 function withDeadline<Value>(
-  work: Promise<Value>,
+  work: Value | Promise<Value>,
   context: RequestContext,
-  msMax: number,
-): Promise<Value> {
+  msMax: number | null,
+): Value | Promise<Value> {
+  if (msMax === null || !(work instanceof Promise)) return work;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       const error = new SagittaError(

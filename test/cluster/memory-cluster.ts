@@ -192,14 +192,15 @@ export class MemoryCluster {
     });
   }
 
-  /** Waits until all connected nodes know the same owner of a collection. */
+  /** Waits until all connected nodes that hold a collection know the same owner. */
   async ownerOf(collection: string): Promise<TestNode> {
     return await waitFor(`an owner of ${collection}`, () => {
       const connected = this.nodes.filter(({ service }) => !service.isCutOff);
       const known = new Set(
-        connected.map(({ node, database }) => {
+        connected.flatMap(({ node, database }) => {
           const incarnation = database.incarnationOf(collection);
-          return incarnation === undefined ? undefined : node.ownerOf(incarnation)?.node;
+          if (incarnation === undefined) return [undefined];
+          return node.holds(incarnation) ? [node.ownerOf(incarnation)?.node] : [];
         }),
       );
       const [name] = known;

@@ -7,9 +7,12 @@ import { LogArchive } from '../../src/cluster/archive/log-archive.js';
 import { placedOn, placementOperation } from '../../src/cluster/placement/placements.js';
 import { SagittaError } from '../../src/common/errors.js';
 import { silentLogger } from '../../src/common/logger.js';
+import { ARROW_STREAM, NDJSON } from '../../src/server/wire/media-types.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 import type { Store } from '../../src/storage/store.js';
 import { batchOf, openDatabase, overrideStore } from '../database/harness.js';
+import type { Reply } from '../server/harness.js';
+import { arrowStream } from '../server/ingest/streams.js';
 import { MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 import { ServedCluster } from './served-cluster.js';
 
@@ -288,6 +291,34 @@ describe('a collection that one node holds', () => {
       assert.deepEqual(found.json.matches, expected.json.matches);
       const list = await served.call(node, 'GET', '/vectors?collection=one&limit=3');
       assert.equal(list.json.vectors.length, 3);
+    }
+  });
+
+  it('answers queries that are streamed to any node', async () => {
+    const body = arrowStream([
+      [{ id: 'x', values: [1, 0, 0] }],
+      [
+        { id: 'y', values: [0, 1, 0] },
+        { id: 'z', values: [0, 0, 1] },
+      ],
+    ]);
+    const path = '/query/batch?vector_column=values&top_k=2';
+    const headers = { 'content-type': ARROW_STREAM, accept: NDJSON };
+    for (const node of NODES) {
+      const [all, one] = await Promise.all(
+        ['all', 'one'].map((id) =>
+          served.call(node, 'POST', `/collections/${id}${path}`, { body, headers }),
+        ),
+      );
+      assert.equal(one!.status, 200, one!.text);
+      const idsOf = ({ text }: Reply) =>
+        text
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line))
+          .map(({ query_id, matches }) => [query_id, matches.map(({ id }: { id: string }) => id)]);
+      assert.deepEqual(idsOf(one!), idsOf(all!));
+      assert.equal(idsOf(one!).length, 3);
     }
   });
 

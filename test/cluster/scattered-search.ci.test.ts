@@ -66,6 +66,8 @@ describe('a query that several nodes answer', () => {
     let turn = 0;
     return {
       cluster: { self: memberOf(self) },
+      // A node that has failed is asked again by the next search.
+      peers: { isAvoided: () => false, requestFailed() {} },
       replicasOf() {
         const names = [...others.keys()];
         const first = turn++ % Math.max(1, names.length);
@@ -81,17 +83,8 @@ describe('a query that several nodes answer', () => {
       },
     } as unknown as RequestForwarder;
   };
-  const peersOf = (self: string): Peers => {
-    const forwarder = forwardingOf(self);
-    return {
-      valuesMin: 1,
-      // New for each search, so that a node that has failed is asked again.
-      holding(incarnation) {
-        const metrics = createMetrics();
-        return new PeerSearches({ forwarder, metrics, valuesMin: 1 }).holding(incarnation);
-      },
-    };
-  };
+  const peersOf = (self: string): Peers =>
+    new PeerSearches({ forwarder: forwardingOf(self), metrics: createMetrics(), valuesMin: 1 });
   const all = (...names: string[]) =>
     new Map<string, Outcome>(names.map((name) => [name, 'reply']));
 

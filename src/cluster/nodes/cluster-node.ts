@@ -138,10 +138,9 @@ export class ClusterNode {
   readonly #rebalancer: Rebalancer;
   readonly #reads = new InFlightRequests();
   /** Changes of members, of owners of logs, and of what `#run` looks at. */
-  readonly #changes = new Changes();
+  readonly changes = new Changes();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  #holderTurn = 0;
 
   private constructor(options: ClusterNodeOptions, founding: Founding | null) {
     this.#options = options;
@@ -152,7 +151,7 @@ export class ClusterNode {
     const { signal } = this.#closing;
     const idOf = (incarnation: string) => this.#applier.database?.idOf(incarnation);
     const logger = new NodeLogger(options.logger, idOf);
-    const changes = this.#changes;
+    const changes = this.changes;
     const shared = { service, store, blobs, layout, logger, signal, changes };
     const instance = `${node}/${randomUUID()}`;
     const self = newMember({ instance, node, version, zone, state: 'joining' });
@@ -242,7 +241,7 @@ export class ClusterNode {
   }
 
   #onOwner(log: string, owner: string): void {
-    this.#changes.notify();
+    this.changes.notify();
     if (log !== CATALOGUE || owner === this.self.instance) return;
     this.#members.change({ epoch: 0 });
     const [node] = owner.split('/');
@@ -298,7 +297,7 @@ export class ClusterNode {
       onMember: (member) => {
         this.#lag.observe(member);
         this.#ownership.observe(member);
-        this.#changes.notify();
+        this.changes.notify();
       },
     });
   }
@@ -324,7 +323,7 @@ export class ClusterNode {
     this.#held.run(database);
     this.#archiving.run(owned);
     this.#snapshotter.run(owned);
-    this.#changes.notify();
+    this.changes.notify();
   }
 
   /** A collection that cannot be served does not keep the node from serving the others. */
@@ -332,7 +331,7 @@ export class ClusterNode {
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
     const current = this.progress.whenCurrent(incarnation, signal);
-    const failed = this.#changes.until(() => database.isFailed(incarnation) || null, signal);
+    const failed = this.changes.until(() => database.isFailed(incarnation) || null, signal);
     try {
       await Promise.race([current, failed]);
     } finally {
@@ -384,30 +383,15 @@ export class ClusterNode {
   }
 
   /**
-   * The reachable node that owns the log of a collection or, for null, of the catalogue, as far as this node knows; null
-   * for none. For a collection that this node does not hold, a node that holds it, which knows the owner.
+   * The reachable node that owns the log of a collection that this node holds or, for null, of the catalogue, as far as
+   * this node knows; null for none.
    */
   ownerOf(incarnation: string | null): Member | null {
-    if (incarnation !== null && !this.holds(incarnation)) return this.#nextHolder(incarnation);
+    if (incarnation !== null && !this.holds(incarnation)) return null;
     const log = this.#logs.find(incarnation);
     const isKnown = log !== undefined && !this.#ownership.isReleasing(log);
     const owner = isKnown ? ownerOf(log, this.#members) : null;
     return owner === null || owner.url === '' ? null : owner;
-  }
-
-  /** The nodes that hold a collection, in turn. */
-  #nextHolder(incarnation: string): Member | null {
-    const holders = this.#members.present.filter(
-      ({ node, state, url }) =>
-        state === 'serving' && url !== '' && this.#placements.holds(node, incarnation),
-    );
-    this.#holderTurn++;
-    return holders[this.#holderTurn % holders.length] ?? null;
-  }
-
-  /** Resolves with the node of `ownerOf` once one exists. Rejects with the reason of the signal. */
-  findOwner(incarnation: string | null, signal: AbortSignal): Promise<Member> {
-    return this.#changes.until(() => this.ownerOf(incarnation), signal);
   }
 
   /** Lets another node take over the log of a collection once no write is in flight. */
@@ -511,7 +495,11 @@ export class ClusterNode {
   }
 
   #unheldProblem(incarnation: string): Omit<CollectionProblem, 'incarnation'> | null {
-    if (this.#nextHolder(incarnation) !== null) return null;
+    const isServed = this.#members.present.some(
+      ({ node, state, url }) =>
+        state === 'serving' && url !== '' && this.#placements.holds(node, incarnation),
+    );
+    if (isServed) return null;
     const nodes = this.placementOf(incarnation)?.nodes.join(', ') ?? 'all nodes';
     return { code: 'no_leader', detail: `None of the nodes that hold it serves: ${nodes}.` };
   }

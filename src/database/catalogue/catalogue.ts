@@ -32,8 +32,13 @@ import {
   FORMAT_VERSION,
 } from '../layout/manifest.js';
 import { type AliasEntry, aliasOperations } from './aliases.js';
-import { type CollectionEntry, type Collections, dataRemovalOf, ELSEWHERE } from './collections.js';
-import { NotHeldError } from './not-held-error.js';
+import {
+  type CollectionEntry,
+  type Collections,
+  dataRemovalOf,
+  ELSEWHERE,
+  notHeld,
+} from './collections.js';
 
 /** The number of aliases that an error names; the list of aliases contains all. */
 const ALIASES_NAMED_MAX = 3;
@@ -480,7 +485,7 @@ export class Catalogue {
     return this.#lock.run(async () => {
       const entry = this.#collections.findIncarnation(incarnation);
       if (entry === undefined || entry.state.kind === 'elsewhere') return;
-      await this.#collections.unloadTo(ELSEWHERE, entry, new NotHeldError([entry.definition.id]));
+      await this.#collections.unloadTo(ELSEWHERE, entry, notHeld(entry.definition.id));
       await this.#markAbsent(incarnation);
     });
   }

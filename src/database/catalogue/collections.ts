@@ -13,7 +13,6 @@ import { blobsOf, keys, storedParts } from '../layout/keys.js';
 import { type CollectionDefinition, decodeDefinition } from '../layout/manifest.js';
 import { Aliases } from './aliases.js';
 import { LoadQueue } from './load-queue.js';
-import { NotHeldError } from './not-held-error.js';
 
 /** The share of its time limit that a request may wait for its collection; the rest is left for its answer. */
 const WAITING_SHARE_MAX = 0.9;
@@ -261,22 +260,22 @@ export class Collections {
   }
 
   /**
-   * Throws like `requireReady`, and NotHeldError for a collection that this node is loading from others or about to
+   * Throws like `requireReady`, and `no_holder` for a collection that this node is loading from others or about to
    * drop: it has only some of the rows, or a log that may be closed at any moment.
    */
   requireHeld(entry: CollectionEntry): Collection {
     const { id, incarnation } = entry.definition;
-    if (!this.#options.logs.holds(incarnation)) throw new NotHeldError([id]);
+    if (!this.#options.logs.holds(incarnation)) throw notHeld(id);
     return this.requireReady(entry);
   }
 
   /**
-   * Throws `starting` while the collection is being loaded, `collection_unavailable` if that failed, and NotHeldError
+   * Throws `starting` while the collection is being loaded, `collection_unavailable` if that failed, and `no_holder`
    * if only other nodes hold it.
    */
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
-    if (state.kind === 'elsewhere') throw new NotHeldError([id]);
+    if (state.kind === 'elsewhere') throw notHeld(id);
     if (state.kind === 'loading') throw notLoaded(id, state);
     throw new SagittaError(
       'collection_unavailable',
@@ -462,6 +461,13 @@ function loadedAgain(id: string): SagittaError {
     `Collection "${id}" is being loaded from a checkpoint of the cluster. Retry after 1 s.`,
     { retryAfterSeconds: 1 },
   );
+}
+
+/** The error of a collection whose rows only other nodes hold. Requests are sent to these nodes before they get here. */
+export function notHeld(id: string): SagittaError {
+  return new SagittaError('no_holder', `This node does not hold "${id}". Retry after 1 s.`, {
+    retryAfterSeconds: 1,
+  });
 }
 
 /** The error of a collection whose rows are absent although the service is not part of a cluster. */

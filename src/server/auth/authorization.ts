@@ -16,7 +16,7 @@ import { collectionNotFound, SagittaError } from '../../common/errors.js';
 /**
  * What a route requires of the principal: nothing (`public`), any credential (`anyone`), or a scope.
  * `on` is what the scope must apply to: the collection `{id}` in the path; the collection that the
- * handler finds in the body or the query and passes to `authorize` (`named`); any collection, where
+ * body or the query names, which `touches` of the route returns or its handler passes to `authorize` (`named`); any collection, where
  * the reply lists those that the principal may see (`visible`); or the whole `service`.
  */
 export type RouteAccess =

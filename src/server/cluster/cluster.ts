@@ -1,5 +1,6 @@
 // The cluster as the server sees it. `src/cluster` implements the interface, and the entry point passes it in.
 
+import type { Changes } from '../../common/changes.js';
 import type { ServiceProblem } from '../../common/problems.js';
 import type { LogPositions } from '../wire/consistency.js';
 
@@ -69,12 +70,12 @@ export interface Cluster {
   /** Marks the start of a write on this node. Returns the function that ends it. */
   beginWrite(incarnation: string | null): () => void;
   /**
-   * The node that carries out the writes, as far as this one knows; null if there is none. For a collection that this
-   * node does not hold, a node that holds it.
+   * The node that carries out the writes of the catalogue, or of a collection that this node holds; null if this node
+   * knows none.
    */
   ownerOf(incarnation: string | null): ClusterMember | null;
-  /** Resolves with the owner as soon as there is one. Rejects with the reason of the signal. */
-  findOwner(incarnation: string | null, signal: AbortSignal): Promise<ClusterMember>;
+  /** Changes of members, and of owners of logs. */
+  readonly changes: Pick<Changes, 'until'>;
   /** Whether this node holds the rows of a collection. Also true for a deleted one, whose placement is gone. */
   holds(incarnation: string): boolean;
   /** The names of the nodes that hold a collection; null if all nodes do. */

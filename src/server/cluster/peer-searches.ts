@@ -16,7 +16,6 @@ import {
 import type { Metrics } from '../../platform/metrics.js';
 import { STATUS_OF_CODE } from '../wire/problem.js';
 import type { ClusterMember } from './cluster.js';
-import { PeerBackoff } from './peer-backoff.js';
 import type { RequestForwarder } from './request-forwarder.js';
 
 /** The path changes with the format of requests and replies, so that a node of another version refuses them. */
@@ -50,7 +49,6 @@ type EncodedHits = Omit<PeerHits, 'scores'> & { readonly scores: string };
 export class PeerSearches implements Peers {
   readonly valuesMin: number;
   readonly #forwarder: RequestForwarder;
-  readonly #backoff = new PeerBackoff();
   readonly #count: ReturnType<Metrics['addCounter']>;
 
   constructor(options: {
@@ -64,12 +62,11 @@ export class PeerSearches implements Peers {
   }
 
   holding(incarnation: string): readonly (Peer | null)[] {
-    const { self } = this.#forwarder.cluster;
+    const { cluster, peers } = this.#forwarder;
+    const { self } = cluster;
     const others = this.#forwarder
       .replicasOf([incarnation])
-      .filter(
-        ({ instance, version }) => version === self.version && !this.#backoff.isActive(instance),
-      );
+      .filter((member) => member.version === self.version && !peers.isAvoided(member));
     // In the order of their names, which do not change at a restart.
     return [self, ...others]
       .sort((a, b) => (a.node < b.node ? -1 : 1))
@@ -97,7 +94,7 @@ export class PeerSearches implements Peers {
       if (!signal.aborted || signal.reason === PEER_TIMEOUT) {
         this.#count(1, { outcome: 'failed' });
         // A node without the snapshot still answers for newer ones.
-        if (!isSnapshotGone) this.#backoff.start(member.instance);
+        if (!isSnapshotGone) this.#forwarder.peers.requestFailed(member);
       }
       throw error;
     }

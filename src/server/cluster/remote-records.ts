@@ -82,7 +82,7 @@ export async function completeRecords(
         const incarnations = indexes.map((i) => missing.get(i)!);
         const request = { incarnations, ...wanted };
         const answers = await fetchRecords(services, member, request).catch(() => []);
-        if (answers.length === 0) forwarder.backOff(member.instance);
+        if (answers.length === 0) forwarder.peers.requestFailed(member);
         for (const [k, i] of indexes.entries()) {
           const held = answers[k] ?? null;
           if (held === null) continue;

@@ -12,7 +12,6 @@ import type { Principal } from '../../common/access.js';
 import { anySignal } from '../../common/cancel-signal.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import type { ServiceProblem } from '../../common/problems.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import { createAuditLimiter } from '../telemetry/request-telemetry.js';
@@ -30,18 +29,27 @@ import {
   OutcomeUnknownError,
   type ReceivedRequest,
 } from './node-client.js';
-import { PeerBackoff } from './peer-backoff.js';
-import { PeerProbe } from './peer-probe.js';
+import { PeerStates } from './peer-states.js';
 import type { ForwardedRequest } from './request-signature.js';
 
-/** Thrown by a handler when the body names a collection whose writes another node carries out. */
-export class NotOwnerError extends Error {
-  readonly incarnation: string | null;
+/** Where a request runs. */
+export type Destination = 'here' | OtherNode;
 
-  constructor(incarnation: string | null) {
-    super('Another node carries out the writes of the collection.');
-    this.incarnation = incarnation;
-  }
+export type OtherNode =
+  /** The owner of a collection, or of the catalogue if null. */
+  | { readonly kind: 'owner'; readonly incarnation: string | null; readonly isRead: boolean }
+  /** A node that holds all of the collections. `isChange`: it takes over the catalogue, which the request changes. */
+  | {
+      readonly kind: 'replica';
+      readonly incarnations: readonly string[];
+      readonly isChange: boolean;
+    };
+
+interface ForwardOptions {
+  /** The body; null if it has not been read yet. */
+  readonly body: Uint8Array | null;
+  /** Aborts a request to a replica until it replies; null for no deadline. */
+  readonly deadline: AbortSignal | null;
 }
 
 /** A request that a node makes itself. */
@@ -84,12 +92,11 @@ export const READ_MS_MAX = 1_000;
 
 export class RequestForwarder {
   readonly cluster: Cluster;
+  readonly peers: PeerStates;
   readonly #nodes: NodeClient;
   readonly #logger: Logger;
   readonly #count: ReturnType<Metrics['addCounter']>;
   readonly #marks: HighWaterMarks;
-  readonly #backoff = new PeerBackoff();
-  readonly #probe: PeerProbe;
   /** Rotates over replicas. */
   #turn = 0;
   /** Limits log lines about forged requests, which anyone can send. */
@@ -100,7 +107,7 @@ export class RequestForwarder {
     this.#marks = new HighWaterMarks((incarnation) => cluster.holds(incarnation));
     this.#nodes = new NodeClient(cluster, keys);
     const ping = this.#nodes.ping.bind(this.#nodes);
-    this.#probe = new PeerProbe({ cluster, ping });
+    this.peers = new PeerStates({ cluster, ping });
     this.#logger = logger;
     this.#count = metrics.addCounter('sagitta_cluster_forwarded_requests_total');
   }
@@ -149,16 +156,28 @@ export class RequestForwarder {
       await this.cluster.acquireCatalogue();
       return this.cluster.beginWrite(null);
     }
-    await this.cluster
-      .findOwner(incarnation, AbortSignal.timeout(ownerMsMax(forwarded)))
-      .catch((cause: unknown) => {
-        const isHeld = incarnation === null || this.cluster.holds(incarnation);
-        throw isHeld ? noLeaderError(cause) : this.noHolderError([incarnation], cause);
-      });
+    await this.#whenOwned(incarnation, ownerMsMax(forwarded));
     if (this.cluster.owns(incarnation)) return this.cluster.beginWrite(incarnation);
     // This node may become the owner soon, but two nodes that regard each other as the owner must not loop.
     if (forwarded !== null && forwarded.hopCount >= HOPS_MAX) throw noLeaderError();
     return null;
+  }
+
+  /** Resolves once a write can be forwarded. Throws `no_leader` and `no_holder` after a timeout. */
+  async #whenOwned(incarnation: string | null, msMax: number): Promise<void> {
+    const isKnown = () => this.#ownerOf(incarnation) !== null || null;
+    try {
+      await this.cluster.changes.until(isKnown, AbortSignal.timeout(msMax));
+    } catch (cause) {
+      const isHeld = incarnation === null || this.cluster.holds(incarnation);
+      throw isHeld ? noLeaderError(cause) : this.noHolderError([incarnation], cause);
+    }
+  }
+
+  /** The owner or, of a collection that this node does not hold, a node that holds it, which knows the owner. */
+  #ownerOf(incarnation: string | null): ClusterMember | null {
+    const isHeld = incarnation === null || this.cluster.holds(incarnation);
+    return isHeld ? this.cluster.ownerOf(incarnation) : (this.replicasOf([incarnation])[0] ?? null);
   }
 
   /** Headers of the reply to a forwarded request, or to an authorized request of a client. */
@@ -197,86 +216,80 @@ export class RequestForwarder {
   }
 
   /**
-   * Forwards the request to the owner of a collection, or of the catalogue if null, and relays the reply. `body` is
-   * null if it has not been read yet. Throws `no_leader` and `outcome_unknown`.
+   * Forwards the request and relays the reply. Throws `no_leader`, `outcome_unknown`, `no_holder`, `collections_apart`,
+   * and the reason of the deadline.
    */
   async forward(
     request: FastifyRequest,
     reply: FastifyReply,
-    {
-      incarnation,
-      body,
-      isRead = false,
-    }: {
-      readonly incarnation: string | null;
-      readonly body: Uint8Array | null;
-      readonly isRead?: boolean;
-    },
+    destination: OtherNode,
+    options: ForwardOptions,
   ): Promise<FastifyReply> {
-    const member = this.cluster.ownerOf(incarnation);
+    // The other node applies its own timeouts for bodies and streams.
+    if (options.body === null) clearBodyTimeout(request.raw);
+    return destination.kind === 'owner'
+      ? await this.#forwardToOwner(request, reply, destination, options)
+      : await this.#forwardToReplica(request, reply, destination, options);
+  }
+
+  async #forwardToOwner(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { incarnation, isRead }: OtherNode & { readonly kind: 'owner' },
+    { body }: ForwardOptions,
+  ): Promise<FastifyReply> {
+    const member = this.#ownerOf(incarnation);
     if (member === null) throw noLeaderError();
     const signal = clientSignal(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
-    // The other node applies its own timeouts for bodies and streams.
-    clearBodyTimeout(request.raw);
     const found = await this.#send(request, reply, { member, incarnations, body, isRead, signal });
     return await this.#passOn(request, reply, { found, incarnations, isRead, signal });
   }
 
-  /**
-   * Forwards a request to a node that holds all of the collections, and relays the reply; tries the next replica if one
-   * does not answer. `needsRows` marks a change of the catalogue that the replica itself must carry out. Throws
-   * `no_holder`, `collections_apart`, and the reason of the deadline.
-   */
-  async forwardToReplica(
+  /** Tries the next replica if one does not answer, unless it may have read the body from the client. */
+  async #forwardToReplica(
     request: FastifyRequest,
     reply: FastifyReply,
-    options: {
-      readonly incarnations: readonly string[];
-      readonly body: Uint8Array;
-      readonly needsRows: boolean;
-      /** Aborts the request until the other node replies; null for no deadline. */
-      readonly deadline: AbortSignal | null;
-    },
+    { incarnations, isChange }: OtherNode & { readonly kind: 'replica' },
+    { body, deadline }: ForwardOptions,
   ): Promise<FastifyReply> {
-    const { incarnations, body, needsRows, deadline } = options;
     if ((request.forwarded?.hopCount ?? 0) >= HOPS_MAX) throw this.noHolderError(incarnations);
     this.#requireTogether(incarnations);
-    const replicas = this.replicasOf(incarnations);
+    const replicas = this.replicasOf(incarnations).slice(0, body === null ? 1 : undefined);
     const closed = clientSignal(request, reply);
     const signal = deadline === null ? closed : anySignal([closed, deadline]);
+    const isRead = !isChange;
     let failure: unknown;
     for (const [i, member] of replicas.entries()) {
-      const { instance } = member;
       try {
-        const sent = { member, incarnations, body, needsRows, isRead: !needsRows, signal };
+        const sent = { member, incarnations, body, needsRows: isChange, isRead, signal };
         const found = await this.#send(request, reply, sent);
         // The node is starting, stopping or late; another one may be able to answer.
         const isUnable = found.statusCode === 503;
-        if (isUnable) this.backOff(instance);
-        else this.#backoff.clear(instance);
-        if (isUnable && !needsRows && i + 1 < replicas.length) {
+        if (isUnable) this.peers.requestFailed(member);
+        else this.peers.requestAnswered(member);
+        if (isUnable && isRead && i + 1 < replicas.length) {
           found.resume();
           continue;
         }
-        const passed = { found, incarnations, isRead: !needsRows, signal: closed };
+        const passed = { found, incarnations, isRead, signal: closed };
         return await this.#passOn(request, reply, passed);
       } catch (error) {
         deadline?.throwIfAborted();
         // A change that may have taken effect must not be made twice.
-        const isUncertain = needsRows && error instanceof OutcomeUnknownError;
+        const isUncertain = isChange && error instanceof OutcomeUnknownError;
         if (closed.aborted || reply.sent || isUncertain) throw error;
-        this.backOff(instance);
+        this.peers.requestFailed(member);
         failure = error;
       }
     }
     throw this.noHolderError(incarnations, failure);
   }
 
-  /** The other serving nodes that hold all of the collections, in rotation; nodes in backoff come last. */
+  /** The other serving nodes that hold all of the collections, in rotation; those that do not answer come last. */
   replicasOf(incarnations: readonly string[]): ClusterMember[] {
     const { self, present } = this.cluster;
-    const inBackoff = ({ instance }: ClusterMember) => Number(this.#backoff.isActive(instance));
+    const isAvoided = (member: ClusterMember) => Number(this.peers.isAvoided(member));
     const replicas = present.filter(
       ({ instance, node, state, url }) =>
         instance !== self.instance &&
@@ -287,13 +300,8 @@ export class RequestForwarder {
     this.#turn++;
     const first = this.#turn % Math.max(1, replicas.length);
     return [...replicas.slice(first), ...replicas.slice(0, first)].sort(
-      (a, b) => inBackoff(a) - inBackoff(b),
+      (a, b) => isAvoided(a) - isAvoided(b),
     );
-  }
-
-  /** Called when a node has not answered. */
-  backOff(instance: string): void {
-    this.#backoff.start(instance);
   }
 
   /** Null if all nodes hold the collection. */
@@ -367,13 +375,8 @@ export class RequestForwarder {
     return reply.send(Readable.from(relayedBody(found, reply)));
   }
 
-  /** Nodes that this one cannot connect to. */
-  get problems(): readonly ServiceProblem[] {
-    return this.#probe.problems;
-  }
-
   close(): void {
-    this.#probe.close();
+    this.peers.close();
     this.#nodes.close();
   }
 

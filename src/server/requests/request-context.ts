@@ -13,6 +13,7 @@ import {
   type RouteAccess,
 } from '../auth/authorization.js';
 import type { ReceivedRequest } from '../cluster/node-client.js';
+import type { Destination } from '../cluster/request-forwarder.js';
 import type { BodyReservation } from '../limits/body-admission.js';
 import type { Allowance } from '../limits/rate-limit.js';
 import type { ReplyReservation } from '../limits/reply-admission.js';
@@ -57,6 +58,8 @@ declare module 'fastify' {
     forwarded: ReceivedRequest | null;
     /** The incarnations of the collections that it reads or writes; null before authorization. */
     incarnations: string[] | null;
+    /** Where it runs; null until that is decided. */
+    destination: Destination | null;
   }
 }
 
@@ -64,9 +67,16 @@ const NO_BODY = new Uint8Array(0);
 /** The query of routes without parameters. */
 export const NO_QUERY = {};
 
-/** The collection in the path of a request, if there is one. */
-export function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
-  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
+/** The collection in the path of a request once an alias is resolved; both members are "" if there is none. */
+export function collectionOf({ params, collectionName: name }: FastifyRequest): NamedCollection {
+  // In other paths, `id` may be that of a vector or of a key.
+  return { id: name === '' ? '' : (params as Record<string, string>).id!, name };
+}
+
+/** The media type without parameters; undefined if there is no body. */
+export function contentTypeOf(headers: IncomingHttpHeaders): string | undefined {
+  const [type] = headers['content-type']?.split(';') ?? [];
+  return type?.trim().toLowerCase();
 }
 
 /** How often a stream checks that its credential is still valid. */
@@ -85,8 +95,6 @@ interface RouteInfo {
 export interface PipelineSteps {
   /** Rejects if the credential is no longer valid for the route. */
   reauthorize(access: RouteAccess, request: FastifyRequest): Promise<void>;
-  requireOwnership(id: string, request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  requireRows(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
 }
@@ -102,8 +110,10 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly receivedAtMs = performance.now();
   #signal: CancelSignal | undefined;
   #abortReason: SagittaError | undefined;
-  /** Set by the pipeline after validation, before the handler runs. */
+  /** Set by the pipeline after validation, before the body is parsed. */
   query: Query = NO_QUERY as Query;
+  /** What `Route.touches` returned. Set by the pipeline before the handler runs. */
+  touched: readonly NamedCollection[] = [];
 
   constructor(
     route: RouteInfo,
@@ -117,16 +127,6 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     this.#steps = steps;
     this.#authorizedAtMs = steps.nowMs();
     if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
-  }
-
-  /** Rejects, which forwards the request, if another node carries out the writes of the collection. */
-  requireOwnership(collectionId: string): Promise<void> {
-    return this.#steps.requireOwnership(collectionId, this.#request, this.#reply);
-  }
-
-  /** Throws, which forwards the request, if this node does not hold one of the collections. */
-  requireRows(collectionIds: readonly string[]): void {
-    this.#steps.requireRows(collectionIds, this.#request, this.#reply);
   }
 
   /** Method and path of the route, without a prefix. */
@@ -150,6 +150,11 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return this.#request.collectionName;
   }
 
+  /** Both members are "" for paths without a collection. */
+  get collectionInPath(): NamedCollection {
+    return collectionOf(this.#request);
+  }
+
   /** The id of the collection in the path whose vectors the route writes; undefined for other routes. */
   get writtenCollection(): string | undefined {
     const { access } = this.#route;
@@ -168,8 +173,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
 
   /** The media type without parameters; undefined if there is no body. */
   get contentType(): string | undefined {
-    const [type] = this.headers['content-type']?.split(';') ?? [];
-    return type?.trim().toLowerCase();
+    return contentTypeOf(this.headers);
   }
 
   /** The bytes as sent; empty if there are none. */

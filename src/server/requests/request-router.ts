@@ -1,22 +1,26 @@
-// Decides which node of a cluster carries out a request, and what this node waits for before it does: until it has
-// applied what the client has seen, or with strong consistency every acknowledged write.
+// Decides which node of a cluster carries out a request, by what its route says that it touches: by the headers if they
+// suffice, otherwise by the body. What runs here is registered until the reply ends, so that this node neither gives up
+// the log nor drops the rows meanwhile. Also knows what this node waits for before it decides: until it has applied
+// what the client has seen, or with strong consistency every acknowledged write.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
-import { NotHeldError } from '../../database/catalogue/not-held-error.js';
-import { NotOwnerError, READ_MS_MAX, type RequestForwarder } from '../cluster/request-forwarder.js';
+import {
+  type Destination,
+  READ_MS_MAX,
+  type RequestForwarder,
+} from '../cluster/request-forwarder.js';
 import type { RateKind } from '../limits/rate-limit.js';
 import { onReplyClosed } from '../transport/connections.js';
 import { type Consistency, consistencyOf } from '../wire/consistency.js';
-import { collectionOf, type RequestContext } from './request-context.js';
-import type { ownerOf, Route, RouteServices } from './route.js';
+import { collectionOf } from './request-context.js';
+import type { Owner, Route, RouteServices } from './route.js';
 
-/** Where a request is carried out: here, or by the owner of a collection, or of the catalogue if null. */
-export type Destination =
-  | 'here'
-  | { readonly incarnation: string | null; readonly isRead?: boolean };
-
-type Owner = ReturnType<typeof ownerOf>;
+/** What the decision depends on besides the request. */
+interface RoutedRoute {
+  readonly owner: Owner;
+  readonly touchesPath: boolean;
+}
 
 /** How long a request waits for what its client has seen, or for what is acknowledged, at most. */
 const CURRENT_MS_MAX = 8_000;
@@ -32,12 +36,8 @@ export class RequestRouter {
     this.#forwarder = forwarder;
   }
 
-  /** Also begins a write that this node carries out; it ends with the reply. Throws `no_leader`. */
-  async destinationOf(
-    { owner, rateKind }: { readonly owner: Owner; readonly rateKind: RateKind | null },
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<Destination> {
+  /** Waits until this node knows what the node or the client that sends the request knows. Throws `no_leader`. */
+  async whenCaughtUp(rateKind: RateKind | null, request: FastifyRequest): Promise<void> {
     const { forwarded } = request;
     if (forwarded !== null) await this.#forwarder.whenCaughtUp(forwarded, rateKind === 'read');
     else if (rateKind === 'write') {
@@ -45,14 +45,123 @@ export class RequestRouter {
       const { seen } = consistencyOf(request.headers);
       await this.whenCurrent(null, { isStrong: false, seen }, request);
     }
-    if (owner === 'any' || owner === 'named') return 'here';
+  }
+
+  /**
+   * Where a write of the catalogue or of the collection in the path runs, as soon as the headers have arrived. For other
+   * requests, `here`. Throws like `#writeIn`.
+   */
+  async destinationOfWrite(
+    { owner, touchesPath }: RoutedRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Destination> {
+    if (owner === 'catalogue') return await this.#writeIn(null, request, reply);
+    if (owner === 'any' || !touchesPath) return 'here';
+    const { id } = request.params as { readonly id: string };
+    return await this.#writeIn(this.#incarnationOf(id), request, reply);
+  }
+
+  /**
+   * Where a read that names a collection in the path runs, as soon as it is authorized; null if that depends on the body.
+   */
+  destinationOfRead(
+    { touchesPath }: RoutedRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { isStrong }: Consistency,
+  ): Destination | null {
     const { id } = collectionOf(request);
-    // Only the owner of the catalogue knows whether an unknown collection exists.
-    const incarnation = owner === 'collection' ? (this.#database.incarnationOf(id) ?? null) : null;
-    const end = await this.#forwarder.beginWrite(incarnation, forwarded);
-    if (end === null) return { incarnation };
+    if (id !== '' && !isStrong && this.#isUnknown(id, request)) {
+      return { kind: 'owner', incarnation: null, isRead: true };
+    }
+    return touchesPath ? this.#readIn([id], { isChange: false }, request, reply) : null;
+  }
+
+  /** Where a request runs that touches these collections, which the body or the query string determines. */
+  async destinationOf(
+    owner: Owner,
+    ids: readonly string[],
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Destination> {
+    if (owner === 'catalogue') return this.#readIn(ids, { isChange: true }, request, reply);
+    if (owner === 'any') {
+      const wanted = consistencyOf(request.headers);
+      for (const id of ids) await this.whenCurrent(id, wanted, request);
+      return this.#readIn(ids, { isChange: false }, request, reply);
+    }
+    const incarnation = this.#incarnationOf(ids[0]!);
+    if (incarnation !== null) request.incarnations?.push(incarnation);
+    return await this.#writeIn(incarnation, request, reply);
+  }
+
+  /** For a write: only the owner of the catalogue, which null stands for, knows whether an unknown collection exists. */
+  #incarnationOf(name: string): string | null {
+    return this.#database.incarnationOf(name) ?? null;
+  }
+
+  /**
+   * Begins a write of a collection, or of the catalogue if null, that this node carries out; it ends with the reply.
+   * Throws `no_leader` and `no_holder`.
+   */
+  async #writeIn(
+    incarnation: string | null,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Destination> {
+    const end = await this.#forwarder.beginWrite(incarnation, request.forwarded);
+    if (end === null) return { kind: 'owner', incarnation, isRead: false };
     onReplyClosed(request.raw, reply.raw, end);
     return 'here';
+  }
+
+  /** Keeps rows that this node holds until the reply has ended. */
+  #readIn(
+    ids: readonly string[],
+    { isChange }: { readonly isChange: boolean },
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Destination {
+    const { cluster } = this.#forwarder;
+    // The handler reports a collection that does not exist.
+    const found = ids.flatMap((id) => {
+      const incarnation = this.#database.incarnationOf(id);
+      return incarnation === undefined ? [] : { id, incarnation };
+    });
+    const incarnations = found.map(({ incarnation }) => incarnation);
+    request.incarnations?.push(...incarnations);
+    const isHeld = found.every(
+      // While a collection is moved to this node, the node has only some of its rows.
+      ({ id, incarnation }) => this.#database.holds(id) && cluster.holds(incarnation),
+    );
+    if (!isHeld) return { kind: 'replica', incarnations, isChange };
+    for (const incarnation of incarnations) {
+      onReplyClosed(request.raw, reply.raw, cluster.beginRead(incarnation));
+    }
+    return 'here';
+  }
+
+  /** Whether only the owner of the catalogue, which is another node, may know the collection. */
+  #isUnknown(id: string, { forwarded }: FastifyRequest): boolean {
+    if (forwarded !== null || this.#database.incarnationOf(id) !== undefined) return false;
+    const { cluster } = this.#forwarder;
+    return !cluster.owns(null) && cluster.ownerOf(null) !== null;
+  }
+
+  /**
+   * Waits like `whenCurrent` for what a read shows, as far as its headers tell; `destinationOf` waits for the collections
+   * that the body or the query string names.
+   */
+  async whenReadable(
+    { access, touches }: Route,
+    wanted: Consistency,
+    request: FastifyRequest,
+  ): Promise<void> {
+    if (touches !== undefined || typeof access === 'string') return;
+    if (access.on === 'path') await this.whenCurrent(collectionOf(request).id, wanted, request);
+    // A list shows the state of every collection.
+    else if (access.on === 'visible') await this.whenCurrent('', wanted, request);
   }
 
   /**
@@ -87,68 +196,10 @@ export class RequestRouter {
     }
   }
 
-  /** Whether to forward a read because only the owner of the catalogue may know the collection in the path. */
-  shouldAskCatalogueOwner({ access }: Route, request: FastifyRequest): boolean {
-    if (request.forwarded !== null) return false;
-    if (typeof access === 'string' || access.on !== 'path') return false;
-    if (this.#database.incarnationOf(collectionOf(request).id) !== undefined) return false;
-    const { cluster } = this.#forwarder;
-    return !cluster.owns(null) && cluster.ownerOf(null) !== null;
-  }
-
   /** Lets the reply of an authorized request tell how far this node has applied the log of the collection. */
   attachIncarnation(request: FastifyRequest): void {
     const incarnation = this.#database.incarnationOf(collectionOf(request).id);
     request.incarnations = incarnation === undefined ? [] : [incarnation];
-  }
-
-  /** Begins a write of a collection that the body names; it ends with the reply. Throws `NotOwnerError`. */
-  async requireOwnership(id: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const incarnation = this.#database.incarnationOf(id) ?? null;
-    if (incarnation !== null) request.incarnations?.push(incarnation);
-    const end = await this.#forwarder.beginWrite(incarnation, request.forwarded);
-    if (end === null) throw new NotOwnerError(incarnation);
-    onReplyClosed(request.raw, reply.raw, end);
-  }
-
-  /** Keeps the rows on this node until the reply has ended. Throws `NotHeldError`. */
-  requireRows(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
-    const { cluster } = this.#forwarder;
-    for (const id of ids) {
-      const incarnation = this.#database.incarnationOf(id);
-      // The handler reports a collection that does not exist.
-      if (incarnation === undefined) continue;
-      request.incarnations?.push(incarnation);
-      if (!this.#database.holds(id) || !cluster.holds(incarnation)) throw new NotHeldError(ids);
-      onReplyClosed(request.raw, reply.raw, cluster.beginRead(incarnation));
-    }
-  }
-
-  /** Throws the error if the request cannot be forwarded, for example because a part of its stream has been read. */
-  forwardToReplica(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    {
-      owner,
-      context,
-      body,
-      error,
-    }: {
-      readonly owner: Owner;
-      readonly context: RequestContext;
-      readonly body: Uint8Array;
-      readonly error: NotHeldError;
-    },
-  ): Promise<FastifyReply> {
-    const isChange = owner === 'catalogue';
-    if (context.bodyStream !== null || (owner !== 'any' && !isChange)) throw error;
-    const incarnations = error.collections.flatMap((id) => this.#database.incarnationOf(id) ?? []);
-    return this.#forwarder.forwardToReplica(request, reply, {
-      incarnations,
-      body,
-      needsRows: isChange,
-      deadline: context.signal,
-    });
   }
 }
 

@@ -13,7 +13,7 @@ import type { Database } from '../../database/database.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { TrafficHistory } from '../../platform/traffic-history.js';
 import type { Authenticator } from '../auth/authenticator.js';
-import type { RouteAccess } from '../auth/authorization.js';
+import type { NamedCollection, RouteAccess } from '../auth/authorization.js';
 import type { RequestForwarder } from '../cluster/request-forwarder.js';
 import type { Embedder } from '../embedding/embedder.js';
 import { rateKindOf } from '../limits/rate-limit.js';
@@ -49,7 +49,8 @@ export interface RouteServices {
   readonly isStopping: () => boolean;
 }
 
-export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
+/** `Input` is what `parse` returns. */
+export interface Route<QuerySchema extends z.ZodObject = z.ZodObject, Input = undefined> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly operationId: string;
@@ -59,7 +60,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly access: RouteAccess;
   readonly description?: string;
   readonly query?: QuerySchema;
-  /** Validated by the handler; null if the route accepts no body. */
+  /** Validated by `parse` or the handler; null if the route accepts no body. */
   readonly body: z.ZodType | null;
   readonly reply: z.ZodType;
   /** Here and below: headers of the request and of a 200 reply that the route supports. */
@@ -88,8 +89,6 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly errors: readonly ErrorCode[];
   /** Whether the node that receives the request carries it out, although it is not a read. */
   readonly runsOnAnyNode?: boolean;
-  /** Whether the handler also reads other collections than the one in the path, which it names in `requireRows`. */
-  readonly readsOtherCollections?: boolean;
   /** Whether the work continues beyond the deadline and after the client has disconnected. */
   readonly mayTakeLong?: boolean;
   /** Whether the route replies in every state of the service, and under overload. */
@@ -98,45 +97,48 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly isInternal?: boolean;
   /** Whether the route is for operators: served only without the prefix `/v1`, and regardless of Accept. */
   readonly isOperational?: boolean;
+  /** Parses and validates the body of a request for `touches` and `handle`. */
+  parse?(request: RequestContext<Properties<z.output<QuerySchema>>>): Promise<Input>;
+  /**
+   * The collections whose rows the request reads or writes, with the names by which it is authorized for them. Without
+   * this function, a route whose scope is about vectors touches the collection in the path, and other routes none.
+   */
+  touches?(
+    request: RequestContext<Properties<z.output<QuerySchema>>>,
+    input: Input,
+  ): readonly NamedCollection[];
+  /** Runs on a node that may carry out the request. */
   handle(
     request: RequestContext<Properties<z.output<QuerySchema>>>,
+    input: Input,
   ): RouteReply | Promise<RouteReply>;
 }
 
-/**
- * The node of a cluster that carries out the route: `any`, the owner of the `catalogue`, the owner of the `collection`
- * in the path, or the owner of the collection that the handler finds (`named`).
- */
-export function ownerOf({
-  access,
-  method,
-  runsOnAnyNode = false,
-}: Route): 'any' | 'catalogue' | 'collection' | 'named' {
+/** Whose node carries out a request: any node, or the owner of the catalogue or of the collection that it touches. */
+export type Owner = 'any' | 'catalogue' | 'collection';
+
+type AccessOfRoute = Pick<Route, 'access' | 'method' | 'runsOnAnyNode'>;
+
+export function ownerOf({ access, method, runsOnAnyNode = false }: AccessOfRoute): Owner {
   if (rateKindOf(access) !== 'write' || method === 'GET' || runsOnAnyNode) return 'any';
-  if (typeof access === 'string' || access.scope !== 'vectors:write') return 'catalogue';
-  return access.on === 'path' ? 'collection' : 'named';
+  const isOfVectors = typeof access === 'object' && access.scope === 'vectors:write';
+  return isOfVectors ? 'collection' : 'catalogue';
 }
 
-/** Whether the route reads rows of the collection in the path and of no other. */
-export function readsCollectionInPath({ access, readsOtherCollections = false }: Route): boolean {
-  return (
-    typeof access === 'object' &&
-    access.scope === 'vectors:read' &&
-    access.on === 'path' &&
-    !readsOtherCollections
-  );
+/** Whether the route touches the collection in the path, which the headers of a request determine. */
+export function touchesPath({ access, touches }: Pick<Route, 'access' | 'touches'>): boolean {
+  if (touches !== undefined || typeof access === 'string') return false;
+  return access.scope.startsWith('vectors:') && access.on === 'path';
 }
 
 /** Whether the route may need rows of a collection that another node may hold. */
 export function mayNeedRows(route: Route): boolean {
-  const { access } = route;
-  if (typeof access === 'string') return false;
-  return (
-    access.scope.startsWith('vectors:') || (ownerOf(route) === 'catalogue' && access.on === 'path')
-  );
+  return route.touches !== undefined || touchesPath(route);
 }
 
-/** Types the query of the handler by its schema, and drops the type for the list of routes. */
-export function defineRoute<QuerySchema extends z.ZodObject>(route: Route<QuerySchema>): Route {
+/** Types the arguments of the functions of a route, and drops the types for the list of routes. */
+export function defineRoute<QuerySchema extends z.ZodObject, Input = undefined>(
+  route: Route<QuerySchema, Input>,
+): Route {
   return route as unknown as Route;
 }

@@ -1,6 +1,6 @@
 // Determines the collection of a request from the path, else the body, else the query string, else the configured
 // default. A page with a cursor is read from the collection that the cursor began with, even if the alias has been
-// moved.
+// moved. The pipeline authorizes requests for collections outside the path.
 
 import { parameter, validationError } from '../../common/errors.js';
 import type { NamedCollection } from '../auth/authorization.js';
@@ -8,8 +8,8 @@ import type { RequestContext } from '../requests/request-context.js';
 import type { RouteServices } from '../requests/route.js';
 
 /**
- * The id of the collection that a list or query reads, whose rows this node holds. `collection` is its name in the
- * body or the query string. Throws `cursor_invalid`, and the errors of `nameCollection`.
+ * The collection that a list or query reads. `collection` is its name in the body or the query string. Throws
+ * `cursor_invalid` and `collection_required`.
  */
 export function collectionToRead(
   services: RouteServices,
@@ -18,32 +18,22 @@ export function collectionToRead(
     collection,
     cursor,
   }: { readonly collection?: string | undefined; readonly cursor?: string | undefined },
-): string {
+): NamedCollection {
   const { id, name } = nameCollection(services, request, collection);
   const isContinued = cursor !== undefined && id !== name;
-  const began = (isContinued ? services.database.collectionOfCursor(cursor) : undefined) ?? id;
-  if (began !== id) request.authorize(began, { name });
-  request.requireRows([began]);
-  return began;
+  const began = isContinued ? services.database.collectionOfCursor(cursor) : undefined;
+  return { id: began ?? id, name };
 }
 
-/**
- * The collection in the path. If the path names none, the collection given or the default, for which the request is
- * authorized. Throws `collection_required`, and the errors of `authorize`.
- */
+/** The collection in the path; if there is none, the one given or the default. Throws `collection_required`. */
 export function nameCollection(
   { database, defaultCollection }: RouteServices,
   request: RequestContext<unknown>,
   collection: string | undefined,
 ): NamedCollection {
-  const inPath = request.collectionName;
-  if (inPath !== '') return { id: request.params.id!, name: inPath };
+  if (request.collectionName !== '') return request.collectionInPath;
   const name = collection ?? defaultCollection;
-  if (name !== null) {
-    const id = database.resolve(name);
-    request.authorize(id, { name });
-    return { id, name };
-  }
+  if (name !== null) return { id: database.resolve(name), name };
   throw validationError([
     {
       location: parameter('collection'),

@@ -153,7 +153,7 @@ function getCollection(services: RouteServices): Route {
     body: null,
     reply: collections.record,
     sendsETag: true,
-    errors: ['collection_not_found'],
+    errors: ['collection_not_found', 'no_holder'],
     async handle({ params, headers }) {
       const wanted = consistencyOf(headers);
       const known = await database.collection(params.id).loadedRecord();
@@ -182,6 +182,7 @@ function listSegments(services: RouteServices): Route {
     body: null,
     reply: collections.segments,
     errors: ['collection_not_found', 'collection_unavailable', 'cursor_invalid', 'limit_exceeded'],
+    touches: ({ collectionInPath }) => [collectionInPath],
     handle: ({ params, query }) => database.collection(params.id).segments(query),
   });
 }
@@ -211,11 +212,16 @@ function updateCollection(services: RouteServices): Route {
       'limit_exceeded',
       'storage_full',
     ],
-    async handle(request) {
+    async parse(request) {
       const json = bodyOf(await parseJsonBody(services, request));
       const body = validateBody(collections.update, json);
       checkVectorNames('vectors', json.vectors);
       checkVectorNames('sparse_vectors', json.sparse_vectors);
+      return body;
+    },
+    // The rows are checked by a schema.
+    touches: ({ collectionInPath }, { schema }) => (schema === undefined ? [] : [collectionInPath]),
+    async handle(request, body) {
       const collection = database.collection(request.params.id);
       const embed = sourceOf(body.embed, services.embedder);
       const unnamed = collection.vectors[UNNAMED];
@@ -258,11 +264,15 @@ function cloneCollection(services: RouteServices): Route {
       'limit_exceeded',
       'storage_full',
     ],
-    async handle(request) {
+    async parse(request) {
       const parsed = await parseJsonBody(services, request);
-      const named = requestedId(parsed);
-      authorizeCopy(request, named);
+      authorizeCopy(request, requestedId(parsed));
+      return parsed;
+    },
+    touches: ({ collectionInPath }) => [collectionInPath],
+    async handle(request, parsed) {
       return runWrite(services, request, parsed, async (json, attach) => {
+        const named = requestedId(parsed);
         const { id = randomUUID(), description, labels } = validateBody(collections.clone, json);
         if (named === undefined) authorizeCopy(request, id);
         const encode = (record: CollectionRecord) => replyWith(record, locationOf(record));

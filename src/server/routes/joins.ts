@@ -31,7 +31,6 @@ export function joinRoutes(services: RouteServices): Route[] {
     replyTypes: TYPES,
     sendsSequence: true,
     sendsWarnings: true,
-    readsOtherCollections: true,
     errors: [
       'collection_not_found',
       'collection_unavailable',
@@ -40,14 +39,13 @@ export function joinRoutes(services: RouteServices): Route[] {
       'limit_exceeded',
       'collections_apart',
     ],
-    async handle(request) {
-      const body = await readJsonBody(services, request, schemas.scans.join);
+    parse: (request) => readJsonBody(services, request, schemas.scans.join),
+    touches({ collectionInPath }, { with: name }) {
+      if (name === undefined) return [collectionInPath];
+      return [collectionInPath, { id: database.resolve(name), name }];
+    },
+    async handle(request, body) {
       const { params, signal } = request;
-      if (body.with !== undefined) {
-        request.authorize(database.resolve(body.with), { name: body.with });
-      }
-      const searched = body.with === undefined ? [] : [database.resolve(body.with)];
-      request.requireRows([params.id!, ...searched]);
       const found = await database.collection(params.id).join(
         {
           ...body,

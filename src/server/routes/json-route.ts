@@ -2,6 +2,7 @@
 // with text nor with the names of the API.
 
 import type { z } from 'zod';
+import type { NamedCollection } from '../auth/authorization.js';
 import type { VectorsAt } from '../bodies/json-body.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { rateKindOf } from '../limits/rate-limit.js';
@@ -16,16 +17,24 @@ interface JsonRoute<
   Query extends z.ZodObject,
   Body extends z.ZodType | null,
   Reply extends z.ZodObject,
-> extends Omit<Route<Query>, 'body' | 'reply' | 'handle'> {
+> extends Omit<Route<Query>, 'body' | 'reply' | 'parse' | 'touches' | 'handle'> {
   readonly body: Body;
   /** The member of the body that contains vectors, if any. */
   readonly vectorsAt?: VectorsAt;
   readonly reply: Reply;
+  touches?(
+    request: RequestContext<Properties<z.output<Query>>>,
+    body: BodyOf<Body>,
+  ): readonly NamedCollection[];
   handle(
     request: RequestContext<Properties<z.output<Query>>>,
-    body: Body extends z.ZodType ? Properties<z.output<Body>> : null,
+    body: BodyOf<Body>,
   ): RecordOf<Reply> | Promise<RecordOf<Reply>>;
 }
+
+type BodyOf<Body extends z.ZodType | null> = Body extends z.ZodType
+  ? Properties<z.output<Body>>
+  : null;
 
 export function defineJsonRoute<
   Query extends z.ZodObject,
@@ -35,11 +44,14 @@ export function defineJsonRoute<
   const writeReply = createReplyWriter(route.reply);
   // The reply to a write, which has taken effect, is always sent.
   const isRefusable = rateKindOf(route.access) !== 'write' || route.method === 'GET';
-  return defineRoute<Query>({
+  return defineRoute<Query, BodyOf<Body>>({
     ...route,
-    async handle(request) {
+    async parse(request) {
       const body = route.body && (await readJsonBody(services, request, route.body, vectorsAt));
-      const found = await handle(request, body as Parameters<typeof handle>[1]);
+      return body as BodyOf<Body>;
+    },
+    async handle(request, body) {
+      const found = await handle(request, body);
       const reserve = (count: number) => isRefusable && request.reserveReply(count);
       return jsonReply(await writeReply(found, reserve));
     },

@@ -52,7 +52,13 @@ export const QUERY_ERRORS: readonly ErrorCode[] = [
 
 export function queryRoutes(services: RouteServices): Route[] {
   const schemas = services.schemas.query;
-  const answer = createAnswer(services);
+  const handle = createAnswer(services);
+  const touches = (request: RequestContext<QueryPage>, body: QueryBody) => {
+    const { query: page } = request;
+    const collection = body.collection ?? page.collection;
+    const cursor = body.cursor ?? page.cursor;
+    return [collectionToRead(services, request, { collection, cursor })];
+  };
   const common = {
     method: 'POST',
     tag: 'Query',
@@ -69,8 +75,10 @@ export function queryRoutes(services: RouteServices): Route[] {
       query: schemas.queryPage,
       body: schemas.query,
       errors: QUERY_ERRORS,
-      handle: async (request) =>
-        answer(request, await readJsonBody(services, request, schemas.query, 'vector')),
+      parse: (request): Promise<QueryBody> =>
+        readJsonBody(services, request, schemas.query, 'vector'),
+      touches,
+      handle,
     }),
     defineRoute({
       ...common,
@@ -82,8 +90,9 @@ export function queryRoutes(services: RouteServices): Route[] {
       query: schemas.queryPageAnywhere,
       body: schemas.queryAnywhere,
       errors: [...QUERY_ERRORS, 'collection_required'],
-      handle: async (request) =>
-        answer(request, await readJsonBody(services, request, schemas.queryAnywhere, 'vector')),
+      parse: (request) => readJsonBody(services, request, schemas.queryAnywhere, 'vector'),
+      touches,
+      handle,
     }),
   ];
 }
@@ -96,10 +105,7 @@ function createAnswer(
   const writeReply = createReplyWriter(services.schemas.query.reply);
   return async (request, body) => {
     const page = request.query;
-    const collectionId = collectionToRead(services, request, {
-      collection: body.collection ?? page.collection,
-      cursor: body.cursor ?? page.cursor,
-    });
+    const { id: collectionId } = request.touched[0]!;
     const isPage = PAGE_MEMBERS.some((name) => body[name] !== undefined);
     request.issueLayout = isPage
       ? { ...NO_PAGE, parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined) }

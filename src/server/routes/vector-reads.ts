@@ -56,6 +56,9 @@ function listRoutes(services: RouteServices): Route[] {
     access: { scope: 'vectors:read', on: 'named' },
     errors: [...LIST_ERRORS, 'collection_required'],
   } as const;
+  const touches = (request: RequestContext<unknown>, query: ListQuery) => [
+    collectionToRead(services, request, query),
+  ];
   const list = (request: RequestContext<unknown>, query: ListQuery) =>
     listPage(services, request, query);
 
@@ -67,6 +70,7 @@ function listRoutes(services: RouteServices): Route[] {
       operationId: 'listVectorsInCollection',
       description: LIST_DESCRIPTION,
       query: vectors.listQuery,
+      touches: (request) => touches(request, request.query),
       handle: (request) => list(request, request.query),
     }),
     defineJsonRoute(services, {
@@ -76,6 +80,7 @@ function listRoutes(services: RouteServices): Route[] {
       operationId: 'listVectors',
       description: `Lists the collection \`?collection=\`, or the configured default collection. ${LIST_DESCRIPTION}`,
       query: vectors.listQueryAnywhere,
+      touches: (request) => touches(request, request.query),
       handle: (request) => list(request, request.query),
     }),
     defineJsonRoute(services, {
@@ -85,6 +90,7 @@ function listRoutes(services: RouteServices): Route[] {
       operationId: 'listVectorsByBody',
       description: `Like the list by GET, and with the same cursors. ${LIST_DESCRIPTION}`,
       body: vectors.listBody,
+      touches,
       handle: list,
     }),
     defineJsonRoute(services, {
@@ -94,6 +100,7 @@ function listRoutes(services: RouteServices): Route[] {
       operationId: 'listVectorsByBodyAnywhere',
       description: `The collection is the body's \`collection\`, else the configured default collection. ${LIST_DESCRIPTION}`,
       body: vectors.listBodyAnywhere,
+      touches,
       handle: list,
     }),
   ];
@@ -105,7 +112,7 @@ function listPage(
   query: ListQuery,
 ): Promise<ListReply> {
   const { database, limits } = services;
-  const id = collectionToRead(services, request, query);
+  const { id } = request.touched[0]!;
   // A page with values costs as much as reading its vectors.
   if (query.includeValues) request.charge(query.limit ?? limits.pageLimitDefault);
   // The first page reads a column of all vectors per sort key.

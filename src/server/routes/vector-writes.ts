@@ -6,6 +6,7 @@ import type { JsonObject } from '../../common/types.js';
 import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
 import type { OnCommitted, VectorSelection, WriteResult } from '../../database/api/database-api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
+import type { ParsedVectors } from '../bodies/json-rows.js';
 import { toBatch } from '../bodies/parsed-rows.js';
 import { checkMetadata } from '../bodies/row-rules.js';
 import { type ReadVectors, readRowVectors } from '../bodies/vectors-reader.js';
@@ -112,7 +113,8 @@ function writeVectors(services: RouteServices): Route {
 function putRoutes(services: RouteServices): Route[] {
   const { basics, vectors } = services.schemas;
   const replyWith = repliesBy(vectors.replaced);
-  const handle = async (request: PutRequest) => replyWith(await replaceVector(services, request));
+  const handle = async (request: PutRequest, rows: ParsedVectors) =>
+    replyWith(await replaceVector(services, request, rows));
   const common = {
     method: 'PUT',
     tag: 'Vectors',
@@ -130,6 +132,10 @@ function putRoutes(services: RouteServices): Route[] {
       query: z.strictObject({ collection: basics.collection }),
       body: vectors.put,
       errors: [...WRITE_ERRORS, 'collection_required'],
+      parse: (request) => parseVector(services, request, request.params.id!),
+      touches(request, { collection }) {
+        return [nameCollection(services, request, collection ?? request.query.collection)];
+      },
       handle,
     }),
     defineRoute({
@@ -139,6 +145,13 @@ function putRoutes(services: RouteServices): Route[] {
       access: { scope: 'vectors:write', on: 'path' },
       body: vectors.putInCollection,
       errors: WRITE_ERRORS,
+      async parse(request) {
+        const rows = await parseVector(services, request, request.params.vector_id!);
+        if (rows.collection === undefined) return rows;
+        const detail = 'The path already names the collection.';
+        const location = field('collection');
+        throw validationError([{ location, code: 'unknown_parameter', detail }]);
+      },
       handle,
     }),
   ];
@@ -146,24 +159,19 @@ function putRoutes(services: RouteServices): Route[] {
 
 type PutRequest = RequestContext<{ collection?: string | undefined }>;
 
-async function replaceVector(services: RouteServices, request: PutRequest) {
+async function parseVector(
+  services: RouteServices,
+  request: RequestContext<unknown>,
+  id: string,
+): Promise<ParsedVectors> {
+  return bodyOf(await parseVectorsBody(services, request, { pathId: id, shapes: null }));
+}
+
+async function replaceVector(services: RouteServices, request: PutRequest, rows: ParsedVectors) {
   const { database, limits } = services;
-  const isInPath = request.collectionName !== '';
-  const vectorId = isInPath ? request.params.vector_id! : request.params.id!;
-  const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shapes: null });
-  const rows = bodyOf(parsed);
-  if (isInPath && rows.collection !== undefined) {
-    throw validationError([
-      {
-        location: field('collection'),
-        code: 'unknown_parameter',
-        detail: 'The path already names the collection.',
-      },
-    ]);
-  }
-  const named = rows.collection ?? request.query.collection;
-  const { id } = nameCollection(services, request, named);
-  if (!isInPath) await request.requireOwnership(id);
+  const { vector_id: idInPath, id: lastInPath } = request.params;
+  const vectorId = (idInPath ?? lastInPath)!;
+  const { id } = request.touched[0] ?? request.collectionInPath;
   const collection = database.collection(id);
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));

@@ -314,6 +314,7 @@ describe('a collection that the principal may not see', () => {
       call('POST', '/query?collection=catalog-1', { ...vector, collection: 'orders-1' }),
       call('PUT', '/vectors/x', { ...values, collection: 'orders-1' }),
       call('PUT', '/vectors/x?collection=orders-1', values),
+      call('PUT', '/vectors/orders-1?collection=orders-1', values),
       call('PUT', '/vectors/x?collection=catalog-1', { ...values, collection: 'orders-1' }),
       call('GET', '/vectors?collection=orders-1'),
       call('GET', '/collections/%6Frders-1/vectors'),

@@ -41,7 +41,7 @@ function servicesOf({ isHolder, replies }: { isHolder: boolean; replies: readonl
       asked.push(node);
       return replies[Number(node.slice(1)) - 1];
     },
-    backOff: () => {},
+    peers: { requestFailed: () => {} },
     raiseMarks: () => {},
   };
   const services = { database, forwarder } as unknown as Parameters<typeof completeRecord>[0];
