@@ -227,7 +227,7 @@ async function openDatabase(
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarder?.close());
-  node?.addProblems(() => forwarder?.peers.problems ?? []);
+  node?.health.addProblems(() => forwarder?.peers.problems ?? []);
   const valuesMin = config.clusterScatterValues;
   const peers = forwarder && new PeerSearches({ forwarder, metrics, valuesMin });
   const database = await Database.open({
@@ -259,8 +259,8 @@ async function openDatabase(
   const diskWatch = await DiskWatch.open(config.dataDir, { logger });
   closers.push(() => diskWatch.close());
   addDiskGauges(metrics, diskWatch, store);
-  node?.addProblems(() => diskWatch.problems);
-  const problems = () => node?.problems ?? diskWatch.problems;
+  node?.health.addProblems(() => diskWatch.problems);
+  const problems = () => node?.health.problems ?? diskWatch.problems;
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
   return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics, problems };

@@ -14,7 +14,7 @@ import { MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.j
 async function whenDrains(cluster: MemoryCluster, expected: Readonly<Record<string, string>>) {
   await waitFor(JSON.stringify(expected), () => {
     const isSeen = ({ node }: TestNode) => {
-      const found = node.status.members.map((member) => [member.node, member.drain]);
+      const found = node.health.status.members.map((member) => [member.node, member.drain]);
       return Object.entries(expected).every(([name, drain]) =>
         found.some(([other, state]) => other === name && state === drain),
       );
@@ -122,7 +122,7 @@ describe('a node that is drained', () => {
       const owners = async () => [await cluster.leader(), await cluster.ownerOf('idle')];
       const areOthers = async () => (await owners()).every((owner) => owner !== first) || undefined;
       await waitFor('other owners', areOthers);
-      const { members } = first.node.status;
+      const { members } = first.node.health.status;
       assert.equal(members.find(({ node }) => node === first.name)!.drain, 'draining');
       end();
       await whenDrains(cluster, { [first.name]: 'drained' });

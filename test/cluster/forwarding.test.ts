@@ -182,7 +182,7 @@ describe('a node that sends requests to another one', () => {
     }
     await owner.node.drain(owner.name, true);
     await eventually('the drain', () =>
-      owner.node.status.members.some(
+      owner.node.health.status.members.some(
         ({ node: name, drain }) => name === owner.name && drain === 'drained',
       ),
     );

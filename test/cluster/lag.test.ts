@@ -44,16 +44,16 @@ describe('the lag of a node', () => {
       const rows = [{ id: 'a', values: [1, 1], metadata: '{}' }];
       await leader.database.collection('c').write(batchOf(rows), { mode: 'upsert' });
       const { messages } = await waitFor('a lag', () => {
-        const { lag } = follower.node;
+        const { lag } = follower.node.health;
         return lag.messages > 0 && lag.seconds > 0 ? lag : undefined;
       });
       // A fragment and a record, and the barriers before them.
       assert.ok(messages >= 2);
-      assert.equal(leader.node.lag.messages, 0);
+      assert.equal(leader.node.health.lag.messages, 0);
       release();
-      await waitFor('no lag', () => follower.node.lag.messages === 0 || undefined);
-      assert.equal(follower.node.lag.seconds, 0);
-      assert.ok(leader.node.counts.takeOvers >= 1);
+      await waitFor('no lag', () => follower.node.health.lag.messages === 0 || undefined);
+      assert.equal(follower.node.health.lag.seconds, 0);
+      assert.ok(leader.node.health.counts.takeOvers >= 1);
     } finally {
       release();
       await cluster.stop();

@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
 import { MemoryBlobs } from '../../src/cluster/blobs/memory-blobs.js';
-import { ClusterNode, type ClusterTiming } from '../../src/cluster/nodes/cluster-node.js';
+import { ClusterNode } from '../../src/cluster/nodes/cluster-node.js';
+import type { ClusterTiming } from '../../src/cluster/nodes/node-parts.js';
 import type { Clock } from '../../src/common/clock.js';
 import type { Limits } from '../../src/common/limits.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
@@ -186,7 +187,7 @@ export class MemoryCluster {
   async leader(): Promise<TestNode> {
     return await waitFor('a leader', () => {
       const connected = this.nodes.filter(({ service }) => !service.isCutOff);
-      const known = new Set(connected.map(({ node }) => node.status.leader?.node));
+      const known = new Set(connected.map(({ node }) => node.health.status.leader?.node));
       const [name] = known;
       return known.size === 1 && name !== undefined ? this.#nodes.get(name) : undefined;
     });

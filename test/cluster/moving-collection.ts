@@ -1,7 +1,7 @@
 // A collection of a served cluster that a test moves, writes to and compares with its writes.
 
 import assert from 'node:assert/strict';
-import type { ClusterTiming } from '../../src/cluster/nodes/cluster-node.js';
+import type { ClusterTiming } from '../../src/cluster/nodes/node-parts.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 import { MemoryCluster, waitFor } from './memory-cluster.js';
 import { ServedCluster } from './served-cluster.js';

@@ -60,8 +60,8 @@ describe('a node of a cluster whose log is damaged', () => {
     follower.service.reconnect();
     await cluster.settle();
     assert.deepEqual(await idsIn(follower), ids);
-    assert.ok(follower.node.repairedRecordCount > 0);
-    assert.equal(follower.node.failedLogCount, 0);
+    assert.ok(follower.node.health.counts.repairedRecords > 0);
+    assert.equal(follower.node.health.failedLogCount, 0);
     // A new node gets the same, and the next leader goes on with it.
     const added = await cluster.add('n4');
     assert.deepEqual(await idsIn(added), ids);
@@ -86,9 +86,9 @@ describe('a node of a cluster whose log is damaged', () => {
     const after = await write(database, 4, 6);
     flipPart(cluster, database, 4);
     follower.service.reconnect();
-    await waitFor('the failure', () => follower.node.failedLogCount === 1 || undefined);
+    await waitFor('the failure', () => follower.node.health.failedLogCount === 1 || undefined);
     assert.deepEqual(await idsIn(follower), before);
-    assert.equal(follower.node.repairedRecordCount, 0);
+    assert.equal(follower.node.health.counts.repairedRecords, 0);
     flipPart(cluster, database, 4);
     await cluster.settle();
     assert.deepEqual(await idsIn(follower), [...before, ...after]);
@@ -112,7 +112,7 @@ describe('a node of a cluster whose log is damaged', () => {
     assert.equal(await cluster.ownerOf('c'), back);
     ids.push(...(await write(back.database, 7, 7)));
     assert.deepEqual(await idsIn(back), ids);
-    assert.ok(back.node.repairedRecordCount > 0);
+    assert.ok(back.node.health.counts.repairedRecords > 0);
     await cluster.stop();
   });
 });
@@ -141,7 +141,7 @@ describe('the archive of a cluster', () => {
     const back = await cluster.add(away.name);
     await cluster.settle();
     assert.deepEqual(await idsIn(back), ids);
-    assert.ok(back.node.repairedRecordCount > 0);
+    assert.ok(back.node.health.counts.repairedRecords > 0);
     // Later snapshots remove the oldest chunks, and leave no gap.
     const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
     const [oldest] = await archive.list();
@@ -181,11 +181,11 @@ describe('the archive of a cluster', () => {
       return snapshotCount >= 4 || undefined;
     });
     assert.equal(await streamOf(cluster, database).firstPosition(), 1);
-    assert.ok(leader.node.archiveLagSeconds > 0);
+    assert.ok(leader.node.health.archiveLagSeconds > 0);
     blobs.put = put;
     await leader.node.archive();
     // A running snapshot may commit its record in between.
-    await waitFor('the archive', () => leader.node.archiveLagSeconds === 0 || undefined);
+    await waitFor('the archive', () => leader.node.health.archiveLagSeconds === 0 || undefined);
     await waitFor('a shorter log', async () => {
       await write(database, i, i);
       i++;

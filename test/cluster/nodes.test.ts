@@ -365,7 +365,7 @@ describe('a node with a damaged copy of a collection', () => {
     await writing;
     assert.ok(damaged.database.isFailed(incarnation));
     assert.deepEqual(await idsIn(damaged, 'd'), ['a']);
-    await waitFor('the announcement', () => !damaged.node.status.self.canStore || undefined);
+    await waitFor('the announcement', () => !damaged.node.health.status.self.canStore || undefined);
     await leader.node.release(incarnation);
     assert.equal(await cluster.ownerOf('c'), leader);
     await write(leader.database, ['c']);

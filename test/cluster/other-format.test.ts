@@ -69,7 +69,7 @@ describe('a log with a record of another format', () => {
       const follower = await cluster.follower();
       const [incarnation] = leader.database.incarnations as [string];
       await appendOfOtherVersion(cluster.network.streams.get(incarnation)!);
-      await waitFor('a failure', () => follower.node.failedLogCount === 1 || undefined);
+      await waitFor('a failure', () => follower.node.health.failedLogCount === 1 || undefined);
       assert.deepEqual(await idsIn(follower), ['a']);
       await appendOfOtherVersion(cluster.network.streams.get(CATALOGUE)!);
       await assert.rejects(cluster.add('n3'), REFUSAL);

@@ -20,7 +20,7 @@ const NODES = ['n1', 'n2', 'n3'];
 
 function countsOf(cluster: MemoryCluster): number[] {
   const [node] = cluster.nodes;
-  return node!.node.status.members.map(({ heldCount }) => heldCount);
+  return node!.node.health.status.members.map(({ heldCount }) => heldCount);
 }
 
 describe('new collections', () => {
@@ -30,10 +30,11 @@ describe('new collections', () => {
     try {
       await Promise.all(Object.entries(zones).map(([name, zone]) => cluster.add(name, { zone })));
       const leader = await cluster.leader();
-      await waitFor('all nodes', () => leader.node.status.members.length === 4 || undefined);
+      await waitFor('all nodes', () => leader.node.health.status.members.length === 4 || undefined);
       await waitFor(
         'serving nodes',
-        () => leader.node.status.members.every(({ state }) => state === 'serving') || undefined,
+        () =>
+          leader.node.health.status.members.every(({ state }) => state === 'serving') || undefined,
       );
       for (let i = 0; i < 8; i++) {
         const { record } = await leader.database.createCollection({
@@ -200,7 +201,10 @@ describe('the sizes of collections', () => {
       assert.ok(diskBytes > 1_000);
       for (const { node } of cluster.nodes) {
         await waitFor('the sizes', () => {
-          const found = node.status.members.map(({ node: name, sizes }) => [name, sizes?.largest]);
+          const found = node.health.status.members.map(({ node: name, sizes }) => [
+            name,
+            sizes?.largest,
+          ]);
           const expected = NODES.map((name) => [
             name,
             name === holder ? { [incarnation]: diskBytes } : {},

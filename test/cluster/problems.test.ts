@@ -13,10 +13,10 @@ it('a node reports a replica whose server has been silent for over a minute, and
       const silent = { isLeader: false, isSilent: true, silentMs: 61_000, lag: 0, ...change };
       service.servers = [{ name: 'nats-2', ...silent }];
       await waitFor('a look at the servers', () => {
-        const found = node.problems.find(({ code }) => code === 'durability');
+        const found = node.health.problems.find(({ code }) => code === 'durability');
         return (found !== undefined) === (silent.isSilent && silent.silentMs > 60_000) || undefined;
       });
-      return node.problems.find(({ code }) => code === 'durability') ?? null;
+      return node.health.problems.find(({ code }) => code === 'durability') ?? null;
     };
     const found = await problemWith({});
     assert.match(found!.detail, /nats-2 is silent.*sagitta cluster nats --remove "nats-2"/);

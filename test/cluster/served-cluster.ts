@@ -66,7 +66,7 @@ export class ServedCluster {
     await waitFor('nodes that know each other', () => {
       const knowsAll = ({ node }: TestNode) =>
         names.every((name) =>
-          node.status.members.some(
+          node.health.status.members.some(
             (member) =>
               member.node === name &&
               member.state === 'serving' &&

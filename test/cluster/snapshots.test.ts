@@ -149,7 +149,7 @@ describe('a snapshot of a log', () => {
       const stream = cluster.network.streams.get(written.incarnation)!;
       await written.writeUntil('a shorter log', async () => (await stream.firstPosition())! > 1);
     }
-    const makers = cluster.nodes.filter(({ node }) => node.counts.snapshots > 0);
+    const makers = cluster.nodes.filter(({ node }) => node.health.counts.snapshots > 0);
     assert.ok(makers.length > 1, `${makers.length} nodes have made snapshots`);
     const added = await cluster.add('n4');
     await cluster.settle();
@@ -212,9 +212,9 @@ describe('a snapshot of a log', () => {
     incarnation = written.incarnation;
     await written.writeUntil('the begin of a snapshot', isHeld);
     for (let i = 0; i < 100; i++) await written.write();
-    assert.equal(node.node.counts.snapshots, 0);
+    assert.equal(node.node.health.counts.snapshots, 0);
     release();
-    await written.writeUntil('a snapshot', () => node.node.counts.snapshots > 0);
+    await written.writeUntil('a snapshot', () => node.node.health.counts.snapshots > 0);
     const [first] = await written.files.list();
     // The log up to the position of the snapshot, and no more.
     let expected = 0;
@@ -245,8 +245,8 @@ describe('a snapshot of a log', () => {
     const { cluster } = written;
     await written.writeBeyond(1);
     const owner = await cluster.ownerOf('c');
-    const count = owner.node.counts.snapshots;
-    await written.writeUntil('more', () => owner.node.counts.snapshots > count);
+    const count = owner.node.health.counts.snapshots;
+    await written.writeUntil('more', () => owner.node.health.counts.snapshots > count);
     const [before, newest] = await written.files.list();
     assert.ok(before !== undefined && newest !== undefined);
     const { blobs } = cluster;
@@ -300,7 +300,7 @@ describe('a snapshot of a log', () => {
     const owner = await cluster.ownerOf('c');
     const stray = `${snapshotFolder(written.incarnation)}/files/${'0'.repeat(64)}-stray`;
     await cluster.blobs.put(stray, [Buffer.from('of an upload that was never finished')]);
-    await written.writeUntil('snapshots', () => owner.node.counts.snapshots > 3);
+    await written.writeUntil('snapshots', () => owner.node.health.counts.snapshots > 3);
     await owner.node.leave(0);
     await owner.kill();
     const [kept] = [(await written.files.list()).map(({ name }) => name)];
@@ -330,15 +330,15 @@ describe('a snapshot of a log', () => {
       return owner === rest || undefined;
     });
     const added = await cluster.add('n3');
-    await written.writeUntil('snapshots', () => rest.node.counts.snapshots > 1);
+    await written.writeUntil('snapshots', () => rest.node.health.counts.snapshots > 1);
     back.service.reconnect();
     release();
     await cluster.settle();
     await written.assertIn(added);
-    assert.equal(back.node.counts.snapshots, 0);
+    assert.equal(back.node.health.counts.snapshots, 0);
     const owner = await cluster.ownerOf('c');
-    const count = owner.node.counts.snapshots;
-    await written.writeUntil('more', () => owner.node.counts.snapshots > count + 1);
+    const count = owner.node.health.counts.snapshots;
+    await written.writeUntil('more', () => owner.node.health.counts.snapshots > count + 1);
     await cluster.settle();
     await written.assertIn(back);
     await cluster.stop();
@@ -446,7 +446,7 @@ describe('a node that was away for longer than the logs reach', () => {
     store = await open();
     away = await cluster.add('n3', { change: () => store });
     for (const node of cluster.nodes) if (node !== away) await node.stop();
-    await written.writeUntil('a snapshot', () => away.node.counts.snapshots > 1);
+    await written.writeUntil('a snapshot', () => away.node.health.counts.snapshots > 1);
     await written.assertIn(away);
     const added = await cluster.add('n4');
     await cluster.settle();

@@ -24,7 +24,7 @@ export interface NodeProblemsOptions {
   readonly members: Members;
   readonly logs: NodeLogs;
   readonly archiving: ArchiveScheduler;
-  readonly health: StoreHealth;
+  readonly storeHealth: StoreHealth;
   readonly durability: (() => Durability) | undefined;
   /** How long a log has had no owner that is present, in milliseconds; 0 if it has one. */
   readonly ownerlessMs: (log: ReplicatedLog) => number;
@@ -79,7 +79,7 @@ export class NodeProblems {
   }
 
   #find(): Map<ProblemCode, Found> {
-    const { service, members, logs, archiving, health, durability } = this.#options;
+    const { service, members, logs, archiving, storeHealth, durability } = this.#options;
     const found = new Map<ProblemCode, Found>();
     const { kind, detail } = service.state;
     if (kind === 'disconnected') found.set('nats_disconnected', { detail, blocksWrites: true });
@@ -92,7 +92,10 @@ export class NodeProblems {
     }
     if (!members.self.canStore) {
       // Other nodes carry out the writes, and this one replies once it has stored them, too.
-      found.set('store_failed', { detail: health.reason, blocksWrites: health.isFailing });
+      found.set('store_failed', {
+        detail: storeHealth.reason,
+        blocksWrites: storeHealth.isFailing,
+      });
     }
     const failed = logs.all.flatMap(({ name, failure }) =>
       failure === null ? [] : [[name, failure] as const],

@@ -53,7 +53,7 @@ export interface ClusterLogsOptions {
   readonly archiver: Archiver;
   readonly loader: StateLoader;
   readonly applier: LogApplier;
-  readonly health: StoreHealth;
+  readonly storeHealth: StoreHealth;
   /** Changes of owners of logs. */
   readonly changes: Changes;
   readonly logger: Logger;
@@ -98,7 +98,7 @@ export class ClusterLogs implements CommitLogs {
 
   async create(incarnation: string, options: NewLogOptions): Promise<readonly StoreOperation[]> {
     const { service, store, blobs, layout, signal } = this.#options;
-    const { held, logs, placements, requests, health } = this.#options;
+    const { held, logs, placements, requests, storeHealth } = this.#options;
     this.#requireLeader();
     this.#requireQuorum();
     held.expect(incarnation);
@@ -106,7 +106,7 @@ export class ClusterLogs implements CommitLogs {
     placements.apply(placing);
     await service.createLog(incarnation);
     await store.commit([startPositionOperation(incarnation)]).catch((error: Error) => {
-      health.recordFailure(error);
+      storeHealth.recordFailure(error);
       throw error;
     });
     if (options.isCopied) {

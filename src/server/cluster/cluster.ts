@@ -53,11 +53,13 @@ interface ClusterStatus {
 /** The cluster that this process is a node of. */
 export interface Cluster {
   readonly progress: ClusterProgress;
-  /** For operators; computing it visits every collection. */
-  readonly status: ClusterStatus;
+  readonly health: {
+    /** For operators; computing it visits every collection. */
+    readonly status: ClusterStatus;
+    /** What is wrong with this node at the moment. */
+    readonly problems: readonly ServiceProblem[];
+  };
   readonly self: ClusterMember;
-  /** What is wrong with this node at the moment. */
-  readonly problems: readonly ServiceProblem[];
   /** The nodes that announced themselves recently, including this one. */
   readonly present: readonly ClusterMember[];
   /**

@@ -58,7 +58,8 @@ function getCluster(services: RouteServices): Route {
     isAlwaysServed: true,
     handle() {
       if (forwarder === null) return { ...NO_CLUSTER, isWritable: isWritable(services.problems()) };
-      const { self, leader, members, collections, servers, durability } = forwarder.cluster.status;
+      const { self, leader, members, collections, servers, durability } =
+        forwarder.cluster.health.status;
       const logServers = servers.map(({ name, isLeader, silentMs, lag }) => ({
         name,
         isLeader,

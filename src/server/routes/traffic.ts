@@ -26,7 +26,7 @@ export function trafficRoutes(services: RouteServices): Route[] {
         const isVisible = (id: string) => maySeeCollection(principal, id);
         const { intervals, collections } = traffic.read(minutes, isVisible);
         return {
-          node: forwarder?.cluster.status.self.node ?? null,
+          node: forwarder?.cluster.health.status.self.node ?? null,
           intervals: intervals.map(({ startMs, ...interval }) => ({
             ...interval,
             time: timeOf(startMs, traffic.nowMs),

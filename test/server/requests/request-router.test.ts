@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { describe, it } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Changes } from '../../../src/common/changes.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
@@ -62,6 +63,7 @@ class FakeNode {
       self: ME,
       present: owner === 'other' ? [ME, OTHER] : [ME],
       owns: () => isOwner,
+      changes: new Changes(),
       ownerOf: () => ({ here: ME, other: OTHER, none: null })[owner],
       holds: () => isHeld,
       placementOf: () => ({ nodes: ['other'] }),
