@@ -177,10 +177,11 @@ export class ReplicatedLog implements CommitLog {
   }
 
   /**
-   * Stores and applies what was committed before the call. Waits as long as the log does not answer. Must not be called
-   * while the log is followed.
+   * Stores and applies what was committed before the call. Waits as long as the log does not answer, unless it is closed:
+   * the log of a deleted collection never answers. Must not be called while the log is followed.
    */
-  catchUp(signal: AbortSignal): Promise<void> {
+  catchUp(ended: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([ended, this.#closing.signal]);
     return this.#inOrder(async () => {
       assert(this.#following === null, `${this.name} is not followed`);
       // The owner has everything.

@@ -5,7 +5,7 @@ import { SagittaError } from '../../../src/common/errors.js';
 import { laterOf } from '../../../src/server/cluster/high-water-marks.js';
 import type { LogPositions } from '../../../src/server/wire/consistency.js';
 import type { Dice } from './dice.js';
-import type { NodeRequest } from './node-api.js';
+import { isOfCatalogue, type NodeRequest } from './node-api.js';
 import type {
   Outcome,
   Read,
@@ -39,6 +39,8 @@ const ORDINARY = [
   'idempotency_in_flight',
   'storage_full',
   'outcome_unknown',
+  'collection_exists',
+  'collection_not_found',
 ];
 
 export class Clients {
@@ -48,6 +50,8 @@ export class Clients {
   readonly #collections: readonly string[];
   #runningCount = 0;
   #isStopped = false;
+  /** Collections that were created by clients, and are not being dropped. */
+  readonly #created: string[] = [];
   #markerCount = 0;
 
   constructor(cluster: SimulatedCluster, collections: readonly string[]) {
@@ -112,6 +116,10 @@ export class Clients {
       await this.#write(client, write);
       return;
     }
+    if (choice < 0.48) {
+      await this.#changeCollections(client);
+      return;
+    }
     const key = dice.pick(ROW_KEYS);
     const known = client.rows.get(`${collection} ${key}`);
     const kind = dice.pick(['insert', 'upsert', 'upsert', 'patch', 'patch', 'delete'] as const);
@@ -121,6 +129,20 @@ export class Clients {
       isRepeated: kind === 'upsert' && dice.chance(0.5),
     });
     await this.#write(client, write);
+  }
+
+  /** Creates a collection, or drops one that was created before. */
+  async #changeCollections(client: Client): Promise<void> {
+    if (this.#created.length > 0 && client.dice.chance(0.5)) {
+      const [id] = this.#created.splice(client.dice.below(this.#created.length), 1);
+      await this.#write(client, this.#newWrite('drop', id!, id!, {}));
+      return;
+    }
+    const id = `c${client.dice.below(10)}-${this.#markerCount}`;
+    const write = this.#newWrite('create', id, id, {});
+    await this.#write(client, write);
+    const { outcome } = this.writes.find((record) => record.write === write)!;
+    if (outcome.kind === 'acknowledged') this.#created.push(id);
   }
 
   #newWrite(
@@ -173,7 +195,8 @@ export class Clients {
     try {
       const { result } = await this.#send<{ sequence: number }>(client, write, node);
       const { sequence } = result;
-      if (write.kind !== 'alias') client.saw(write.collection, sequence);
+      if (isOfCatalogue(write)) return { kind: 'acknowledged', sequence };
+      client.saw(write.collection, sequence);
       if (write.kind === 'delete') client.rows.delete(`${write.collection} ${write.key}`);
       else client.rows.set(`${write.collection} ${write.key}`, sequence);
       return { kind: 'acknowledged', sequence };

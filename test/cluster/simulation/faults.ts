@@ -9,6 +9,8 @@ import type { SimulatedNode } from './simulated-node.js';
 const NODES_MAX = 5;
 const WALL_JUMP_MS_MAX = 600_000;
 const SLOW_LINK_MS_MAX = 800;
+/** The longest time between two faults. */
+const PAUSE_MS_MAX = 1_500;
 
 export interface FaultContext {
   readonly cluster: SimulatedCluster;
@@ -209,20 +211,21 @@ export const FAULTS: Readonly<Record<string, FaultKind>> = {
   },
 };
 
-/** Causes one fault after another until `isOver`. */
-export async function causeFaults(context: FaultContext, isOver: () => boolean): Promise<void> {
+/** Causes one fault after another until a virtual time, by which the last one ends. */
+export async function causeFaults(context: FaultContext, endMs: number): Promise<void> {
   const { cluster, dice } = context;
   const { scheduler, trace } = cluster;
   const names = Object.keys(FAULTS);
-  while (!isOver()) {
-    await scheduler.sleep(dice.between(0, 3_000));
-    if (isOver()) return;
-    const name = dice.pick(names);
-    const { begin, msMin, msMax } = FAULTS[name]!;
+  const pause = (msMin: number, msMax: number) =>
+    scheduler.sleep(Math.min(dice.between(msMin, msMax), endMs - scheduler.nowMs));
+  for (;;) {
+    await pause(0, PAUSE_MS_MAX);
+    if (scheduler.nowMs >= endMs) return;
+    const { begin, msMin, msMax } = FAULTS[dice.pick(names)]!;
     const fault = begin(context);
     if (fault === null) continue;
     trace.add('fault', fault.what);
-    await scheduler.sleep(dice.between(msMin, msMax));
+    await pause(msMin, msMax);
     fault.end();
     trace.add('fault', `end of: ${fault.what}`);
   }

@@ -6,7 +6,12 @@ import type { Machine, Scheduler, SimProcess } from './scheduler.js';
 
 const LATENCY_MS_MIN = 0.1;
 const LATENCY_MS_MAX = 2;
+/** Packets are resent at growing intervals, so messages arrive some time after a repair, in any order. */
 const RESENT_CHANCE = 0.5;
+const RESENT_LATE_MS_MAX = 3_000;
+/** Few messages are held up although nothing is broken. */
+const STRAY_CHANCE = 0.001;
+const STRAY_MS_MAX = 7_000;
 /** The longest time for which TCP goes on sending in these simulations. */
 const RESENT_MS_MAX = 10_000;
 
@@ -48,7 +53,9 @@ export class Network {
     const held = this.#held;
     this.#held = [];
     for (const message of held) {
-      if (this.#scheduler.nowMs - message.sentAtMs < RESENT_MS_MAX) this.#schedule(message);
+      if (this.#scheduler.nowMs - message.sentAtMs < RESENT_MS_MAX) {
+        this.#schedule(message, this.#dice.fraction() * RESENT_LATE_MS_MAX);
+      }
     }
     for (const listener of this.#healListeners) listener();
   }
@@ -67,13 +74,14 @@ export class Network {
     this.#schedule({ from, to, label, deliver, sentAtMs: this.#scheduler.nowMs });
   }
 
-  #schedule(message: Message): void {
+  #schedule(message: Message, lateMs = 0): void {
     const { from, to, label } = message;
     if (!this.isUp(from.name, to.machine.name)) {
       this.#lose(message);
       return;
     }
-    this.#scheduler.after(this.#latency(from.name, to.machine.name), to, label, () => {
+    const delayMs = this.#latency(from.name, to.machine.name) + lateMs;
+    this.#scheduler.after(delayMs, to, label, () => {
       if (this.isUp(from.name, to.machine.name)) message.deliver();
       else this.#lose(message);
     });
@@ -85,6 +93,8 @@ export class Network {
 
   #latency(from: string, to: string): number {
     const slowMs = (this.#slowMs.get(from) ?? 0) + (this.#slowMs.get(to) ?? 0);
-    return this.#dice.between(LATENCY_MS_MIN, LATENCY_MS_MAX) + this.#dice.fraction() * slowMs;
+    const strayMs = this.#dice.chance(STRAY_CHANCE) ? STRAY_MS_MAX : 0;
+    const usualMs = this.#dice.between(LATENCY_MS_MIN, LATENCY_MS_MAX);
+    return usualMs + this.#dice.fraction() * (slowMs + strayMs);
   }
 }

@@ -18,6 +18,12 @@ const OWNER_MS_MAX = 8_000;
 const READ_MS_MAX = 1_000;
 const APPLY_MS_MAX = 5_000;
 const HOPS_MAX = 4;
+/** The shape of all collections. */
+export const EMPTY = {
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 export interface Forwarded {
   readonly hopCount: number;
@@ -76,8 +82,9 @@ export class NodeApi {
     const waitMsMax = Math.max(0, OWNER_MS_MAX - (forwarded?.waitedMs ?? 0));
     if (forwarded !== null) await this.#whenCaughtUp(forwarded, waitMsMax);
     else await this.#whenCurrent(null, { isStrong: false, seen, msMax: CURRENT_MS_MAX });
-    const incarnation =
-      write.kind === 'alias' ? null : (this.#database.incarnationOf(write.collection) ?? null);
+    const incarnation = isOfCatalogue(write)
+      ? null
+      : (this.#database.incarnationOf(write.collection) ?? null);
     const end = await this.#beginWrite(incarnation, forwarded, waitMsMax);
     if (end === null) {
       const member = this.#node.ownerOf(incarnation);
@@ -116,6 +123,16 @@ export class NodeApi {
         authorize: () => {},
         locate: () => field(),
       });
+      return 0;
+    }
+    if (kind === 'create') {
+      // The first digit decides how many nodes hold it.
+      const replicationFactor = Number(/\d/.exec(key)![0]) % 3 || undefined;
+      await this.#database.createCollection({ ...EMPTY, id: key, replicationFactor });
+      return 0;
+    }
+    if (kind === 'drop') {
+      await this.#database.collection(key).drop();
       return 0;
     }
     const handle = this.#database.collection(collection);
@@ -284,6 +301,11 @@ export class NodeApi {
     }
     throw noHolder();
   }
+}
+
+/** Whether a change is one of the catalogue. */
+export function isOfCatalogue({ kind }: Write): boolean {
+  return kind === 'alias' || kind === 'create' || kind === 'drop';
 }
 
 /** Rows with their sequences, all of one state. */

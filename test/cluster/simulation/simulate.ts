@@ -6,6 +6,7 @@ import { checkReads, checkWrites } from './checks.js';
 import { Clients } from './clients.js';
 import { Dice } from './dice.js';
 import { causeFaults, endAllFaults } from './faults.js';
+import { EMPTY, isOfCatalogue } from './node-api.js';
 import { Scheduler } from './scheduler.js';
 import { SimulatedCluster } from './simulated-cluster.js';
 import type { RunningNode } from './simulated-node.js';
@@ -108,21 +109,21 @@ class Simulation {
     if (!(await this.#createCollections())) return;
     this.#clients.start(3 + this.#dice.below(4));
     const endMs = scheduler.nowMs + this.#dice.between(WORK_MS_MIN, WORK_MS_MAX);
-    const isOver = () => scheduler.nowMs >= endMs;
     const faultsAtOnce = this.#dice.pick([1, 1, 2, 2, 3]);
-    for (let i = 0; i < faultsAtOnce; i++) {
-      const context = {
-        cluster,
-        dice: this.#dice.for(`faults ${i}`),
-        collections: this.#collections,
-      };
-      void causeFaults(context, isOver);
-    }
-    await this.#until('the end of the work', isOver, Number.POSITIVE_INFINITY);
+    const faults = Array.from({ length: faultsAtOnce }, (_, i) => {
+      const dice = this.#dice.for(`faults ${i}`);
+      return causeFaults({ cluster, dice, collections: this.#collections }, endMs);
+    });
+    await Promise.all(faults);
     endAllFaults(cluster);
     this.#clients.stop();
     await this.#until('answers to all requests', () => this.#clients.areDone, REST_MS_MAX);
-    await this.#recover();
+    await this.#recover('after the faults');
+    await this.#check();
+    // What the stores contain must be enough, too.
+    for (const node of cluster.nodes) await node.kill();
+    for (const node of cluster.nodes) node.start();
+    await this.#recover('after a restart');
     await this.#check();
   }
 
@@ -135,13 +136,7 @@ class Simulation {
         const end = node.beginWrite(null);
         try {
           await database.createCollection(
-            {
-              id,
-              vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
-              description: null,
-              labels: {},
-              ...(replicationFactor !== null && { replicationFactor }),
-            },
+            { ...EMPTY, id, ...(replicationFactor !== null && { replicationFactor }) },
             { ifNotExists: true },
           );
           isCreated = true;
@@ -159,17 +154,17 @@ class Simulation {
   }
 
   /** Every node must serve, carry out a write, and hold what the others do. */
-  async #recover(): Promise<void> {
+  async #recover(when: string): Promise<void> {
     const cluster = this.#cluster;
     const startedAtMs = this.#scheduler.nowMs;
     const left = () => startedAtMs + RECOVERY_MS_MAX - this.#scheduler.nowMs;
     const areServing = () => cluster.nodes.every(({ running }) => running !== null);
-    await this.#until('all nodes serve', areServing, left());
+    await this.#until(`all nodes serve ${when}`, areServing, left());
     for (const { name } of cluster.nodes) {
       for (const collection of this.#collections) this.#clients.probe(name, collection);
     }
-    await this.#until('writes through all nodes', () => this.#clients.areDone, left());
-    await this.#until('all nodes are equal', () => this.#findDifference() === null, left());
+    await this.#until(`writes through all nodes ${when}`, () => this.#clients.areDone, left());
+    await this.#until(`all nodes are equal ${when}`, () => this.#findDifference() === null, left());
     const difference = this.#findDifference();
     if (difference !== null) cluster.fail(difference);
   }
@@ -178,7 +173,10 @@ class Simulation {
   #findDifference(): string | null {
     const { nodes, serving } = this.#cluster;
     if (serving.length < nodes.length) return 'not all nodes serve';
-    for (const id of this.#collections) {
+    const names = serving.map(({ database }) => [...database.incarnations].sort().join());
+    if (new Set(names).size > 1) return `the collections differ: ${names.join(' | ')}`;
+    const all = serving[0]!.database.listCollections({ limit: 1_000 }).collections;
+    for (const { id } of all) {
       let isHeld = false;
       const sequences = new Map<number, string>();
       for (const { name, node, database } of serving) {
@@ -216,14 +214,14 @@ class Simulation {
       const truth = await Truth.read(stream, (what) => fail(`${id}: ${what}`));
       const isHere = ({ collection }: { collection: string }) => collection === id;
       const writes = this.#clients.writes.filter(
-        ({ write }) => isHere(write) && write.kind !== 'alias',
+        ({ write }) => isHere(write) && !isOfCatalogue(write),
       );
       const reads = this.#clients.reads.filter(({ read }) => isHere(read));
       checkWrites(truth, writes, (what) => fail(`${id}: ${what}`));
       checkReads(truth, { reads, writes }, (what) => fail(`${id}: ${what}`));
       await this.#checkNodes(id, truth);
     }
-    this.#checkAliases();
+    this.#checkCatalogue();
   }
 
   /** The rows on every node are those of the log. */
@@ -251,13 +249,24 @@ class Simulation {
     }
   }
 
-  #checkAliases(): void {
-    for (const { write, outcome } of this.#clients.writes) {
-      if (write.kind !== 'alias' || outcome.kind === 'unknown') continue;
+  /** Every node has the aliases and collections that clients were told they had created, and no others. */
+  #checkCatalogue(): void {
+    const changes = this.#clients.writes.filter(({ write }) => isOfCatalogue(write));
+    const drops = new Map(
+      changes.flatMap((record) =>
+        record.write.kind === 'drop' ? [[record.write.key, record] as const] : [],
+      ),
+    );
+    for (const { write, outcome } of changes) {
+      if (write.kind === 'drop' || outcome.kind === 'unknown') continue;
+      const drop = drops.get(write.key)?.outcome;
+      if (drop?.kind === 'unknown') continue;
+      const isExpected = outcome.kind === 'acknowledged' && drop?.kind !== 'acknowledged';
       for (const { name, database } of this.#cluster.serving) {
-        const isThere = database.alias(write.key) !== undefined;
-        if (isThere === (outcome.kind === 'acknowledged')) continue;
-        this.#cluster.fail(`${write.key} was ${outcome.kind}; ${name} has it: ${isThere}`);
+        const isThere = database.incarnationOf(write.key) !== undefined;
+        if (isThere === isExpected) continue;
+        const answers = `${outcome.kind}${drop === undefined ? '' : `, drop ${drop.kind}`}`;
+        this.#cluster.fail(`${write.kind} ${write.key}: ${answers}; ${name} has it: ${isThere}`);
       }
     }
   }

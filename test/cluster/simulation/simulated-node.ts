@@ -120,7 +120,8 @@ export class SimulatedNode {
     });
   }
 
-  async #end(): Promise<void> {
+  /** `isRestarting`: a start is scheduled already. */
+  async #end({ isRestarting = false } = {}): Promise<void> {
     const { process } = this;
     if (process === null) return;
     process.isDead = true;
@@ -131,6 +132,8 @@ export class SimulatedNode {
     bus.remove(process);
     calls.close(process);
     await this.disk.crash();
+    // A start was asked for while the process was ending.
+    if (this.isWanted && !isRestarting) this.start();
   }
 
   #exit(process: SimProcess, error: unknown): void {
@@ -143,7 +146,7 @@ export class SimulatedNode {
       fail(`${process.name} cannot start: ${(error as Error).stack}`);
     }
     scheduler.after(0, scheduler.world, 'exit', () => {
-      if (this.process === process) void this.#end();
+      if (this.process === process) void this.#end({ isRestarting: true });
     });
     scheduler.after(RESTART_MS, scheduler.world, 'restart', () => {
       if (this.isWanted) this.start();
