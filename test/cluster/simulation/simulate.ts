@@ -38,14 +38,23 @@ export interface Simulated {
 export async function simulate(seed: number): Promise<Simulated> {
   const dice = new Dice(`${seed}`);
   const scheduler = new Scheduler(dice);
+  occupyGarbageCollection();
   const restore = replaceGlobals(scheduler);
-  // It schedules a timer once in a process, which would otherwise be part of the first simulation only.
-  collectGarbageSoon();
   try {
     return await new Simulation(seed, scheduler).run();
   } finally {
     restore();
   }
+}
+
+/**
+ * Leaves a collection of garbage scheduled on a clock that stands still. Otherwise the first simulation in a thread would
+ * schedule one, and the others not.
+ */
+function occupyGarbageCollection(): void {
+  const restore = replaceGlobals(new Scheduler(new Dice('')));
+  collectGarbageSoon();
+  restore();
 }
 
 class Simulation {
