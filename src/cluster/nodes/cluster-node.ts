@@ -280,7 +280,7 @@ export class ClusterNode {
       await this.#elections.idle();
       await sleep(this.#timing.electionMs, undefined, { signal });
     }
-    await this.#held.catchUp(options.incarnationsIn());
+    await this.#held.catchUp(options.incarnationsIn);
   }
 
   #startMembers(): void {
@@ -331,7 +331,11 @@ export class ClusterNode {
     };
     try {
       const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
-      await Promise.race([this.progress.whenCurrent(incarnation, signal), isFailed()]);
+      const current = this.progress.whenCurrent(incarnation, signal).catch((error: unknown) => {
+        // Otherwise the log was closed, since the collection was deleted meanwhile.
+        if (this.#closing.signal.aborted) throw error;
+      });
+      await Promise.race([current, isFailed()]);
     } finally {
       ended.abort();
     }

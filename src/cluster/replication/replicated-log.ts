@@ -358,8 +358,9 @@ export class ReplicatedLog implements CommitLog {
         if (this.#writer !== null) return await this.commit([]);
         const position = await this.#options.log.barrier();
         return await this.whenApplied(position, AbortSignal.any([became, closing]));
-      } catch (error) {
-        if (closing.aborted) throw error;
+      } catch {
+        // The error may be that of a log that was removed, and says nothing to a client.
+        if (closing.aborted) throw closing.reason;
         if (!became.aborted) await sleep(RETRY_MS, undefined, { signal: closing }).catch(() => {});
       }
     }

@@ -155,6 +155,14 @@ export const FAULTS: Readonly<Record<string, FaultKind>> = {
       return { what: 'slow logs', end: () => servers.setSlow(false) };
     },
   },
+  'rotten-logs': {
+    msMin: 2_000,
+    msMax: 10_000,
+    begin: ({ cluster: { servers } }) => {
+      servers.isRotten = true;
+      return { what: 'rotten replicas of the logs', end: () => (servers.isRotten = false) };
+    },
+  },
   clock: ofNode(1_000, 20_000, ({ name, machine }, { dice }) => {
     machine.wallOffsetMs = dice.between(-WALL_JUMP_MS_MAX, WALL_JUMP_MS_MAX);
     const what = `clock of ${name} by ${Math.round(machine.wallOffsetMs / 1_000)} s`;
@@ -238,6 +246,7 @@ export function endAllFaults(cluster: SimulatedCluster): void {
   if (!servers.hasLeader) servers.electLeaders();
   servers.regainQuorum();
   servers.setSlow(false);
+  servers.isRotten = false;
   blobFaults.isFailing = false;
   for (const node of nodes) {
     node.disk.fault = null;

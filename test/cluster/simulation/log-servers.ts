@@ -109,6 +109,8 @@ export class LogServers {
   #hasQuorum = true;
   #hasLeader = true;
   #isSlow = false;
+  /** Whether some replicas lack messages or have damaged ones. */
+  isRotten = false;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;

@@ -127,13 +127,12 @@ class Simulation {
     endAllFaults(cluster);
     this.#clients.stop();
     await this.#until('answers to all requests', () => this.#clients.areDone, REST_MS_MAX);
-    await this.#recover('after the faults');
+    if (!(await this.#recover('after the faults'))) return;
     await this.#check();
     // What the stores contain must be enough, too.
     for (const node of cluster.nodes) await node.kill();
     for (const node of cluster.nodes) node.start();
-    await this.#recover('after a restart');
-    await this.#check();
+    if (await this.#recover('after a restart')) await this.#check();
   }
 
   /** Retries like a client, since the first attempts come while the cluster starts. */
@@ -163,19 +162,22 @@ class Simulation {
   }
 
   /** Every node must serve, carry out a write, and hold what the others do. */
-  async #recover(when: string): Promise<void> {
+  async #recover(when: string): Promise<boolean> {
     const cluster = this.#cluster;
     const startedAtMs = this.#scheduler.nowMs;
     const left = () => startedAtMs + RECOVERY_MS_MAX - this.#scheduler.nowMs;
     const areServing = () => cluster.nodes.every(({ running }) => running !== null);
-    await this.#until(`all nodes serve ${when}`, areServing, left());
+    if (!(await this.#until(`all nodes serve ${when}`, areServing, left()))) return false;
     for (const { name } of cluster.nodes) {
       for (const collection of this.#collections) this.#clients.probe(name, collection);
     }
-    await this.#until(`writes through all nodes ${when}`, () => this.#clients.areDone, left());
-    await this.#until(`all nodes are equal ${when}`, () => this.#findDifference() === null, left());
+    const areWritten = () => this.#clients.areDone;
+    if (!(await this.#until(`writes through all nodes ${when}`, areWritten, left()))) return false;
+    const areEqual = () => this.#findDifference() === null;
+    if (await this.#until(`all nodes are equal ${when}`, areEqual, left())) return true;
     const difference = this.#findDifference();
     if (difference !== null) cluster.fail(difference);
+    return false;
   }
 
   /** Null when all nodes hold the same. */

@@ -138,11 +138,12 @@ export class SimulatedNode {
 
   #exit(process: SimProcess, error: unknown): void {
     if (process.isDead) return;
-    const { scheduler, trace, fail } = this.#around;
+    const { scheduler, trace, fail, servers } = this.#around;
     const { code, message } = error as { code?: string; message: string };
     trace.add(process.name, `exits: ${code ?? ''} ${message}`);
     const isLasting = code === 'configuration_invalid' || code === 'data_corrupt';
-    if (isLasting || !(code !== undefined || isExpected(error))) {
+    const mayBeDamaged = code === 'data_corrupt' && servers.isRotten;
+    if ((isLasting && !mayBeDamaged) || !(code !== undefined || isExpected(error))) {
       fail(`${process.name} cannot start: ${(error as Error).stack}`);
     }
     scheduler.after(0, scheduler.world, 'exit', () => {

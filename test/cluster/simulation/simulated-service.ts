@@ -22,6 +22,8 @@ const SILENT_MS_MAX = 3_000;
 const BEHIND_MS_MAX = 3;
 const FAR_BEHIND_MS_MAX = 2_000;
 const FAR_BEHIND_CHANCE = 0.02;
+/** The chance that a consumer reads from a replica with rot. */
+const ROTTEN_CHANCE = 0.3;
 
 class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
@@ -247,6 +249,9 @@ class Consumer {
   readonly #link: ServerLink;
   readonly #stream: ServerStream;
   readonly #behindMs: number;
+  /** The position of a message that this replica lacks or has damaged; 0 for none. */
+  readonly #rottenPosition: number;
+  readonly #isDamaged: boolean;
   readonly #stopListening: () => void;
   /** The last position that the replica has, as far as this node knows. */
   #known = 0;
@@ -259,6 +264,9 @@ class Consumer {
     const { dice } = link.process;
     const isFar = dice.chance(FAR_BEHIND_CHANCE);
     this.#behindMs = dice.fraction() * (isFar ? FAR_BEHIND_MS_MAX : BEHIND_MS_MAX);
+    const isRotten = link.servers.isRotten && dice.chance(ROTTEN_CHANCE);
+    this.#rottenPosition = isRotten ? 1 + dice.below(known) : 0;
+    this.#isDamaged = dice.chance(0.5);
     this.#stopListening = stream.onCommit((position) => this.#push(position));
   }
 
@@ -278,7 +286,14 @@ class Consumer {
   }
 
   after(position: number): StreamMessage[] {
-    return this.#stream.isDropped ? [] : this.#stream.between(position, this.#known);
+    if (this.#stream.isDropped) return [];
+    const messages = this.#stream.between(position, this.#known);
+    const at = messages.findIndex((message) => message.position === this.#rottenPosition);
+    if (at < 0) return messages;
+    const { bytes, ...message } = messages[at]!;
+    const damaged = Uint8Array.from(bytes, (byte, i) => (i === bytes.length >> 1 ? ~byte : byte));
+    messages.splice(at, 1, ...(this.#isDamaged ? [{ ...message, bytes: damaged }] : []));
+    return messages;
   }
 
   /** Resolves with true when there may be more, and with false when another consumer should be opened. */
