@@ -65,3 +65,13 @@ it('a log that does not answer can be forgotten while it is read, since that of 
   await log.forget();
   await refused;
 });
+
+it('a log can be closed after a check that nobody has waited for', async () => {
+  const stream = new MemoryStream({ name: 'c' });
+  const announce = () => Promise.reject(new Error('there is no log c'));
+  const log = openLog(Object.assign(stream, { announce }));
+  await assert.rejects(log.whenCurrent(AbortSignal.abort()), { name: 'AbortError' });
+  await log.close();
+  // An error that nothing handles would end the process, and fails the test, by now.
+  await new Promise((resolve) => setImmediate(resolve));
+});

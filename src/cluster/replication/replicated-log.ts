@@ -337,6 +337,7 @@ export class ReplicatedLog implements CommitLog {
 
   /** Resolves when everything that was committed before the call is applied here. */
   async whenCurrent(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     // Callers during a check share the next one.
     this.#nextCheck ??= this.#lastCheck.then(() => {
       const check = this.#check();
@@ -344,7 +345,6 @@ export class ReplicatedLog implements CommitLog {
       this.#nextCheck = null;
       return check;
     });
-    signal.throwIfAborted();
     await unlessAborted(this.#nextCheck, signal);
   }
 

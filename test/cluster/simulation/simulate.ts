@@ -237,8 +237,10 @@ class Simulation {
 
   /** The rows on every node are those of the log. */
   async #checkNodes(id: string, truth: Truth): Promise<void> {
-    for (const { name, database } of this.#cluster.serving) {
-      if (!database.holds(id)) continue;
+    for (const { name, node, database } of this.#cluster.serving) {
+      // A node to which it is being moved may be loading it.
+      const isHolder = node.placementOf(truth.incarnation)?.nodes.includes(name) ?? true;
+      if (!isHolder || !database.holds(id)) continue;
       const handle = database.collection(id);
       const { sequence } = handle.record();
       const listing = handle.list({ limit: 1_000, includeMetadata: true });
