@@ -249,7 +249,9 @@ export class Clients {
       client.session = laterOf(client.session, reply.session);
       return reply;
     } catch (error) {
-      if (error instanceof SagittaError && !ORDINARY.includes(codeOf(error))) {
+      const code = codeOf(error);
+      const isDamage = code === 'data_corrupt' && this.#cluster.servers.hasRotted;
+      if (error instanceof SagittaError && !isDamage && !ORDINARY.includes(code)) {
         this.#cluster.fail(`${operation.kind} at ${nodeName} failed: ${error.stack}`);
       }
       throw error;

@@ -159,8 +159,8 @@ export const FAULTS: Readonly<Record<string, FaultKind>> = {
     msMin: 2_000,
     msMax: 10_000,
     begin: ({ cluster: { servers } }) => {
-      servers.isRotten = true;
-      return { what: 'rotten replicas of the logs', end: () => (servers.isRotten = false) };
+      servers.setRotten(true);
+      return { what: 'rotten replicas of the logs', end: () => servers.setRotten(false) };
     },
   },
   clock: ofNode(1_000, 20_000, ({ name, machine }, { dice }) => {
@@ -246,7 +246,7 @@ export function endAllFaults(cluster: SimulatedCluster): void {
   if (!servers.hasLeader) servers.electLeaders();
   servers.regainQuorum();
   servers.setSlow(false);
-  servers.isRotten = false;
+  servers.setRotten(false);
   blobFaults.isFailing = false;
   for (const node of nodes) {
     node.disk.fault = null;

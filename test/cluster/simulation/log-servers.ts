@@ -109,8 +109,9 @@ export class LogServers {
   #hasQuorum = true;
   #hasLeader = true;
   #isSlow = false;
-  /** Whether some replicas lack messages or have damaged ones. */
-  isRotten = false;
+  #isRotten = false;
+  /** Whether any replica was ever damaged, so that nodes and clients may get errors. */
+  hasRotted = false;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
@@ -126,6 +127,16 @@ export class LogServers {
   /** Whether requests are answered at all. */
   get hasLeader(): boolean {
     return this.#hasLeader;
+  }
+
+  /** Whether some replicas lack messages or have damaged ones. */
+  get isRotten(): boolean {
+    return this.#isRotten;
+  }
+
+  setRotten(isRotten: boolean): void {
+    this.#isRotten = isRotten;
+    this.hasRotted ||= isRotten;
   }
 
   setSlow(isSlow: boolean): void {

@@ -127,18 +127,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'const kept = base === null ? [] : [base.name];',
   },
   {
-    name: 'a moved collection is served before its log was read',
-    file: 'src/cluster/placement/held-collections.js',
-    from: 'await log.whenCurrent(signal);\n',
-    to: '',
-  },
-  {
-    name: 'a node that drops a collection does not wait for another owner',
-    file: 'src/cluster/placement/held-collections.js',
-    from: 'const isFree = () => log === undefined || isOwnedElsewhere(log, members);',
-    to: 'const isFree = () => true;',
-  },
-  {
     name: 'the reply under an idempotency key is not stored',
     file: 'src/database/admin/idempotency.js',
     from: 'return claim.storeReply(encode(result));',

@@ -142,7 +142,7 @@ export class SimulatedNode {
     const { code, message } = error as { code?: string; message: string };
     trace.add(process.name, `exits: ${code ?? ''} ${message}`);
     const isLasting = code === 'configuration_invalid' || code === 'data_corrupt';
-    const mayBeDamaged = code === 'data_corrupt' && servers.isRotten;
+    const mayBeDamaged = code === 'data_corrupt' && servers.hasRotted;
     if ((isLasting && !mayBeDamaged) || !(code !== undefined || isExpected(error))) {
       fail(`${process.name} cannot start: ${(error as Error).stack}`);
     }
