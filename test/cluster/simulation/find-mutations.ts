@@ -18,7 +18,7 @@ const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 for (const [i, { name }] of MUTATIONS.entries()) {
   if (!name.includes(values.only)) continue;
-  const options = ['--seed', '1', '--seeds', values.seeds, '--threads', '1', '--until-failure'];
+  const options = ['--seed', '1', '--seeds', values.seeds, '--threads', '0', '--until-failure'];
   const { stdout, stderr } = spawnSync(
     process.execPath,
     [

@@ -9,9 +9,10 @@ const LATENCY_MS_MAX = 2;
 /** Packets are resent at growing intervals, so messages arrive some time after a repair, in any order. */
 const RESENT_CHANCE = 0.5;
 const RESENT_LATE_MS_MAX = 3_000;
-/** Few messages are held up although nothing is broken. */
-const STRAY_CHANCE = 0.001;
-const STRAY_MS_MAX = 7_000;
+/** How many messages are held up although nothing is broken, in one simulation or another. */
+const STRAY_CHANCES = [0, 0.001, 0.01];
+/** Longer than a publisher waits for a reply. */
+const STRAY_MS_MAX = 9_000;
 /** The longest time for which TCP goes on sending in these simulations. */
 const RESENT_MS_MAX = 10_000;
 
@@ -26,6 +27,7 @@ interface Message {
 export class Network {
   readonly #scheduler: Scheduler;
   readonly #dice: Dice;
+  readonly #strayChance: number;
   /** `from>to` of the links that are cut. */
   readonly #cuts = new Set<string>();
   /** Additional latency of messages from and to a machine. */
@@ -36,6 +38,7 @@ export class Network {
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     this.#dice = scheduler.dice.for('network');
+    this.#strayChance = this.#dice.pick(STRAY_CHANCES);
   }
 
   isUp(from: string, to: string): boolean {
@@ -93,7 +96,7 @@ export class Network {
 
   #latency(from: string, to: string): number {
     const slowMs = (this.#slowMs.get(from) ?? 0) + (this.#slowMs.get(to) ?? 0);
-    const strayMs = this.#dice.chance(STRAY_CHANCE) ? STRAY_MS_MAX : 0;
+    const strayMs = this.#dice.chance(this.#strayChance) ? STRAY_MS_MAX : 0;
     const usualMs = this.#dice.between(LATENCY_MS_MIN, LATENCY_MS_MAX);
     return usualMs + this.#dice.fraction() * (slowMs + strayMs);
   }

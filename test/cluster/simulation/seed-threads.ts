@@ -2,7 +2,10 @@
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { Simulated } from './simulate.js';
+import { type Simulated, simulate } from './simulate.js';
+
+/** Node keeps abort signals that were never aborted, and with them what the dead processes of a simulation had in memory. */
+const SEEDS_PER_THREAD = 40;
 
 export class SeedThread {
   readonly #worker = new Worker(new URL('seed-worker.js', import.meta.url));
@@ -19,7 +22,10 @@ export class SeedThread {
   }
 }
 
-/** Calls `onResult` with the result of each seed, in any order, until it returns false. */
+/**
+ * Calls `onResult` with the result of each seed, in any order, until it returns false. Without threads, the seeds are
+ * simulated in this one.
+ */
 export async function simulateAll(
   seeds: Iterable<number>,
   threadCount: number,
@@ -27,14 +33,24 @@ export async function simulateAll(
 ): Promise<void> {
   const remaining = seeds[Symbol.iterator]();
   let isOver = false;
+  const simulateSome = async (countMax: number, run: (seed: number) => Promise<Simulated>) => {
+    for (let count = 0; count < countMax && !isOver; count++) {
+      const next = remaining.next();
+      if (next.done === true || !onResult(await run(next.value))) isOver = true;
+    }
+  };
+  if (threadCount === 0) {
+    await simulateSome(Number.POSITIVE_INFINITY, simulate);
+    return;
+  }
   const work = async () => {
-    const thread = new SeedThread();
-    try {
-      for (let next = remaining.next(); !isOver && next.done !== true; next = remaining.next()) {
-        if (!onResult(await thread.simulate(next.value))) isOver = true;
+    while (!isOver) {
+      const thread = new SeedThread();
+      try {
+        await simulateSome(SEEDS_PER_THREAD, (seed) => thread.simulate(seed));
+      } finally {
+        await thread.close();
       }
-    } finally {
-      await thread.close();
     }
   };
   await Promise.all(Array.from({ length: threadCount }, work));
