@@ -109,10 +109,10 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (true)',
   },
   {
-    name: 'a log is trimmed up to the newest snapshot and beyond the archive',
+    name: 'a log is trimmed to its end, beyond the newest snapshot and the archive',
     file: SNAPSHOTTER,
     from: 'const before = Math.min(base?.position ?? 0, archivedPosition);',
-    to: 'const before = link.position;',
+    to: 'const before = log.link.position;',
   },
   {
     name: 'archived chunks are removed that the previous snapshot needs',
