@@ -95,6 +95,13 @@ const LISTED = [
     steps: program('dist/test/cluster/checker/main.js'),
   },
   {
+    name: 'cluster-simulations',
+    minutes: 10,
+    isScaled: true,
+    guards: CLUSTER,
+    steps: program('dist/test/cluster/simulation/main.js'),
+  },
+  {
     name: 'node-faults',
     minutes: 8,
     isScaled: true,

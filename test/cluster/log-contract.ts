@@ -208,6 +208,8 @@ export function logContract(name: string, harness: StreamHarness): void {
       await log.trimBefore(links[2]!.position);
       assert.deepEqual(outline(await readAll(log, links[2])), [4]);
       await assert.rejects(readAll(log, links[0]), LogTrimmedError);
+      // The fragments of the first record that is left are gone.
+      await assert.rejects(readAll(log, links[1]), LogTrimmedError);
       await assert.rejects(readAll(log), LogTrimmedError);
       await committed(writer, commitOf(5));
       assert.deepEqual(outline(await readAll(log, links[2])), [4, 5]);

@@ -557,6 +557,39 @@ describe('the leader of a cluster', () => {
     await cluster.stop();
   });
 
+  it('starts although a collection whose log it was reading is deleted meanwhile', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    const leader = await cluster.leader();
+    const { database, name } = leader;
+    await database.createCollection({ id: 'c', ...SHAPE });
+    await cluster.settle();
+    const other = await cluster.follower();
+    await other.kill();
+    const held = database.incarnationOf('c')!;
+    const connect = cluster.network.connect.bind(cluster.network);
+    let onRead!: () => void;
+    const isRead = new Promise<void>((resolve) => {
+      onRead = resolve;
+    });
+    cluster.network.connect = () => {
+      const service = connect();
+      service.hold(held);
+      const whenReleased = service.whenReleased.bind(service);
+      service.whenReleased = (log, signal) => {
+        if (log === held) onRead();
+        return whenReleased(log, signal);
+      };
+      return service;
+    };
+    const starting = cluster.add(other.name);
+    await isRead;
+    await database.collection('c').drop();
+    const started = await starting;
+    assert.equal(started.database.incarnationOf('c'), undefined);
+    assert.notEqual(started.name, name);
+    await cluster.stop();
+  });
+
   it('has everything after all nodes have stopped and started', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
     const { database } = await cluster.leader();

@@ -85,6 +85,7 @@ export async function* readChain(
     const ownCount = 1 + messageCountOf(record);
     if (position - ownCount !== lastPosition)
       throw await explainGap(source, lastPosition, ownCount, where);
+    const before = lastPosition;
     lastPosition = position;
     if (channel === 'barrier') {
       yield { kind: 'barrier', position };
@@ -92,7 +93,13 @@ export async function* readChain(
       yield { kind: 'claim', position, claim: decodeClaim(message.bytes) };
     } else if (record !== null) {
       requirePrevious(record, head, where);
-      const fragments = fragmentsOf(record, { pieces, position, wanted, where });
+      let fragments: CommitFragment[];
+      try {
+        fragments = fragmentsOf(record, { pieces, position, wanted, where });
+      } catch (error) {
+        // A log that was trimmed to this record lacks its fragments.
+        throw (await trimmedAfter(source, before)) ?? error;
+      }
       pieces = new Map();
       head = { position, digest: digestOfRecord(message.bytes), epoch: record.epoch };
       yield { kind: 'record', record, link: head, fragments };
@@ -126,14 +133,22 @@ async function explainGap(
   ownCount: number,
   where: string,
 ): Promise<Error> {
-  const first = await source.firstPosition();
-  if (first !== null && first > lastPosition + 1) {
-    return new LogTrimmedError(source.name, lastPosition, first);
-  }
+  const trimmed = await trimmedAfter(source, lastPosition);
+  if (trimmed !== null) return trimmed;
   return logDamaged(
     where,
     `it and the ${ownCount - 1} messages that belong to it do not follow position ${lastPosition}: messages are missing`,
   );
+}
+
+/** Null if the messages after a position have not been removed. */
+async function trimmedAfter(
+  source: MessageSource,
+  position: number,
+): Promise<LogTrimmedError | null> {
+  const first = await source.firstPosition();
+  const isTrimmed = first !== null && first > position + 1;
+  return isTrimmed ? new LogTrimmedError(source.name, position, first) : null;
 }
 
 function messageCountOf(record: ChainRecord | null): number {

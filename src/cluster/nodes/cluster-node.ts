@@ -129,7 +129,7 @@ export class ClusterNode {
       await this.#parts.elections.idle();
       await sleep(this.#parts.timing.electionMs, undefined, { signal });
     }
-    await this.#parts.held.catchUp(options.incarnationsIn());
+    await this.#parts.held.catchUp(options.incarnationsIn);
   }
 
   #startMembers(): void {
@@ -170,7 +170,10 @@ export class ClusterNode {
   async #whenCurrentOrFailed(incarnation: string, database: FollowingDatabase): Promise<void> {
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
-    const current = this.progress.whenCurrent(incarnation, signal);
+    const current = this.progress.whenCurrent(incarnation, signal).catch((error: unknown) => {
+      // Otherwise the log was closed, since the collection was deleted meanwhile.
+      if (this.#closing.signal.aborted) throw error;
+    });
     const failed = this.changes.until(() => database.isFailed(incarnation) || null, signal);
     try {
       await Promise.race([current, failed]);

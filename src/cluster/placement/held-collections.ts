@@ -1,6 +1,7 @@
 // The collections that this node holds. It follows their logs, loads further ones from the newest snapshot and the log
 // while it serves, drops those that it should no longer hold, and forgets deleted ones.
 
+import { endsWithin } from '../../common/ends-within.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
@@ -18,6 +19,8 @@ import type { Placements } from './placements.js';
 
 /** Collections that are loaded or dropped at the same time. */
 const CHANGES_MAX = 4;
+/** The interval for checking whether a collection was deleted while a starting node reads its log. */
+const DELETED_POLL_MS = 1_000;
 
 /** The methods of the node's database for adding and dropping collections. */
 export interface HoldingDatabase {
@@ -74,19 +77,42 @@ export class HeldCollections {
     return this.#expected.has(incarnation);
   }
 
-  /** Brings a store with these collections up to date, before a database is opened on it. */
-  async catchUp(incarnations: readonly string[]): Promise<void> {
-    const { node, store, layout, logs, placements, signal } = this.#options;
-    await this.#removeAllBut(incarnations);
-    for (const incarnation of incarnations) {
-      if (!placements.isAssigned(node, incarnation)) {
+  /**
+   * Brings a store up to date, before a database is opened on it. `incarnationsIn` lists the collections in the store,
+   * which change as the log of the catalogue is read on.
+   */
+  async catchUp(incarnationsIn: () => readonly string[]): Promise<void> {
+    await this.#removeAllBut(incarnationsIn());
+    const done = new Set<string>();
+    for (;;) {
+      const incarnation = incarnationsIn().find((each) => !done.has(each));
+      if (incarnation === undefined) return;
+      done.add(incarnation);
+      if (this.#options.placements.isAssigned(this.#options.node, incarnation)) {
+        await this.#catchUpUnlessDeleted(incarnation, incarnationsIn);
+      } else {
         await this.#markAbsent(incarnation);
-        continue;
       }
-      const { absence } = layout.collection(incarnation);
-      if (store.get(absence) !== undefined) await store.commit([{ kind: 'remove', key: absence }]);
-      await logs.open(incarnation).catchUp(signal);
     }
+  }
+
+  /** The log of a collection never answers if that is deleted meanwhile, which the log of the catalogue tells. */
+  async #catchUpUnlessDeleted(
+    incarnation: string,
+    incarnationsIn: () => readonly string[],
+  ): Promise<void> {
+    const { store, layout, logs, signal } = this.#options;
+    const { absence } = layout.collection(incarnation);
+    if (store.get(absence) !== undefined) await store.commit([{ kind: 'remove', key: absence }]);
+    const catchingUp = logs.open(incarnation).catchUp(signal);
+    while (!(await endsWithin(catchingUp, DELETED_POLL_MS))) {
+      await logs.catalogue.catchUp(signal);
+      if (incarnationsIn().includes(incarnation)) continue;
+      await this.forget(incarnation);
+      await removeState(store, layout, incarnation);
+      return;
+    }
+    await catchingUp;
   }
 
   /** Removes collections that were deleted while this node was away. */

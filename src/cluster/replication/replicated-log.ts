@@ -179,10 +179,11 @@ export class ReplicatedLog implements CommitLog {
   }
 
   /**
-   * Stores and applies what was committed before the call. Waits as long as the log does not answer. Must not be called
-   * while the log is followed.
+   * Stores and applies what was committed before the call. Waits as long as the log does not answer, unless it is closed:
+   * the log of a deleted collection never answers. Must not be called while the log is followed.
    */
-  catchUp(signal: AbortSignal): Promise<void> {
+  catchUp(ended: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([ended, this.#closing.signal]);
     return this.#inOrder(async () => {
       assert(this.#following === null, `${this.name} is not followed`);
       // The owner has everything.
@@ -338,6 +339,7 @@ export class ReplicatedLog implements CommitLog {
 
   /** Resolves when everything that was committed before the call is applied here. */
   async whenCurrent(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     // Callers during a check share the next one.
     this.#nextCheck ??= this.#lastCheck.then(() => {
       const check = this.#check();
@@ -345,7 +347,6 @@ export class ReplicatedLog implements CommitLog {
       this.#nextCheck = null;
       return check;
     });
-    signal.throwIfAborted();
     await unlessAborted(this.#nextCheck, signal);
   }
 
@@ -359,8 +360,9 @@ export class ReplicatedLog implements CommitLog {
         if (this.#writer !== null) return await this.commit([]);
         const position = await this.#options.log.barrier();
         return await this.whenApplied(position, AbortSignal.any([became, closing]));
-      } catch (error) {
-        if (closing.aborted) throw error;
+      } catch {
+        // The error may be that of a log that was removed, and says nothing to a client.
+        if (closing.aborted) throw closing.reason;
         if (!became.aborted) await sleep(RETRY_MS, undefined, { signal: closing }).catch(() => {});
       }
     }
