@@ -70,7 +70,7 @@ const bothWays = (a: string, b: string) =>
     [b, a],
   ] as const;
 
-export const FAULTS: Readonly<Record<string, FaultKind>> = {
+const FAULTS: Readonly<Record<string, FaultKind>> = {
   kill: ofNode(100, 6_000, (node) => {
     void node.kill();
     return { what: `kill ${node.name}`, end: () => node.start() };

@@ -309,7 +309,7 @@ export function isOfCatalogue({ kind }: Write): boolean {
 }
 
 /** Rows with their sequences, all of one state. */
-export async function rowsOf(
+async function rowsOf(
   database: Database,
   collection: string,
   ids: readonly string[],
