@@ -15,6 +15,8 @@ import type { Scheduler, SimProcess } from './scheduler.js';
 const SYNC_MS_MIN = 0.05;
 const SYNC_MS_MAX = 4;
 const SLOW_MS_MAX = 1_500;
+/** Some writes fit on a full disk. */
+const FITS_CHANCE = 0.3;
 
 export type DiskFault = 'full' | 'broken' | 'slow' | null;
 
@@ -79,7 +81,7 @@ export class SimulatedDisk {
   async #write(process: SimProcess): Promise<void> {
     await this.#scheduler.sleep(this.#syncMs());
     if (process.isDead) await new Promise(() => {});
-    if (this.fault === 'full')
+    if (this.fault === 'full' && !this.#dice.chance(FITS_CHANCE))
       throw new SagittaError('storage_full', 'The simulated disk is full.');
     if (this.fault === 'broken') throw new Error('EIO: simulated');
   }
