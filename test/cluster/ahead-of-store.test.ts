@@ -33,6 +33,16 @@ class Disks {
     return release;
   }
 
+  /** Holds up all commits, like a disk that does not answer, until the returned function is called. */
+  freeze(name: string): () => void {
+    let thaw!: () => void;
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    this.#before.set(name, () => frozen);
+    return thaw;
+  }
+
   /** Makes the next operations of a kind fail, this many times. */
   fail(name: string, count: number, isOfKind = isRecord): void {
     let left = count;
@@ -90,6 +100,31 @@ describe('a node whose memory is ahead of its store', () => {
     release();
     await writing;
     assert.deepEqual(await idsIn(owner), ['a', 'b', 'c']);
+  });
+
+  it('loses its logs to another node while its disk does not answer, and follows them afterwards', async () => {
+    const thaw = disks.freeze(owner.name);
+    const writing = write(owner, 'b', 'c');
+    const incarnation = owner.database.incarnationOf('c')!;
+    await waitFor('another owner', () => follower.node.owns(incarnation) || undefined);
+    await write(follower, 'd');
+    thaw();
+    // The second write is in the log, or was refused.
+    await writing.catch(({ code }: { code?: string }) => {
+      assert.ok(code === 'no_leader' || code === 'outcome_unknown', code);
+    });
+    await waitFor('the write', async () => (await idsIn(owner)).includes('d') || undefined);
+    await cluster.settle();
+    assert.deepEqual(await idsIn(owner), await idsIn(follower));
+  });
+
+  it('answers writes, and releases the log, while the disk of the owner does not answer', async () => {
+    const thaw = disks.freeze(owner.name);
+    await write(owner, 'b');
+    await assert.rejects(write(owner, 'c'), { code: 'outcome_unknown' });
+    await waitFor('the writes', async () => (await idsIn(follower)).includes('c') || undefined);
+    thaw();
+    await waitFor('both', async () => (await idsIn(owner)).length === 3 || undefined);
   });
 
   it('shows the commits of others while they are stored', async () => {

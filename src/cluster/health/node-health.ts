@@ -91,7 +91,10 @@ export class NodeHealth {
     const { members, logs, storeHealth, database } = this.#options;
     if (this.#problems.update()) members.change({});
     const opened = database();
-    storeHealth.update(logs.ofCollections.some(({ name }) => opened?.isFailed(name) === true));
+    storeHealth.update({
+      hasDamage: logs.ofCollections.some(({ name }) => opened?.isFailed(name) === true),
+      storingMs: Math.max(...logs.all.map(({ storingMs }) => storingMs)),
+    });
   }
 
   /** What this node announces of its state. */

@@ -6,6 +6,8 @@ import type { Members } from '../members/members.js';
 /** How long a node whose store has failed leaves the logs to others. */
 const PAUSE_MS = 10_000;
 const FAILING_MS = 1_200;
+/** A disk that needs longer for a commit counts as one that has failed. */
+const STALLED_MS_MIN = 1_500;
 
 export class StoreHealth {
   readonly #members: Members;
@@ -36,8 +38,21 @@ export class StoreHealth {
       : `This node could not store what the logs contain, so other nodes carry out the writes: ${this.#failure.message}`;
   }
 
-  /** Called periodically. `hasDamage`: whether the data of a collection is damaged here. */
-  update(hasDamage: boolean): void {
+  /**
+   * Called periodically. `hasDamage`: whether the data of a collection is damaged here. `storingMs`: how long the store has
+   * been busy with the commit that it began first.
+   */
+  update({
+    hasDamage,
+    storingMs,
+  }: {
+    readonly hasDamage: boolean;
+    readonly storingMs: number;
+  }): void {
+    if (storingMs > STALLED_MS_MIN) {
+      const seconds = Math.round(storingMs / 1_000);
+      this.recordFailure(new Error(`the disk has not answered for ${seconds} s`));
+    }
     const isPaused = performance.now() < this.#pausedUntilMs;
     if (!isPaused) this.#failure = null;
     this.#announce(!isPaused && !hasDamage);

@@ -22,6 +22,8 @@ export interface ElectionTiming {
 const RETRY_MS = 1_000;
 /** The pause after a release that failed because writes never ended. Writes are not held up meanwhile. */
 const RELEASE_RETRY_MS = 5_000;
+/** How much longer an owner that cannot store anything has to release its logs itself. */
+const UNABLE_MS = 1_000;
 /** Logs that are taken over at the same time, or released by a node that should own none. */
 const TAKEN_OVER_MAX = 8;
 /** Processes in `Member.takeOverCounts`. */
@@ -101,7 +103,9 @@ export class Elections {
         election.basis = basis;
       }
       if (election.running !== null) continue;
-      if (ownerOf(log, this.#options.members) !== null) {
+      const owner = ownerOf(log, this.#options.members);
+      const isUnable = owner !== null && this.#isUnable(owner, election);
+      if (owner !== null && !isUnable) {
         election.ownerlessSinceMs = null;
         election.firstOwnerlessMs = null;
         if (log.isWritable) this.#releaseToFirst(log, election, holders);
@@ -112,7 +116,8 @@ export class Elections {
       election.firstOwnerlessMs ??= nowMs;
       const rank = this.#rankOf(log, election);
       if (rank < 0 || this.#takeOverCount >= TAKEN_OVER_MAX) continue;
-      if (nowMs - election.ownerlessSinceMs < this.#waitMs(log, rank)) continue;
+      const waitMs = this.#waitMs(log, rank) + (isUnable ? UNABLE_MS : 0);
+      if (nowMs - election.ownerlessSinceMs < waitMs) continue;
       if (performance.now() < election.notBeforeMs) continue;
       this.#start(log, election);
     }
@@ -137,6 +142,12 @@ export class Elections {
     const { [owner]: count = 0, ...others } = members.self.takeOverCounts;
     const kept = Object.entries(others).slice(-(TAKEN_FROM_MAX - 1));
     members.change({ takeOverCounts: { ...Object.fromEntries(kept), [owner]: count + 1 } });
+  }
+
+  /** Whether an owner announces that it cannot store anything, which a disk that does not answer keeps it from releasing. */
+  #isUnable(owner: Member, { candidates: [first] }: Election): boolean {
+    const isOther = owner.instance !== this.#options.members.self.instance;
+    return isOther && !owner.canStore && first !== undefined && !this.#isAvoided(first);
   }
 
   #electionOf(log: ReplicatedLog): Election {

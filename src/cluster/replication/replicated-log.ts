@@ -36,6 +36,8 @@ const RETRY_MS = 500;
  * publication, clients get an answer within ten seconds; a new leader of the stream is usually elected before that.
  */
 const SETTLE_MS_MAX = 3_000;
+/** How long a commit that is in the log waits for the store to finish the one before, for the same reason. */
+const STORE_MS_MAX = 4_000;
 /** All operations go to one shard so far. */
 const SHARD = 0;
 /** The summary of the commit with which an owner releases a log. */
@@ -92,6 +94,8 @@ export class ReplicatedLog implements CommitLog {
   #recordPosition: number;
   /** The commit being stored, or one that failed. One at a time: a store must not contain a record without those before. */
   #storing: Promise<void> | null = null;
+  /** When that began, on `performance.now`. */
+  #storingAtMs = 0;
   /** Null while the log is followed. */
   #writer: LogWriter | null = null;
   #following: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
@@ -154,6 +158,11 @@ export class ReplicatedLog implements CommitLog {
   /** How long the running commit has waited for the log, or for the store, in milliseconds; 0 without one. */
   get waitingMs(): number {
     return this.#commitAtMs === null ? 0 : performance.now() - this.#commitAtMs;
+  }
+
+  /** How long the store has been busy with a commit, in milliseconds; 0 if it is not. */
+  get storingMs(): number {
+    return this.#storing === null ? 0 : performance.now() - this.#storingAtMs;
   }
 
   whenStored(): Promise<void> | undefined {
@@ -450,7 +459,9 @@ export class ReplicatedLog implements CommitLog {
 
   /** Stores a commit of this node. Resolves when that has begun, or if memory may not run ahead, when it is done. */
   async #store(operations: readonly StoreOperation[], applied: AppliedPosition): Promise<void> {
-    await this.#storing;
+    if (this.#storing !== null) {
+      await unlessAborted(this.#storing, AbortSignal.timeout(STORE_MS_MAX));
+    }
     const { store, mayRunAhead } = this.#options;
     const stored = store.commit([...operations, appliedPositionOperation(this.name, applied)]);
     this.#startStoring(this.#watch(stored), applied);
@@ -464,6 +475,7 @@ export class ReplicatedLog implements CommitLog {
       if (this.#storing === storing) this.#storing = null;
     });
     this.#storing = storing;
+    this.#storingAtMs = performance.now();
     storing.catch((err: unknown) => {
       if (this.#writer === null) return;
       const { logger } = this.#options;
