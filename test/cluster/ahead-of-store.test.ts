@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { field } from '../../src/common/errors.js';
 import type { Store, StoreOperation } from '../../src/storage/store.js';
 import { batchOf, overrideStore } from '../database/harness.js';
 import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
@@ -125,6 +126,21 @@ describe('a node whose memory is ahead of its store', () => {
     await waitFor('the writes', async () => (await idsIn(follower)).includes('c') || undefined);
     thaw();
     await waitFor('both', async () => (await idsIn(owner)).length === 3 || undefined);
+  });
+
+  it('answers changes of the catalogue while the disk of the leader does not answer, and shows them afterwards', async () => {
+    const leader = await cluster.leader();
+    const other = cluster.nodes.find((node) => node !== leader)!;
+    const thaw = disks.freeze(leader.name);
+    const setting = leader.database.setAliases([{ name: 'x', collection: 'c' }], {
+      authorize: () => {},
+      locate: () => field(),
+    });
+    await assert.rejects(setting, { code: 'outcome_unknown' });
+    await waitFor('the alias', () => other.database.alias('x') !== undefined || undefined);
+    await waitFor('another leader', () => other.node.isLeader || undefined);
+    thaw();
+    await waitFor('the alias', () => leader.database.alias('x') !== undefined || undefined);
   });
 
   it('shows the commits of others while they are stored', async () => {

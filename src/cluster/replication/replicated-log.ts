@@ -36,7 +36,7 @@ const RETRY_MS = 500;
  * publication, clients get an answer within ten seconds; a new leader of the stream is usually elected before that.
  */
 const SETTLE_MS_MAX = 3_000;
-/** How long a commit that is in the log waits for the store to finish the one before, for the same reason. */
+/** How long a commit that is in the log waits for the store, for the same reason. */
 const STORE_MS_MAX = 4_000;
 /** All operations go to one shard so far. */
 const SHARD = 0;
@@ -96,6 +96,8 @@ export class ReplicatedLog implements CommitLog {
   #storing: Promise<void> | null = null;
   /** When that began, on `performance.now`. */
   #storingAtMs = 0;
+  /** The commit of which the store took too long: it is read again from the log, since it is not in memory. */
+  #abandoned: Promise<void> | null = null;
   /** Null while the log is followed. */
   #writer: LogWriter | null = null;
   #following: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
@@ -459,19 +461,24 @@ export class ReplicatedLog implements CommitLog {
 
   /** Stores a commit of this node. Resolves when that has begun, or if memory may not run ahead, when it is done. */
   async #store(operations: readonly StoreOperation[], applied: AppliedPosition): Promise<void> {
-    if (this.#storing !== null) {
-      await unlessAborted(this.#storing, AbortSignal.timeout(STORE_MS_MAX));
-    }
+    const inTime = AbortSignal.timeout(STORE_MS_MAX);
+    if (this.#storing !== null) await unlessAborted(this.#storing, inTime);
     const { store, mayRunAhead } = this.#options;
     const stored = store.commit([...operations, appliedPositionOperation(this.name, applied)]);
     this.#startStoring(this.#watch(stored), applied);
-    if (!mayRunAhead) await this.#storing;
+    if (!mayRunAhead) {
+      const storing = this.#storing!;
+      await unlessAborted(storing, inTime).catch((error: unknown) => {
+        this.#abandoned = storing;
+        throw error;
+      });
+    }
     this.#advance(applied);
   }
 
   #startStoring(stored: Promise<void>, applied: AppliedPosition): void {
     const storing = stored.then(() => {
-      this.#stored = applied;
+      if (this.#abandoned !== storing) this.#stored = applied;
       if (this.#storing === storing) this.#storing = null;
     });
     this.#storing = storing;
