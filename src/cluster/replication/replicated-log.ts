@@ -35,7 +35,7 @@ const RETRY_MS = 500;
  * How long a commit whose outcome is unknown waits for the log. With the time that a stream takes to give up a
  * publication, clients get an answer within ten seconds; a new leader of the stream is usually elected before that.
  */
-const SETTLE_MS_MAX = 3_000;
+const SETTLE_MS_MAX = 6_000;
 /** How long a commit that is in the log waits for the store, for the same reason. */
 const STORE_MS_MAX = 4_000;
 /** All operations go to one shard so far. */

@@ -35,7 +35,11 @@ import {
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
 /** The JetStream cluster has no leader. */
 const JETSTREAM_UNAVAILABLE = 10008;
-const PUBLISH_MS_MAX = 5_000;
+/**
+ * A leader that is gone does not reply, and a publication cannot be sent twice: what became of it is then found out with
+ * messages that can (`ChainedLog`), which takes as long as the election of another leader.
+ */
+const PUBLISH_MS_MAX = 2_000;
 /** A leader that is gone does not reply, so a message that may be sent twice is sent again, first after this time. */
 const ANNOUNCE_MS_MIN = 500;
 const NO_RESPONDERS_MS = 50;
