@@ -11,18 +11,19 @@ import { tableForStdout } from '../terminal/table.js';
 import { formatSeconds, pluralize } from '../terminal/units.js';
 
 const HELP = `
-Needs SAGITTA_CLUSTER and the credentials of a user of the system account of NATS,
-in the same variables as those of a node: SAGITTA_CLUSTER_USER and
+Needs SAGITTA_CLUSTER and the credentials of a user of the system account of
+NATS, in the same variables as those of a node: SAGITTA_CLUSTER_USER and
 SAGITTA_CLUSTER_PASSWORD, for example. docs/cluster.md shows the configuration.
 
 Examples:
-  $ SAGITTA_CLUSTER=nats://nats-0:4222,nats://nats-1:4222 SAGITTA_CLUSTER_USER=admin \\
-      SAGITTA_CLUSTER_PASSWORD_FILE=admin-password sagitta cluster nats
+  $ export SAGITTA_CLUSTER=nats://nats-0:4222,nats://nats-1:4222
+  $ export SAGITTA_CLUSTER_USER=admin SAGITTA_CLUSTER_PASSWORD_FILE=admin.txt
+  $ sagitta cluster nats
   $ sagitta cluster nats --remove nats-2
 
 --remove refuses to remove a server that runs, and to remove one while fewer
 than most servers or replicas would remain. It ends when the other servers have
-all replicas.`;
+all replicas. The exit code is 1 if anything is wrong.`;
 
 interface NatsOptions extends PrintOptions {
   readonly remove?: string;
