@@ -33,6 +33,18 @@ describe('the state of a log', () => {
     assert.equal(halves.kind, 'no_quorum');
   });
 
+  it('has no quorum without a leader, whoever replies instead', () => {
+    const found = stateOf({
+      cluster: { leader: '', replicas: [replica('b', 10), replica('c', 10)] },
+    });
+    assert.equal(found.kind, 'no_quorum');
+    assert.match(found.detail, /has no leader/);
+    assert.deepEqual(
+      found.servers.map(({ name }) => name),
+      ['b', 'c'],
+    );
+  });
+
   it('counts replicas as silent that the leader knows to be offline or has never heard from', () => {
     const offline = { ...replica('b', 10), offline: true };
     const unheard = replica('c', 0, false);

@@ -142,7 +142,9 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
   if (cluster?.replicas === undefined) return CONNECTED;
   const { leader = '', replicas } = cluster;
   const servers: LogServer[] = [
-    { name: leader, isLeader: true, isSilent: false, silentMs: 0, lag: 0 },
+    ...(leader === ''
+      ? []
+      : [{ name: leader, isLeader: true, isSilent: false, silentMs: 0, lag: 0 }]),
     ...replicas.map(
       ({ name, active, current, offline = false, lag = 0 }): LogServer => ({
         name,
@@ -156,6 +158,11 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
     ),
   ];
   const silent = servers.filter(({ isSilent }) => isSilent);
+  if (leader === '')
+    return {
+      ...noQuorum('The log of the catalogue has no leader among its NATS servers.'),
+      servers,
+    };
   if (2 * silent.length < servers.length) return { kind: 'connected', detail: '', servers };
   const names = silent.map(({ name }) => name).join(' and ');
   return {
@@ -169,7 +176,7 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
 function noQuorum(found: string): Found {
   return {
     kind: 'no_quorum',
-    detail: `${found} Writes wait until most of the servers are back: see nats server report jetstream.`,
+    detail: `${found} Writes wait until most of the servers are back: see sagitta cluster nats.`,
     servers: [],
   };
 }
