@@ -36,6 +36,30 @@ describe('JetStream', { skip: missing ?? false }, () => {
     openAgain: async ({ name }) => new JetStreamStream(await connect(), name, PATIENT),
   });
 
+  it('is read on with another consumer after a server is gone', async () => {
+    const connection = await connect();
+    const stream = new JetStreamStream(connection, 'restarted', PATIENT);
+    await stream.create({ replicas: 3, messageBytesMax: 1_000 });
+    const ending = new AbortController();
+    const found: string[] = [];
+    let openCount = 0;
+    const onOpen = () => {
+      openCount++;
+    };
+    for (const text of ['a', 'b']) await stream.announce('barrier', Buffer.from(text));
+    const options = { shards: undefined, signal: ending.signal, onOpen };
+    for await (const { position, bytes } of stream.read(0, options)) {
+      found.push(`${position} ${Buffer.from(bytes)}`);
+      if (position === 2) {
+        connection.readers.restart();
+        await stream.announce('barrier', Buffer.from('c'));
+      }
+      if (position === 3) break;
+    }
+    assert.deepEqual(found, ['1 a', '2 b', '3 c']);
+    assert.ok(openCount >= 2, `${openCount} consumers`);
+  });
+
   it('counts as trimmed when the server has done so without a reply', async () => {
     const connection = await connect();
     const { streams } = connection.manager;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import type { JetStreamConnection } from '../../src/cluster/service/jetstream-stream.js';
+import { type JetStreamConnection, Readers } from '../../src/cluster/service/jetstream-stream.js';
 import { freePorts } from '../support/free-ports.js';
 
 /** Written by scripts/install-nats.mjs. */
@@ -139,6 +139,7 @@ ${configuration}
       connection,
       client: jetstream(connection, { timeout: API_MS_MAX }),
       manager: await jetstreamManager(connection, { checkAPI: false, timeout: API_MS_MAX }),
+      readers: new Readers(),
       close: () => connection.close(),
     };
   }

@@ -65,12 +65,30 @@ export interface StreamSettings {
   readonly messageBytesMax: number;
 }
 
+/** The readers of streams over one connection. */
+export class Readers {
+  /** Each lets a reader open another consumer. */
+  readonly #restarts = new Set<() => void>();
+  /** When a consumer could not be created last, on `performance.now`. */
+  noConsumerAtMs = Number.NEGATIVE_INFINITY;
+
+  /** Returns the function that removes it. */
+  add(restart: () => void): () => void {
+    this.#restarts.add(restart);
+    return () => this.#restarts.delete(restart);
+  }
+
+  /** Called when a server is gone: the consumers on it are, too, which their readers would notice later. */
+  restart(): void {
+    for (const restart of [...this.#restarts]) restart();
+  }
+}
+
 export interface JetStreamConnection {
   readonly connection: NatsConnection;
   readonly client: JetStreamClient;
   readonly manager: JetStreamManager;
-  /** When a consumer could not be created last, on `performance.now`. */
-  noConsumerAtMs?: number;
+  readonly readers: Readers;
 }
 
 export class JetStreamStream implements MessageStream {
@@ -173,8 +191,10 @@ export class JetStreamStream implements MessageStream {
         continue;
       }
       // In rare cases a consumer hangs for tens of seconds. Only a new one tells that from a stream without messages.
-      const watchdog = setInterval(() => messages.stop(), STALL_MS);
-      const stopWaiting = whenAborted(signal, () => messages.stop());
+      const stop = () => messages.stop();
+      const watchdog = setInterval(stop, STALL_MS);
+      const stopWaiting = whenAborted(signal, stop);
+      const remove = this.#jetStream.readers.add(stop);
       try {
         if (signal.aborted) return;
         for await (const { seq, subject, data } of messages) {
@@ -186,7 +206,8 @@ export class JetStreamStream implements MessageStream {
       } finally {
         clearInterval(watchdog);
         stopWaiting();
-        messages.stop();
+        remove();
+        stop();
       }
     }
   }
@@ -246,8 +267,8 @@ export class JetStreamStream implements MessageStream {
     after: number,
     shards: readonly number[] | undefined,
   ): Promise<ConsumerMessages | null> {
-    const { client, noConsumerAtMs = Number.NEGATIVE_INFINITY } = this.#jetStream;
-    if (performance.now() - noConsumerAtMs < WITHOUT_CONSUMER_MS) return null;
+    const { client, readers } = this.#jetStream;
+    if (performance.now() - readers.noConsumerAtMs < WITHOUT_CONSUMER_MS) return null;
     const channels: Channel[] = ['chain', 'claim', 'barrier', ...(shards ?? [])];
     const subjects = channels.map((channel) => this.#subjectOf(channel));
     const opened = client.consumers
@@ -272,7 +293,7 @@ export class JetStreamStream implements MessageStream {
       (messages) => messages.stop(),
       () => {},
     );
-    this.#jetStream.noConsumerAtMs = performance.now();
+    readers.noConsumerAtMs = performance.now();
     return null;
   }
 

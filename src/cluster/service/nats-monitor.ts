@@ -41,18 +41,31 @@ type Found = Omit<ServiceState, 'sinceMs'>;
 
 const CONNECTED: Found = { kind: 'connected', detail: '', servers: [] };
 
+export interface NatsMonitorOptions {
+  readonly connection: NatsConnection;
+  /** That of the catalogue. */
+  readonly stream: string;
+  /** Called when a server has gone, or no longer leads the stream. */
+  readonly onServerGone: () => void;
+  readonly logger: Logger;
+}
+
 export class NatsMonitor {
   readonly #connection: NatsConnection;
+  readonly #onServerGone: () => void;
   readonly #logger: Logger;
   readonly #subject: string;
+  /** The addresses of the servers, as the one of this connection knows them, and the leader of the stream. */
+  #addresses: readonly string[] = [];
+  #leader: string | undefined;
   readonly #closing = new AbortController();
   #state: ServiceState = { ...CONNECTED, sinceMs: performance.now() };
   /** Since when servers have been silent, by name; a new leader does not know it. */
   readonly #silentSinceMs = new Map<string, number>();
 
-  /** `stream`: that of the catalogue. */
-  constructor(connection: NatsConnection, stream: string, logger: Logger) {
+  constructor({ connection, stream, onServerGone, logger }: NatsMonitorOptions) {
     this.#connection = connection;
+    this.#onServerGone = onServerGone;
     this.#logger = logger;
     this.#subject = `$JS.API.STREAM.INFO.${stream}`;
     void this.#run();
@@ -77,6 +90,7 @@ export class NatsMonitor {
       const found = await this.#ask();
       if (signal.aborted) return;
       this.#set(found);
+      this.#notice(found);
       await sleep(PAUSE_MS, undefined, { signal, ref: false }).catch(() => {});
     }
   }
@@ -103,6 +117,16 @@ export class NatsMonitor {
         ? noQuorum('The NATS server answers, but the log of the catalogue has no leader.')
         : disconnected();
     }
+  }
+
+  #notice({ servers }: Found): void {
+    const addresses = this.#connection.info?.connect_urls ?? [];
+    const leader = servers.find(({ isLeader }) => isLeader)?.name;
+    const isGone = this.#addresses.some((address) => !addresses.includes(address));
+    const isOther = leader !== undefined && this.#leader !== undefined && leader !== this.#leader;
+    this.#addresses = addresses;
+    this.#leader = leader ?? this.#leader;
+    if (isGone || isOther) this.#onServerGone();
   }
 
   #withSilence(server: LogServer, nowMs: number): LogServer {

@@ -7,7 +7,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback, isLoopbackUrl } from '../../platform/config.js';
 import { CATALOGUE } from '../logs/store-entries.js';
-import { type JetStreamConnection, JetStreamStream } from './jetstream-stream.js';
+import { type JetStreamConnection, JetStreamStream, Readers } from './jetstream-stream.js';
 import { connectNats, greetingOf, type NatsLogin, silent, unusable } from './nats-login.js';
 import { NatsMonitor } from './nats-monitor.js';
 import type { ServiceState, SharedService } from './shared-service.js';
@@ -53,7 +53,9 @@ export class NatsService implements SharedService {
     this.#connection = connection;
     this.#cluster = cluster;
     this.#replicas = replicas;
-    this.#monitor = new NatsMonitor(connection, `${cluster}-${CATALOGUE}`, logger);
+    const onServerGone = () => jetStream.readers.restart();
+    const stream = `${cluster}-${CATALOGUE}`;
+    this.#monitor = new NatsMonitor({ connection, stream, onServerGone, logger });
     void watchConnection(connection, this.#monitor, logger);
   }
 
@@ -77,7 +79,8 @@ export class NatsService implements SharedService {
           `has JetStream with API level ${level}; expected ${API_LEVEL_MIN} or later, as in NATS 2.12`,
         );
       }
-      return new NatsService({ connection, manager, client: jetstream(connection) }, options);
+      const client = jetstream(connection);
+      return new NatsService({ connection, manager, client, readers: new Readers() }, options);
     } catch (error) {
       await connection.close();
       if (error instanceof SagittaError) throw error;
