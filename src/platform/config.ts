@@ -125,19 +125,6 @@ export function loadConfig({
   return config;
 }
 
-/** The settings of connections to the NATS servers. */
-const NATS_NAMES = [
-  'cluster',
-  'clusterUser',
-  'clusterPassword',
-  'clusterToken',
-  'clusterNkey',
-  'clusterCredentials',
-  'clusterTlsCa',
-  'clusterTlsCert',
-  'clusterTlsKey',
-] as const;
-
 export type NatsConfig = Pick<Config, (typeof NATS_NAMES)[number]>;
 
 /** For programs that are not nodes: reads only these settings. Throws `configuration_invalid`. */
@@ -301,6 +288,15 @@ const LOGIN_NAMES = [
   'clusterToken',
   'clusterNkey',
   'clusterCredentials',
+] as const;
+
+/** The settings of connections to the NATS servers. */
+const NATS_NAMES = [
+  'cluster',
+  ...LOGIN_NAMES,
+  'clusterTlsCa',
+  'clusterTlsCert',
+  'clusterTlsKey',
 ] as const;
 
 /**

@@ -9,6 +9,7 @@ import { ownerOf } from '../replication/elections.js';
 import type { NodeLogs } from '../replication/node-logs.js';
 import type { ReplicatedLog } from '../replication/replicated-log.js';
 import { type Durability, replacementAdvice } from '../service/nats-durability.js';
+import { GONE_MS_MIN } from '../service/nats-replica.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreHealth } from './store-health.js';
 
@@ -16,8 +17,6 @@ import type { StoreHealth } from './store-health.js';
 const ARCHIVE_SECONDS_MAX = 60;
 /** How long a commit waits for its log, and a log for an owner, before that is a problem. */
 const STALLED_MS_MIN = 1_000;
-/** A NATS server that restarts is back sooner. */
-const REPLICA_LOST_MS_MIN = 60_000;
 
 export interface NodeProblemsOptions {
   readonly service: SharedService;
@@ -117,7 +116,7 @@ export class NodeProblems {
     }
     const kept = durability?.();
     const lost = service.state.servers.find(
-      ({ isSilent, silentMs }) => isSilent && silentMs > REPLICA_LOST_MS_MIN,
+      ({ isSilent, silentMs }) => isSilent && silentMs > GONE_MS_MIN,
     );
     if (kept !== undefined && kept.state !== 'verified') {
       found.set('durability', { detail: kept.detail, blocksWrites: false });

@@ -80,7 +80,7 @@ export function composeNode(options: NodePartsOptions, callbacks: NodeCallbacks)
   const replication = composeReplication(options, callbacks);
   const { shared, placed, timing, ...parts } = replication;
   const { node } = options;
-  const { members, logs, placements, applier } = parts;
+  const { logs, applier } = parts;
   const requests = new PlacementRequests(placed);
   const reads = new InFlightRequests();
   const holding = { ...shared, ...parts, node, reads };
@@ -103,7 +103,7 @@ export function composeNode(options: NodePartsOptions, callbacks: NodeCallbacks)
     measureMs: timing.planMs,
   });
   const { changes } = shared;
-  const own = { changes, timing, members, placements, requests, reads, held, progress, health };
+  const own = { changes, timing, requests, reads, held, progress, health };
   return { ...parts, ...own, clusterLogs, rebalancer };
 }
 

@@ -461,14 +461,13 @@ export class ReplicatedLog implements CommitLog {
 
   /** Stores a commit of this node. Resolves when that has begun, or if memory may not run ahead, when it is done. */
   async #store(operations: readonly StoreOperation[], applied: AppliedPosition): Promise<void> {
-    const inTime = AbortSignal.timeout(STORE_MS_MAX);
-    if (this.#storing !== null) await unlessAborted(this.#storing, inTime);
+    if (this.#storing !== null) await inTime(this.#storing);
     const { store, mayRunAhead } = this.#options;
     const stored = store.commit([...operations, appliedPositionOperation(this.name, applied)]);
     this.#startStoring(this.#watch(stored), applied);
     if (!mayRunAhead) {
       const storing = this.#storing!;
-      await unlessAborted(storing, inTime).catch((error: unknown) => {
+      await inTime(storing).catch((error: unknown) => {
         this.#abandoned = storing;
         throw error;
       });
@@ -685,6 +684,11 @@ export class ReplicatedLog implements CommitLog {
 /** Whether reading again does not help. Otherwise the servers of the log did not answer. */
 function isLasting(error: unknown): boolean {
   return error instanceof LogTrimmedError || error instanceof SagittaError;
+}
+
+/** Rejects if the store does not end a commit in time. */
+function inTime(storing: Promise<void>): Promise<void> {
+  return unlessAborted(storing, AbortSignal.timeout(STORE_MS_MAX));
 }
 
 function isRelease(record: LogRecord): boolean {

@@ -4,6 +4,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
+import { GONE_MS_MIN, isSilent, type NatsReplica } from './nats-replica.js';
 
 /** `insufficient`: acknowledged messages can be lost, as was found after the start or accepted by the settings. */
 export interface Durability {
@@ -15,8 +16,6 @@ export interface Durability {
 /** With fewer, most replicas would not survive the loss of one. */
 const REPLICAS_DURABLE_MIN = 3;
 const ANSWER_MS_MAX = 10_000;
-/** A server that restarts is back sooner. */
-const GONE_NANOSECONDS_MIN = 60e9;
 /** A server may have another configuration after a restart. */
 const CHECK_MS = 60_000;
 const CHECK_UNVERIFIED_MS = 10_000;
@@ -33,13 +32,7 @@ interface ServerVariables {
     readonly meta?: {
       readonly cluster_size?: number;
       readonly leader?: string;
-      readonly replicas?: readonly {
-        readonly name: string;
-        readonly current: boolean;
-        readonly offline?: boolean;
-        /** Nanoseconds since the leader heard from it; 0 also if it never did. */
-        readonly active: number;
-      }[];
+      readonly replicas?: readonly NatsReplica[];
     };
   };
 }
@@ -190,10 +183,9 @@ function goneMembers(answers: readonly MonitorAnswer[]): string[] {
   const names = shown.map(({ server_name: name }) => name);
   const leader = shown.find(({ server_name: name, jetstream }) => jetstream?.meta?.leader === name);
   const { replicas = [] } = leader?.jetstream?.meta ?? {};
-  return replicas.flatMap(({ name, current, offline = false, active }) => {
-    const isGone = offline || active > GONE_NANOSECONDS_MIN || (active === 0 && !current);
-    return isGone && !names.includes(name) ? name : [];
-  });
+  return replicas
+    .filter((replica) => isSilent(replica, GONE_MS_MIN) && !names.includes(replica.name))
+    .map(({ name }) => name);
 }
 
 /** What to do about a NATS server that has been silent for long. */

@@ -7,6 +7,7 @@ import { type NatsConnection, RequestError } from '@nats-io/nats-core';
 import { endsWithin } from '../../common/ends-within.js';
 import type { Logger } from '../../common/logger.js';
 import { toSeconds } from '../../common/problems.js';
+import { isSilent, type NatsReplica, silentMsOf } from './nats-replica.js';
 import type { LogServer, ServiceState } from './shared-service.js';
 
 /** The pause between two requests. */
@@ -18,7 +19,6 @@ const PING_MS_MAX = 400;
 const SILENT_MS_MAX = 2_300;
 /** JetStream's error for a stream that does not exist, as before the first start of a node. */
 const STREAM_NOT_FOUND = 10059;
-const NANOSECONDS_PER_MS = 1e6;
 
 /** The members of the reply to `STREAM.INFO` that matter here. */
 export interface StreamInfo {
@@ -26,14 +26,7 @@ export interface StreamInfo {
   /** Absent for a server that is not part of a cluster. */
   readonly cluster?: {
     readonly leader?: string;
-    readonly replicas?: readonly {
-      readonly name: string;
-      readonly current: boolean;
-      readonly offline?: boolean;
-      /** Nanoseconds since the leader heard from it. */
-      readonly active: number;
-      readonly lag?: number;
-    }[];
+    readonly replicas?: readonly (NatsReplica & { readonly lag?: number })[];
   };
 }
 
@@ -161,7 +154,9 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
   if (error !== undefined) {
     return error.err_code === STREAM_NOT_FOUND
       ? CONNECTED
-      : noQuorum(`JetStream answers: ${error.description ?? 'an error without a description'}.`);
+      : noQuorum(
+          `The NATS server answers: ${error.description ?? 'an error without a description'}.`,
+        );
   }
   if (cluster?.replicas === undefined) return CONNECTED;
   const { leader = '', replicas } = cluster;
@@ -170,14 +165,12 @@ export function stateOf({ error, cluster }: StreamInfo): Found {
       ? []
       : [{ name: leader, isLeader: true, isSilent: false, silentMs: 0, lag: 0 }]),
     ...replicas.map(
-      ({ name, active, current, offline = false, lag = 0 }): LogServer => ({
-        name,
+      (replica): LogServer => ({
+        name: replica.name,
         isLeader: false,
-        // A replica that its leader has never heard from has been active for 0 nanoseconds.
-        isSilent:
-          offline || active / NANOSECONDS_PER_MS > SILENT_MS_MAX || (active === 0 && !current),
-        silentMs: Math.round(active / NANOSECONDS_PER_MS),
-        lag,
+        isSilent: isSilent(replica, SILENT_MS_MAX),
+        silentMs: Math.round(silentMsOf(replica)),
+        lag: replica.lag ?? 0,
       }),
     ),
   ];

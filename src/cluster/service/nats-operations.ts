@@ -7,6 +7,7 @@ import { SagittaError } from '../../common/errors.js';
 import { toSeconds } from '../../common/problems.js';
 import type { NatsConfig } from '../../platform/config.js';
 import { connectNats, natsLoginOf } from './nats-login.js';
+import { isSilent, type NatsReplica, silentMsOf } from './nats-replica.js';
 
 interface NatsServer {
   readonly name: string;
@@ -71,13 +72,8 @@ interface Group {
   readonly replicas?: readonly Replica[];
 }
 
-interface Replica {
-  readonly name: string;
+interface Replica extends NatsReplica {
   readonly peer: string;
-  readonly current: boolean;
-  readonly offline?: boolean;
-  /** Nanoseconds since the leader heard from it. */
-  readonly active: number;
 }
 
 const STATUS = '$SYS.REQ.SERVER.PING.JSZ';
@@ -88,8 +84,7 @@ const LAST_REPLY_MS = 700;
 const REMOVE_MS_MAX = 10_000;
 const POLL_MS = 500;
 /** A leader hears from an idle replica at least every two seconds. */
-const SILENT_SECONDS_MAX = 5;
-const NANOSECONDS_PER_MS = 1e6;
+const SILENT_MS_MAX = 5_000;
 
 export class NatsOperations {
   readonly #connection: NatsConnection;
@@ -127,9 +122,9 @@ export class NatsOperations {
    */
   async remove(server: string, onProgress: (incompleteCount: number) => void): Promise<NatsReport> {
     const replies = await this.#ask();
-    const { servers } = reportOf(replies);
-    const found = servers.find(({ name, peer }) => name === server || peer === server);
-    requireRemovable(server, found, replies);
+    const members = membersOf(replies).filter(({ peer }) => peer !== null);
+    const found = members.find(({ name, peer }) => name === server || peer === server);
+    requireRemovable(server, found, members, logsOf(replies));
     const request = JSON.stringify({ peer: found.name, peer_id: found.peer });
     const reply = await this.#connection.request(REMOVE, request, { timeout: REMOVE_MS_MAX });
     const { error } = reply.json<{ error?: { description?: string } }>();
@@ -188,7 +183,7 @@ function reportOf(replies: readonly ServerReply[]): NatsReport {
   });
   const problems = problemsOf(servers, logs, incomplete);
   return {
-    servers: servers.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    servers,
     logCount: logs.length,
     incomplete: incomplete.map(({ name, replicas, current, late }) => ({
       name,
@@ -231,18 +226,15 @@ function logsOf(replies: readonly ServerReply[]): Log[] {
 }
 
 function isLate(replica: Replica): boolean {
-  return (
-    !replica.current || replica.offline === true || silentSeconds(replica) > SILENT_SECONDS_MAX
-  );
-}
-
-function silentSeconds({ active }: Replica): number {
-  return toSeconds(active / NANOSECONDS_PER_MS);
+  return !replica.current || isSilent(replica, SILENT_MS_MAX);
 }
 
 type FoundMember = Pick<NatsServer, 'name' | 'peer' | 'isUp' | 'silentSeconds' | 'isLeader'>;
 
-/** The members of the JetStream cluster, as its leader or any member sees them, and other servers that answer. */
+/**
+ * The members of the JetStream cluster, as its leader or any member sees them, and other servers that answer, in the order of
+ * their names.
+ */
 function membersOf(replies: readonly ServerReply[]): FoundMember[] {
   const leader = replies.find(({ server, data }) => data?.meta_cluster?.leader === server.name);
   const seen = (leader ?? replies.find(({ data }) => data?.meta_cluster))?.data?.meta_cluster;
@@ -258,15 +250,16 @@ function membersOf(replies: readonly ServerReply[]): FoundMember[] {
     }),
   );
   const silent = (seen?.replicas ?? []).filter(({ name }) => !names.has(name));
-  return [
+  const all = [
     ...up,
     ...silent.map((replica): FoundMember => {
       const { name, peer, active } = replica;
       // A leader that has not heard from a server since its election does not know how long that has been silent.
-      const seconds = leader === undefined || active === 0 ? null : silentSeconds(replica);
+      const seconds = leader === undefined || active === 0 ? null : toSeconds(silentMsOf(replica));
       return { name, peer, isUp: false, silentSeconds: seconds, isLeader: false };
     }),
   ];
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** The ids of members by name, as any server knows them. */
@@ -315,12 +308,11 @@ function problemsOf(
 /** Throws `invalid_request` unless the removal of a server leaves every log and the cluster with a majority. */
 function requireRemovable(
   asked: string,
-  found: NatsServer | undefined,
-  replies: readonly ServerReply[],
-): asserts found is NatsServer {
-  const { servers } = reportOf(replies);
-  const members = servers.filter(({ peer }) => peer !== null);
-  if (found === undefined || found.peer === null) {
+  found: FoundMember | undefined,
+  members: readonly FoundMember[],
+  logs: readonly Log[],
+): asserts found is FoundMember {
+  if (found === undefined) {
     throw refused(
       `No server of the JetStream cluster is named ${JSON.stringify(asked)}; expected one of ${members.map(({ name }) => name).join(', ')}.`,
     );
@@ -340,7 +332,6 @@ function requireRemovable(
       `Only ${up.length} of the ${members.length} members of the JetStream cluster answer: with fewer than a majority, a removal can lose acknowledged messages. Start more of them first.`,
     );
   }
-  const logs = logsOf(replies);
   const wide = Math.max(0, ...logs.map(({ replicas }) => replicas));
   if (up.length < wide) {
     throw refused(
