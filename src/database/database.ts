@@ -50,6 +50,7 @@ import {
 } from './catalogue/collection-record.js';
 import { type CollectionEntry, Collections, type StorageUse } from './catalogue/collections.js';
 import { ExpirySweep } from './catalogue/expiry-sweep.js';
+import type { SharedFiles } from './collection/adoption.js';
 import type { Collection } from './collection/collection.js';
 import { VerificationQueue } from './collection/file-guard.js';
 import { followedWrite } from './collection/follow.js';
@@ -60,7 +61,7 @@ import type { DatabaseServices } from './database-services.js';
 import { FilterCache } from './filters/filter-cache.js';
 import { createWordsColumns } from './filters/words-columns.js';
 import { keys } from './layout/keys.js';
-import { decodeDefinition } from './layout/manifest.js';
+import { decodeDefinition, type Manifest } from './layout/manifest.js';
 import { storeLayout } from './layout/store-layout.js';
 import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
@@ -389,6 +390,35 @@ export class Database {
   /** Loads a collection from the store, unless the catalogue no longer contains it. */
   loadCollection(incarnation: string): Promise<void> {
     return this.#services.collections.load(incarnation);
+  }
+
+  /** Bytes of segment files that a collection has got since it was loaded; 0 unless it is loaded. */
+  writtenFileBytes(incarnation: string): number {
+    const state = this.#services.collections.findIncarnation(incarnation)?.state;
+    return state?.kind === 'ready' ? state.maintenance.writtenBytes : 0;
+  }
+
+  /**
+   * Uses the segment files of the node that owns the log of a collection; does nothing unless the collection is loaded.
+   * `description` is that of `storeLayout.filesOf`, and `digests` are those of its files. Resolves and rejects like
+   * `Maintenance.adopt`.
+   */
+  async adoptFiles(
+    incarnation: string,
+    {
+      description,
+      digests,
+      fetch,
+    }: Pick<SharedFiles, 'fetch'> & {
+      readonly description: object;
+      readonly digests: readonly string[];
+    },
+  ): Promise<boolean> {
+    const state = this.#services.collections.findIncarnation(incarnation)?.state;
+    if (state?.kind !== 'ready') return true;
+    const { segments, ...rest } = description as Manifest;
+    const known = segments.map((entry, i) => ({ ...entry, digest: digests[i]! }));
+    return state.maintenance.adopt({ manifest: { ...rest, segments: known }, fetch });
   }
 
   /** See Catalogue.startHolding. */

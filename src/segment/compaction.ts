@@ -19,6 +19,8 @@ interface CompactionInput {
   readonly inputs: readonly SegmentData[];
   /** Rows deleted at or before this sequence are dropped. */
   readonly horizonSequence: number;
+  /** The rows of the first input before this one are dropped as well; 0 by default. */
+  readonly firstRow?: number;
   /** The identity of the new segment. */
   readonly key: string;
   readonly number: number;
@@ -35,8 +37,10 @@ export interface Compaction {
 }
 
 function compactSegments(input: CompactionInput): Compaction {
-  const { inputs, horizonSequence, rowsMax } = input;
-  const kept = inputs.map((segment) => keptRows(segment, horizonSequence));
+  const { inputs, horizonSequence, firstRow = 0, rowsMax } = input;
+  const kept = inputs.map((segment, i) =>
+    keptRows(segment, horizonSequence, i === 0 ? firstRow : 0),
+  );
   const mappings: Int32Array[] = [];
   let rowCount = 0;
   for (const [i, rows] of kept.entries()) {
@@ -73,10 +77,14 @@ export const compactSegmentsTask: Task<CompactionInput, Compaction> = {
   run: compactSegments,
 };
 
-function keptRows({ rowCount, deletedSequences }: SegmentData, horizonSequence: number) {
+function keptRows(
+  { rowCount, deletedSequences }: SegmentData,
+  horizonSequence: number,
+  firstRow: number,
+) {
   const rows = new Uint32Array(rowCount);
   let count = 0;
-  for (let row = 0; row < rowCount; row++) {
+  for (let row = firstRow; row < rowCount; row++) {
     if (deletedSequences === null || deletedSequences[row]! > horizonSequence) rows[count++] = row;
   }
   return rows.subarray(0, count);

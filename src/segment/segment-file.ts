@@ -17,6 +17,7 @@ import {
   toField,
 } from '../formats/arrow/ipc-writer.js';
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
+import { blockDigests, digestOfBlocks } from '../platform/block-digests.js';
 import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { StoredMetadata } from './metadata-fields.js';
@@ -54,6 +55,14 @@ interface SegmentParts {
   readonly parts: readonly Uint8Array[];
   readonly byteLength: number;
   readonly checksum: string;
+  /** See `digestOfBlocks`; null unless asked for. */
+  readonly digest: string | null;
+}
+
+interface SegmentToEncode {
+  readonly data: SegmentData;
+  /** The digest takes about as long as writing the file to a fast disk. */
+  readonly hasDigest: boolean;
 }
 
 function layOutSegment(data: SegmentData): ByteLayout {
@@ -108,15 +117,16 @@ export function decodeSegment(
 }
 
 /** Encodes on a worker, without copying shared memory. */
-export const encodeSegmentTask: Task<SegmentData, SegmentParts> = {
+export const encodeSegmentTask: Task<SegmentToEncode, SegmentParts> = {
   name: 'segment.encode',
-  run(data) {
+  run({ data, hasDigest }) {
     // Without it, this thread would retain the buffers of the segments that it encoded before.
     const isLarge = data.vectors.some(({ values }) => values.byteLength >= COLLECTED_BYTES_MIN);
     if (isLarge) collectGarbage();
     const layout = layOutSegment(data);
     const parts = layout.toChunks();
-    return { parts, byteLength: layout.length, checksum: checksumOf(parts) };
+    const digest = hasDigest ? digestOfBlocks(blockDigests(parts)) : null;
+    return { parts, byteLength: layout.length, checksum: checksumOf(parts), digest };
   },
 };
 

@@ -205,7 +205,7 @@ export function activeOptions(options: {
 
 /** Returns the file of a segment as one buffer, with its checksum. */
 export function encodeSegment(data: SegmentData): { bytes: Uint8Array; checksum: string } {
-  const { parts, byteLength, checksum } = encodeSegmentTask.run(data);
+  const { parts, byteLength, checksum } = encodeSegmentTask.run({ data, hasDigest: false });
   const bytes = new Uint8Array(byteLength);
   let at = 0;
   for (const part of parts) {

@@ -107,7 +107,9 @@ describe('a segment file', () => {
       const random = new Random(seed + round);
       const documents = randomDocuments(random, 60);
       const segment = sealedSegment(documents, random.pick([0, 3, 256]));
-      const encoded = structuredClone(encodeSegmentTask.run(structuredClone(segment.toData())));
+      const encoded = structuredClone(
+        encodeSegmentTask.run(structuredClone({ data: segment.toData(), hasDigest: true })),
+      );
       const bytes = new Uint8Array(Buffer.concat(encoded.parts));
       assert.equal(bytes.length, encoded.byteLength);
       verifySegmentTask.run({ bytes, checksum: encoded.checksum });

@@ -151,6 +151,7 @@ export class ClusterNode {
     this.#timer = setInterval(() => this.#run(database), this.#parts.timing.electionMs);
     await this.progress.whenCurrent(null, this.#closing.signal);
     const names = this.#parts.logs.ofCollections.map(({ name }) => name);
+    this.#parts.adoption.begin(names);
     await Promise.all(names.map((name) => this.#whenCurrentOrFailed(name, database)));
   }
 
@@ -163,6 +164,7 @@ export class ClusterNode {
     this.#parts.held.run(database);
     this.#parts.archiving.run(owned);
     this.#parts.snapshotter.run(owned);
+    this.#parts.adoption.run();
     this.changes.notify();
   }
 
@@ -206,6 +208,7 @@ export class ClusterNode {
     await Promise.all(this.#parts.logs.all.map((log) => log.close()));
     await this.#parts.ownership.settled();
     await this.#parts.snapshotter.settled();
+    await this.#parts.adoption.settled();
     await this.#parts.rebalancer.settled();
   }
 

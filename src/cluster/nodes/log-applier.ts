@@ -5,10 +5,13 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { HeldCollections, HoldingDatabase } from '../placement/held-collections.js';
 import type { Placements } from '../placement/placements.js';
+import type { AdoptingDatabase } from '../snapshots/file-adoption.js';
 import type { ReloadingDatabase } from '../snapshots/state-loader.js';
 
 /** The methods of the node's database for following the logs. */
-export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
+export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase, AdoptingDatabase {
+  /** Bytes of the files that a collection has got since it was loaded. */
+  writtenFileBytes(incarnation: string): number;
   /** Whether the data of a collection is damaged here. If any is, other nodes should own the logs. */
   isFailed(incarnation: string): boolean;
   /** The id of a collection; undefined if it is gone. */

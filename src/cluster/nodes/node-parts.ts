@@ -24,6 +24,7 @@ import { NodeLogs } from '../replication/node-logs.js';
 import { Ownership } from '../replication/ownership.js';
 import type { Durability } from '../service/nats-durability.js';
 import type { SharedService } from '../service/shared-service.js';
+import { FileAdoption } from '../snapshots/file-adoption.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { Snapshotter } from '../snapshots/snapshotter.js';
 import { StateLoader } from '../snapshots/state-loader.js';
@@ -125,7 +126,17 @@ function composeReplication(
   const archiver = new Archiver({ ...shared, openStream: (name) => service.openStream(name) });
   const archiving = new ArchiveScheduler({ archiver, logger, signal });
   const logBytesMax = options.snapshotBytes;
-  const snapshotter = new Snapshotter({ ...shared, archiver, logBytesMax });
+  const snapshotter = new Snapshotter({
+    ...shared,
+    archiver,
+    logBytesMax,
+    fileBytesOf: (name) => applier.database?.writtenFileBytes(name) ?? 0,
+  });
+  const adoption = new FileAdoption({
+    ...shared,
+    database: () => applier.database,
+    isFollowed: (name) => logs.find(name)?.isWritable === false,
+  });
   const loader = new StateLoader({
     ...shared,
     database: () => applier.database,
@@ -136,7 +147,10 @@ function composeReplication(
     ...shared,
     archiver,
     owner: instance,
-    apply: (name, operations) => applier.apply(name, operations),
+    apply: (name, operations) => {
+      adoption.follow(name, operations);
+      return applier.apply(name, operations);
+    },
     load: (name, ended) => loader.load(name, ended),
     onOwner: (name, owner) => {
       changes.notify();
@@ -164,7 +178,7 @@ function composeReplication(
     release: (log) => ownership.release(log, { isUrgent: false }),
     logger,
   });
-  const storing = { archiver, archiving, snapshotter, loader, storeHealth };
+  const storing = { archiver, archiving, snapshotter, adoption, loader, storeHealth };
   const parts = { members, placements, applier, logs, ownership, elections, ...storing };
   return { shared, placed, timing, ...parts };
 }

@@ -13,6 +13,7 @@ import type { Members } from '../members/members.js';
 import { isOwnedElsewhere } from '../replication/elections.js';
 import type { InFlightRequests } from '../replication/in-flight-requests.js';
 import type { NodeLogs } from '../replication/node-logs.js';
+import type { FileAdoption } from '../snapshots/file-adoption.js';
 import { removeState, type StoreLayout } from '../snapshots/log-state.js';
 import type { Snapshotter } from '../snapshots/snapshotter.js';
 import type { Placements } from './placements.js';
@@ -45,6 +46,7 @@ export interface HeldCollectionsOptions {
   readonly placements: Placements;
   readonly archiver: Archiver;
   readonly snapshotter: Snapshotter;
+  readonly adoption: FileAdoption;
   /** Requests for rows, by incarnation. */
   readonly reads: InFlightRequests;
   readonly logger: Logger;
@@ -164,9 +166,10 @@ export class HeldCollections {
 
   /** Forgets the log of a collection that is deleted, or that only other nodes hold. */
   async forget(incarnation: string): Promise<void> {
-    const { logs, snapshotter } = this.#options;
+    const { adoption, logs, snapshotter } = this.#options;
     await logs.remove(incarnation)?.forget();
     await snapshotter.forget(incarnation);
+    await adoption.forget(incarnation);
   }
 
   /** Loads the collections that this node should hold, and drops the others. Called periodically. */

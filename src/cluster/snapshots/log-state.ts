@@ -19,10 +19,17 @@ import {
 /** Bytes of values and records in one batch of operations. */
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** A blob, with a text that changes with its bytes. */
+/** A blob, with a text that changes with its bytes, and with its digest, if it is known. */
 interface NamedBlob {
   readonly name: string;
   readonly version: string;
+  readonly digest: string | null;
+}
+
+/** The blobs of a collection, and what describes them to the database. */
+export interface DescribedFiles {
+  readonly description: object;
+  readonly blobs: readonly NamedBlob[];
 }
 
 /** Where a store keeps the operations that were committed to each log. */
@@ -39,7 +46,7 @@ export interface StoreLayout {
     readonly absence: StoreKey;
   };
   /** The blobs that the entries of a collection name. */
-  blobsOf(reader: Pick<StateReader, 'get'>, incarnation: string): readonly NamedBlob[];
+  filesOf(reader: Pick<StateReader, 'get'>, incarnation: string): DescribedFiles;
   /** A reply is an entry under `prefix` with the name of its log, and the entry that `entryOf` returns for it. */
   readonly replies: { readonly prefix: StoreKey; entryOf(key: StoreKey): StoreKey };
 }

@@ -98,7 +98,7 @@ async function copyCollection(
 ): Promise<number> {
   await removeState(store, layout, incarnation);
   let byteLength = 0;
-  for (const { name } of layout.blobsOf(backup, incarnation)) {
+  for (const { name } of layout.filesOf(backup, incarnation).blobs) {
     const bytes = await backup.readBlob(name);
     await store.writeBlob(name, [bytes]);
     byteLength += bytes.length;

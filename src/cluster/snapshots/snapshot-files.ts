@@ -2,11 +2,13 @@
 // blobs, some of which an earlier snapshot may have uploaded. The name of a blob contains its digest and a text that is
 // unique to the upload, so one node never removes a blob that another one is uploading.
 
-import { hash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { assert } from '../../common/errors.js';
+import { blockDigests, digestOfBlocks } from '../../platform/block-digests.js';
 import type { Store, StoreOperation, StoreSnapshot } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { type BlobDigest, getIndex, getVerified } from '../blobs/verified-blobs.js';
+import { type BlobDigest, getPinned, putPinned } from '../blobs/pinned-blobs.js';
+import { getIndex } from '../blobs/verified-blobs.js';
 import { readAppliedPosition } from '../logs/applied-position.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-entries.js';
@@ -17,7 +19,7 @@ interface SnapshotBlob extends BlobDigest {
   readonly blob: string;
 }
 
-interface StoredFile extends SnapshotBlob {
+export interface StoredFile extends SnapshotBlob {
   /** The name of the blob in the store. */
   readonly name: string;
 }
@@ -28,6 +30,8 @@ export interface SnapshotIndex {
   /** Batches of operations that write the entries, the records and, last, the applied position. */
   readonly state: readonly SnapshotBlob[];
   readonly files: readonly StoredFile[];
+  /** What the database of the node knew of the files; null for the catalogue, which has none. */
+  readonly description: object | null;
 }
 
 const FOLDER = 'snapshots/';
@@ -85,7 +89,7 @@ export class SnapshotFiles {
         const name = `${snapshotFolder(this.#log)}/files/${found.digest}-${unique}`;
         blob = { ...found, blob: name };
         uploaded.push(name);
-        await this.#blobs.put(name, [await read()]);
+        await putPinned(this.#blobs, name, await read());
         known.set(found.digest, blob);
       }
       const { blob: name, byteCount, digest } = blob;
@@ -99,21 +103,32 @@ export class SnapshotFiles {
           const bytes = encodeOperations(batch);
           state.push(await put(digestOf(bytes), async () => bytes));
         }
-        const files = this.#log === CATALOGUE ? [] : options.layout.blobsOf(reader, this.#log);
+        const { description, blobs: files } =
+          this.#log === CATALOGUE
+            ? { description: null, blobs: [] }
+            : options.layout.filesOf(reader, this.#log);
         reader.endEntries();
         const stored: StoredFile[] = [];
         const digests = new Map<string, BlobDigest>();
-        for (const { name, version } of files) {
+        for (const { name, version, digest: given } of files) {
           const key = `${name} ${version}`;
+          const shared = given === null ? undefined : known.get(given);
           const read = () => readFile(reader, name);
-          const bytes = this.#digests.has(key) ? null : await read();
-          const digest = this.#digests.get(key) ?? digestOf(bytes!);
+          const earlier = shared ?? this.#digests.get(key);
+          const bytes = earlier === undefined ? await read() : null;
+          const digest = earlier ?? digestOf(bytes!);
           digests.set(key, digest);
           stored.push({ name, ...(await put(digest, async () => bytes ?? (await read()))) });
         }
         this.#digests = digests;
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;
-        const made: SnapshotIndex = { formatVersion: 1, log: this.#log, state, files: stored };
+        const made: SnapshotIndex = {
+          formatVersion: 1,
+          log: this.#log,
+          state,
+          files: stored,
+          description,
+        };
         check();
         // The index may exist although this fails, so its blobs must stay.
         uploaded.length = 0;
@@ -159,7 +174,7 @@ export class SnapshotFiles {
     const index = await getIndex<SnapshotIndex>(this.#blobs, this.#indexOf(name));
     if (index === undefined) {
       // Throws the same error as for a blob that the index names.
-      await getVerified(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
+      await getPinned(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
     }
     assert(index !== undefined, 'the index is there');
     return index;
@@ -168,20 +183,20 @@ export class SnapshotFiles {
   /** The batches of operations. Throws `data_corrupt`. */
   async *readState(index: SnapshotIndex): AsyncIterable<StoreOperation[]> {
     for (const batch of index.state) {
-      yield decodeOperations(await getVerified(this.#blobs, batch.blob, batch), batch.blob);
+      yield decodeOperations(await getPinned(this.#blobs, batch.blob, batch), batch.blob);
     }
   }
 
   /** Throws `data_corrupt`. */
   readFile(file: SnapshotIndex['files'][number]): Promise<Uint8Array> {
-    return getVerified(this.#blobs, file.blob, file);
+    return getPinned(this.#blobs, file.blob, file);
   }
 
   /** Reads all blobs and reports the size of each. Throws `data_corrupt` for the first one that is damaged. */
   async verify(name: string, onBlob: (byteCount: number) => void): Promise<void> {
     const index = await this.read(name);
     for (const blob of [...index.state, ...index.files]) {
-      await getVerified(this.#blobs, blob.blob, blob);
+      await getPinned(this.#blobs, blob.blob, blob);
       onBlob(blob.byteCount);
     }
   }
@@ -209,7 +224,7 @@ export class SnapshotFiles {
 }
 
 function digestOf(bytes: Uint8Array): BlobDigest {
-  return { byteCount: bytes.length, digest: hash('sha256', bytes, 'hex') };
+  return { byteCount: bytes.length, digest: digestOfBlocks(blockDigests([bytes])) };
 }
 
 async function readFile(reader: StoreSnapshot, name: string): Promise<Uint8Array> {

@@ -18,6 +18,11 @@ import {
 
 /** A bound, since a new node reads the chunks after the newest snapshot one by one. */
 const CHUNKS_BETWEEN_SNAPSHOTS_MAX = 5_000;
+/**
+ * Bytes of new files between two snapshots, if the log does not need one earlier. The nodes that follow a log keep rows
+ * in memory until they can use its owner's files.
+ */
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** The pause after a failed snapshot of a log. */
 const RETRY_MS = 60_000;
 
@@ -42,6 +47,8 @@ export interface SnapshotterOptions {
   readonly archiver: Archiver;
   /** Bytes written to a log between two snapshots. */
   readonly logBytesMax: number;
+  /** Bytes of the files that a collection has got since it was loaded. */
+  readonly fileBytesOf: (log: string) => number;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
@@ -51,6 +58,8 @@ interface Progress {
   readonly files: SnapshotFiles;
   byteCount: number;
   chunkCount: number;
+  /** `fileBytesOf` at the last snapshot. */
+  fileBytes: number;
   /** The newest snapshot that this node knows of. */
   newest: string | undefined;
   /** The time of the next attempt, on `performance.now`. */
@@ -112,10 +121,13 @@ export class Snapshotter {
   }
 
   #isDue({ name }: SnapshotSource): boolean {
-    const { archiver, store, logBytesMax } = this.#options;
+    const { archiver, store, logBytesMax, fileBytesOf } = this.#options;
     const progress = this.#progressOf(name);
+    // A collection that was loaded again counts from 0.
+    progress.fileBytes = Math.min(progress.fileBytes, fileBytesOf(name));
     const isLarge = () =>
       progress.byteCount >= logBytesMax ||
+      fileBytesOf(name) - progress.fileBytes >= Math.min(logBytesMax, FILE_BYTES_MAX) ||
       archiver.chunkCountOf(name) - progress.chunkCount >= CHUNKS_BETWEEN_SNAPSHOTS_MAX;
     if (!isLarge() || performance.now() < progress.notBeforeMs) return false;
     // Another owner may have taken one in the meantime.
@@ -124,6 +136,7 @@ export class Snapshotter {
     progress.newest = newest;
     progress.byteCount = 0;
     progress.chunkCount = archiver.chunkCountOf(name);
+    progress.fileBytes = fileBytesOf(name);
     return false;
   }
 
@@ -139,6 +152,7 @@ export class Snapshotter {
         files: new SnapshotFiles(blobs, log),
         byteCount: 0,
         chunkCount: 0,
+        fileBytes: 0,
         newest: readSnapshotRecord(store, log)?.name,
         notBeforeMs: 0,
       };
@@ -158,6 +172,7 @@ export class Snapshotter {
     const progress = this.#progressOf(logName);
     const { files, byteCount } = progress;
     const chunkCount = archiver.chunkCountOf(logName);
+    const fileBytes = this.#options.fileBytesOf(logName);
     const previous = readSnapshotRecord(store, logName);
     const check = () => {
       if (!this.#isOwned(log, epoch)) throw new Error(`This node no longer owns ${logName}.`);
@@ -167,6 +182,7 @@ export class Snapshotter {
     const record = await this.#commitRecord(log, { epoch, taken, base, files });
     progress.byteCount -= byteCount;
     progress.chunkCount = chunkCount;
+    progress.fileBytes = fileBytes;
     progress.newest = taken.name;
     this.#count++;
     // The snapshot was taken later and contains at least this record.

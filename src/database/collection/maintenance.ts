@@ -15,22 +15,14 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { compactSegmentsTask } from '../../segment/compaction.js';
 import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
-import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
-import { encodeDeletions } from '../../segment/stored-tables.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { DatabaseObserver } from '../api/observer.js';
-import { keys, logName, segmentBlobName } from '../layout/keys.js';
-import {
-  type CollectionDefinition,
-  decodeJson,
-  encodeJson,
-  FORMAT_VERSION,
-  type Manifest,
-  type ManifestSegment,
-  removeUnnamedBlobs,
-} from '../layout/manifest.js';
+import { logName } from '../layout/keys.js';
+import type { CollectionDefinition, Manifest, ManifestSegment } from '../layout/manifest.js';
+import { adoptFiles, type SharedFiles } from './adoption.js';
 import { BackgroundIndexing, type IndexingServices } from './background-indexing.js';
 import type { Collection } from './collection.js';
+import { CollectionFiles } from './collection-files.js';
 import { copyStored } from './copy-stored.js';
 import type { SegmentBlocks } from './rows.js';
 
@@ -50,6 +42,12 @@ const GONE_SHARE_MIN = 0.25;
  * disk would otherwise fill the memory.
  */
 const UNWRITTEN_SEGMENTS_MAX = 6;
+/**
+ * A node that follows a log waits for the files of the log's owner, and writes its own only if it would otherwise have
+ * more sealed segments in memory, or a log that costs this many times as much.
+ */
+const FOLLOWED_SEGMENTS_MAX = 3;
+const FOLLOWED_LOG_FACTOR = 2;
 /** Neighbouring small segments that are merged together; merging fewer would copy rows too often. */
 const SMALL_RUN_MIN = 4;
 /** Delay before the next attempt after a failure, such as a full disk. */
@@ -72,13 +70,15 @@ export interface CollectionServices extends IndexingServices {
 export interface MaintenanceOptions extends CollectionServices {
   readonly collection: Collection;
   readonly manifest: Manifest;
+  /** Whether other nodes read the files. */
+  readonly areFilesShared: boolean;
 }
 
 export class Maintenance {
   readonly #options: MaintenanceOptions;
   readonly #lock = new Lock();
   readonly #indexing: BackgroundIndexing;
-  #manifest: Manifest;
+  readonly #files: CollectionFiles;
   #isScheduled = false;
   #isClosed = false;
   #notBeforeMs = 0;
@@ -89,7 +89,15 @@ export class Maintenance {
   constructor(options: MaintenanceOptions) {
     this.#options = options;
     this.#indexing = new BackgroundIndexing(options, options.collection, options.logger);
-    this.#manifest = options.manifest;
+    const { collection, store, pool, manifest, areFilesShared } = options;
+    this.#files = new CollectionFiles({
+      store,
+      pool,
+      manifest,
+      incarnation: collection.incarnation,
+      areShared: areFilesShared,
+      whenStored: () => collection.whenStored(),
+    });
   }
 
   /** Starts maintenance and indexing that are due, in the background. It is cheap, because it is called after every commit. */
@@ -112,7 +120,14 @@ export class Maintenance {
 
   /** Bytes of the segment files by number. A clone may share them with its source. */
   get fileBytes(): ReadonlyMap<number, number> {
-    return new Map(this.#manifest.segments.map(({ number, byteLength }) => [number, byteLength]));
+    return new Map(
+      this.#files.manifest.segments.map(({ number, byteLength }) => [number, byteLength]),
+    );
+  }
+
+  /** Bytes of the files that were written or fetched since the collection was loaded. */
+  get writtenBytes(): number {
+    return this.#files.writtenBytes;
   }
 
   /** Bytes of the log that no checkpoint has trimmed. */
@@ -131,7 +146,9 @@ export class Maintenance {
   /** Sealed segments without a file. */
   get #unwrittenCount(): number {
     const { segments } = this.#options.collection.rows;
-    return segments.filter(({ isSealed }) => isSealed).length - this.#manifest.segments.length;
+    return (
+      segments.filter(({ isSealed }) => isSealed).length - this.#files.manifest.segments.length
+    );
   }
 
   /** Checkpoints and compacts now if due; tests and tools call it instead of waiting. */
@@ -142,9 +159,9 @@ export class Maintenance {
         await this.#options.collection.whenVerified();
         this.#options.collection.requireIntact();
         if (this.#isCheckpointDue()) await this.#checkpoint();
-        await this.#compact();
+        if (!this.#isFollowing) await this.#compact();
       } catch (error) {
-        await this.#removeUnnamedFiles();
+        await this.#files.removeUnnamed();
         throw error;
       }
     });
@@ -171,9 +188,44 @@ export class Maintenance {
       await this.#checkpoint();
       await collection.whenStored();
       const { sequence, definition } = collection;
-      const source = { incarnation: collection.incarnation, manifest: this.#manifest, sequence };
+      const source = {
+        incarnation: collection.incarnation,
+        manifest: this.#files.manifest,
+        sequence,
+      };
       await copyStored(store, source, incarnation);
       return definition;
+    });
+  }
+
+  /**
+   * Uses the files that the owner of the log has shared in place of those of this node. Resolves with false if that must
+   * wait, because snapshots that requests may still read need rows that the shared files lack. Throws
+   * `collection_unavailable` if the collection is closed, what fetching a file throws, and an error for other rows.
+   */
+  adopt(shared: SharedFiles): Promise<boolean> {
+    return this.#lock.run(async () => {
+      const { collection } = this.#options;
+      if (this.#isClosed) {
+        throw new SagittaError(
+          'collection_unavailable',
+          `Collection "${collection.definition.id}" was closed.`,
+        );
+      }
+      await collection.whenVerified();
+      collection.requireIntact();
+      try {
+        const replaced = await adoptFiles(shared, { ...this.#options, files: this.#files });
+        if (replaced !== null) await this.#removeReplaced(replaced);
+        return replaced !== null;
+      } catch (error) {
+        await this.#files.removeUnnamed();
+        throw error;
+      } finally {
+        this.#releaseWaiters();
+        this.#indexing.soon();
+        collectGarbageSoon();
+      }
     });
   }
 
@@ -189,7 +241,7 @@ export class Maintenance {
   async closeWithCheckpoint(): Promise<void> {
     await this.close();
     const { collection, logger } = this.#options;
-    if (this.#logCost <= LOG_COST_AT_STOP_MAX) return;
+    if (this.#logCost <= (this.#isFollowing ? LOG_COST_MAX : LOG_COST_AT_STOP_MAX)) return;
     try {
       await collection.whenVerified();
       collection.requireIntact();
@@ -248,38 +300,50 @@ export class Maintenance {
     if (hasEnded) this.#startAfter(this.#options.limits.retentionMs * 1.1);
   }
 
+  /** Whether another node writes and compacts the files. */
+  get #isFollowing(): boolean {
+    return !this.#options.collection.isWritable;
+  }
+
   #isDue(): boolean {
+    if (this.#isCheckpointDue()) return true;
     // Writing the file of a segment removes its dropped vectors.
     const { segments } = this.#options.collection.rows;
-    return this.#isCheckpointDue() || segments.some(({ hasDroppedVectors }) => hasDroppedVectors);
+    return !this.#isFollowing && segments.some(({ hasDroppedVectors }) => hasDroppedVectors);
   }
 
   #isCheckpointDue(): boolean {
-    return this.#unwrittenCount > 0 || this.#logCost > LOG_COST_MAX;
+    if (!this.#isFollowing) return this.#unwrittenCount > 0 || this.#logCost > LOG_COST_MAX;
+    return (
+      this.#unwrittenCount > FOLLOWED_SEGMENTS_MAX ||
+      this.#logCost > FOLLOWED_LOG_FACTOR * LOG_COST_MAX
+    );
   }
 
   async #checkpoint(): Promise<void> {
     const startedAt = performance.now();
     const { collection } = this.#options;
+    const files = this.#files;
+    const { manifest } = files;
     const { incarnation, rows } = collection;
     if (this.#logCost > LOG_COST_MAX) rows.sealActive();
     const segments = rows.segments.filter(({ isSealed }) => isSealed);
     const { checkpointSequence, partialRowCount } = checkpointOf(collection);
     const writtenAtMs = collection.writtenAtMs;
-    const written = new Map(this.#manifest.segments.map((entry) => [entry.number, entry]));
+    const written = new Map(manifest.segments.map((entry) => [entry.number, entry]));
     const entries: ManifestSegment[] = [];
     const operations: StoreOperation[] = [];
     const fresh = segments.filter(({ number }) => !written.has(number));
     for (const segment of segments) {
       const entry = written.get(segment.number);
       if (entry === undefined) await this.#makeHeads(segment);
-      const after = entry === undefined ? 0 : this.#manifest.checkpointSequence;
-      entries.push(entry ?? (await this.#writeSegment(segment)));
-      operations.push(...this.#deletionOperations(segment, after, checkpointSequence));
+      const after = entry === undefined ? 0 : manifest.checkpointSequence;
+      entries.push(entry ?? (await files.write(segment)));
+      operations.push(...files.deletions(segment, after, checkpointSequence));
     }
-    await this.#commitManifest(
+    await files.commit(
       {
-        ...this.#manifest,
+        ...manifest,
         checkpointSequence,
         partialRowCount,
         nextSegmentNumber: rows.nextSegmentNumber,
@@ -291,7 +355,7 @@ export class Maintenance {
         { kind: 'trim', log: logName(incarnation), throughSequence: checkpointSequence },
       ],
     );
-    for (const segment of fresh) await this.#moveToFile(segment);
+    for (const segment of fresh) await files.mapSegment(segment);
     collectGarbageSoon();
     this.#releaseWaiters();
     const seconds = (performance.now() - startedAt) / 1000;
@@ -299,9 +363,10 @@ export class Maintenance {
   }
 
   async #compact(): Promise<void> {
-    const { collection, limits, pool, store, encoder, unloadSegment } = this.#options;
-    const { rows, incarnation } = collection;
-    const { checkpointSequence } = this.#manifest;
+    const { collection, limits, pool, encoder } = this.#options;
+    const files = this.#files;
+    const { rows } = collection;
+    const { checkpointSequence } = files.manifest;
     const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
     const old = chooseRun(this.#writtenSegments(), horizonSequence, limits);
     if (old.length === 0) return;
@@ -327,41 +392,38 @@ export class Maintenance {
       }
     };
     moveDeletions();
-    const entries = this.#manifest.segments.filter(
+    const entries = files.manifest.segments.filter(
       (entry) => !old.some((gone) => gone.number === entry.number),
     );
-    const at = this.#manifest.segments.findIndex((entry) => entry.number === old[0]!.number);
-    if (segment !== null) entries.splice(at, 0, await this.#writeSegment(segment));
-    await this.#commitManifest(
+    const at = files.manifest.segments.findIndex((entry) => entry.number === old[0]!.number);
+    if (segment !== null) entries.splice(at, 0, await files.write(segment));
+    await files.commit(
       {
-        ...this.#manifest,
-        horizonSequence: Math.max(this.#manifest.horizonSequence, horizonSequence),
+        ...files.manifest,
+        horizonSequence: Math.max(files.manifest.horizonSequence, horizonSequence),
         nextSegmentNumber: rows.nextSegmentNumber,
         segments: entries,
       },
       [
-        ...old.map(
-          (gone): StoreOperation => ({
-            kind: 'removeUnder',
-            prefix: keys.deletionsOfSegment(incarnation, gone.number),
-          }),
-        ),
-        ...(segment === null ? [] : this.#deletionOperations(segment, 0, checkpointSequence)),
+        ...files.withoutDeletions(old),
+        ...(segment === null ? [] : files.deletions(segment, 0, checkpointSequence)),
       ],
     );
     // Rows were deleted while the files were written. No await may come between here and the swap.
     moveDeletions();
     rows.replace(old, segment === null ? [] : [segment]);
     collection.raiseHorizon(horizonSequence);
-    for (const gone of old) {
-      unloadSegment(gone);
-      await store.removeBlob(segmentBlobName(incarnation, gone.number));
-    }
-    if (segment !== null) await this.#moveToFile(segment);
+    await this.#removeReplaced(old);
+    if (segment !== null) await files.mapSegment(segment);
     const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
     const { observer } = this.#options;
     observer.observe('sagitta_compaction_seconds', (performance.now() - startedAt) / 1000);
     observer.count('sagitta_rows_compacted_total', goneCount);
+  }
+
+  async #removeReplaced(old: readonly Segment[]): Promise<void> {
+    for (const gone of old) this.#options.unloadSegment(gone);
+    await this.#files.remove(old);
   }
 
   /** Before the file is written, so that heads are made once. Searches do without them in the meantime. */
@@ -375,61 +437,8 @@ export class Maintenance {
       await active.makeGrowingHeads([...segments, segment]);
   }
 
-  async #writeSegment(segment: Segment): Promise<ManifestSegment> {
-    const { pool, store, collection } = this.#options;
-    const { parts, byteLength, checksum } = await pool.run(
-      encodeSegmentTask,
-      segment.toStoredData(),
-    );
-    await store.writeBlob(segmentBlobName(collection.incarnation, segment.number), parts);
-    return {
-      number: segment.number,
-      rowCount: segment.rowCount,
-      byteLength,
-      checksum,
-    };
-  }
-
-  /** Frees the memory of a segment whose file can be mapped. The checksum was computed from the same bytes. */
-  async #moveToFile(segment: Segment): Promise<void> {
-    const { store, collection } = this.#options;
-    const { key, number } = segment;
-    const mapping = await store.mapBlob(segmentBlobName(collection.incarnation, number));
-    if (mapping !== null) segment.switchTo(decodeSegment(mapping.bytes, { key, number }, mapping));
-  }
-
-  /** Removes files whose commit failed, because later attempts do not reuse them and disk space may be short. */
-  async #removeUnnamedFiles(): Promise<void> {
-    const { store, collection } = this.#options;
-    const { incarnation } = collection;
-    const stored = store.get(keys.manifest(incarnation));
-    // If it is unknown whether a commit reached the disk, the next start may read either manifest.
-    const manifests = [this.#manifest];
-    if (stored !== undefined) manifests.push(decodeJson<Manifest>(stored, 'The manifest'));
-    await removeUnnamedBlobs(store, incarnation, manifests);
-  }
-
-  #deletionOperations(segment: Segment, after: number, through: number): StoreOperation[] {
-    const entries = segment.deletionsBetween(after, through);
-    if (entries.rows.length === 0) return [];
-    const key = keys.deletions(this.#options.collection.incarnation, segment.number, through);
-    return [{ kind: 'put', key, value: encodeDeletions(entries) }];
-  }
-
-  async #commitManifest(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
-    const { store, collection } = this.#options;
-    const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
-    // The files contain what was applied to memory, which the store must contain first.
-    await collection.whenStored();
-    await store.commit([
-      { kind: 'put', key: keys.manifest(collection.incarnation), value: encodeJson(next) },
-      ...operations,
-    ]);
-    this.#manifest = next;
-  }
-
   #writtenSegments(): Segment[] {
-    const numbers = new Set(this.#manifest.segments.map(({ number }) => number));
+    const numbers = new Set(this.#files.manifest.segments.map(({ number }) => number));
     return this.#options.collection.rows.segments.filter(({ number }) => numbers.has(number));
   }
 }

@@ -90,7 +90,12 @@ export async function loadCollection(
     onCommitted: () => maintenance.startIfDue(),
     whenRoom: () => maintenance.whenRoom(),
   });
-  const maintenance = new Maintenance({ ...options, collection, manifest });
+  const maintenance = new Maintenance({
+    ...options,
+    collection,
+    manifest,
+    areFilesShared: !options.logs.isAlone,
+  });
   maintenance.startIfDue();
   return { collection, maintenance };
 }

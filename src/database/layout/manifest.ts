@@ -39,6 +39,8 @@ export interface ManifestSegment {
   readonly rowCount: number;
   readonly byteLength: number;
   readonly checksum: string;
+  /** By which nodes recognize equal files (block-digests.ts); null where files are not shared. */
+  readonly digest: string | null;
 }
 
 /**

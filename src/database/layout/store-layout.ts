@@ -3,12 +3,14 @@
 
 import type { StateReader, StoreKey } from '../../storage/store.js';
 import { keys, segmentBlobName, storedParts } from './keys.js';
-import { decodeJson, type Manifest } from './manifest.js';
+import { decodeJson, EMPTY_MANIFEST, type Manifest } from './manifest.js';
 
 /** A blob with a text that changes with its bytes. */
 export interface NamedBlob {
   readonly name: string;
   readonly version: string;
+  /** See `digestOfBlocks`; null if it is unknown. */
+  readonly digest: string | null;
 }
 
 export const storeLayout = {
@@ -17,15 +19,21 @@ export const storeLayout = {
   /** An entry that is unique to each service or cluster. */
   secret: keys.cursorSecret,
   collection: storedParts,
-  /** The blobs that the entries of a collection name. Throws `data_corrupt`. */
-  blobsOf(reader: Pick<StateReader, 'get'>, incarnation: string): NamedBlob[] {
+  /** The blobs that the entries of a collection name, and what describes them. Throws `data_corrupt`. */
+  filesOf(
+    reader: Pick<StateReader, 'get'>,
+    incarnation: string,
+  ): { readonly description: Manifest; readonly blobs: readonly NamedBlob[] } {
     const bytes = reader.get(keys.manifest(incarnation));
-    if (bytes === undefined) return [];
-    const { segments } = decodeJson<Manifest>(bytes, `The manifest of incarnation ${incarnation}`);
-    return segments.map(({ number, checksum }) => ({
+    if (bytes === undefined) return { description: EMPTY_MANIFEST, blobs: [] };
+    const what = `The manifest of incarnation ${incarnation}`;
+    const description = decodeJson<Manifest>(bytes, what);
+    const blobs = description.segments.map(({ number, checksum, digest }) => ({
       name: segmentBlobName(incarnation, number),
       version: checksum,
+      digest,
     }));
+    return { description, blobs };
   },
   /**
    * Replies under idempotency keys are committed to all logs. The value of an entry under `prefix` is free for the name

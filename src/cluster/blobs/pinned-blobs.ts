@@ -1,0 +1,79 @@
+// Blobs that are pinned by the digest in an index. The digests of the blocks follow the bytes of such a blob, so that a
+// reader can fetch and verify one block (block-digests.ts).
+
+import { SagittaError } from '../../common/errors.js';
+import {
+  BLOCK_BYTES,
+  blockCountOf,
+  blockDigests,
+  DIGEST_BYTES,
+  digestOfBlocks,
+} from '../../platform/block-digests.js';
+import type { Blobs } from './blobs.js';
+
+export interface BlobDigest {
+  /** The bytes without the digests that follow them. */
+  readonly byteCount: number;
+  /** See `digestOfBlocks`. */
+  readonly digest: string;
+}
+
+/** Writes the bytes, followed by the digests of their blocks. */
+export async function putPinned(blobs: Blobs, name: string, bytes: Uint8Array): Promise<void> {
+  await blobs.put(name, [bytes, blockDigests([bytes])]);
+}
+
+/** Throws `data_corrupt` unless the blob exists and has these bytes. */
+export async function getPinned(
+  blobs: Blobs,
+  name: string,
+  expected: BlobDigest,
+): Promise<Uint8Array> {
+  const found = await blobs.get(name);
+  if (found === undefined) throw otherBlob(name, expected, 'none');
+  const bytes = found.subarray(0, expected.byteCount);
+  const digests = blockDigests([bytes]);
+  const isSame =
+    found.length === expected.byteCount + digests.length &&
+    digestOfBlocks(digests) === expected.digest;
+  if (!isSame) throw otherBlob(name, expected, `${found.length} other bytes`);
+  return bytes;
+}
+
+/** Reads the digests of the blocks of a blob. Throws `data_corrupt`. */
+export async function getBlockDigests(
+  blobs: Blobs,
+  name: string,
+  expected: BlobDigest,
+): Promise<Uint8Array> {
+  const { byteCount } = expected;
+  const to = byteCount + DIGEST_BYTES * blockCountOf(byteCount);
+  const digests = await blobs.get(name, { from: byteCount, to });
+  if (digests === undefined) throw otherBlob(name, expected, 'none');
+  if (digestOfBlocks(digests) !== expected.digest) throw otherBlob(name, expected, 'others');
+  return digests;
+}
+
+/** Reads one block, whose digest is among those of all blocks. Throws `data_corrupt`. */
+export async function getBlock(
+  blobs: Blobs,
+  name: string,
+  { byteCount, digests, block }: { byteCount: number; digests: Uint8Array; block: number },
+): Promise<Uint8Array> {
+  const from = block * BLOCK_BYTES;
+  const range = { from, to: Math.min(byteCount, from + BLOCK_BYTES) };
+  const bytes = await blobs.get(name, range);
+  const digest = digests.subarray(block * DIGEST_BYTES, (block + 1) * DIGEST_BYTES);
+  if (bytes !== undefined && Buffer.compare(blockDigests([bytes]), digest) === 0) return bytes;
+  throw new SagittaError(
+    'data_corrupt',
+    `Expected block ${block} of the blob ${name} with the SHA-256 ${Buffer.from(digest).toString('hex')}; found ${bytes === undefined ? 'no blob' : 'other bytes'}.`,
+  );
+}
+
+function otherBlob(name: string, { byteCount, digest }: BlobDigest, found: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `Expected the blob ${name} with ${byteCount} bytes, followed by digests of its blocks with the SHA-256 ${digest}; found ${found}.`,
+  );
+}

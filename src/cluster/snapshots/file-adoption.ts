@@ -1,0 +1,142 @@
+// Lets the database use the files in the newest snapshot of each log that the node follows, one log at a time: the files
+// that the owner of the log wrote, in place of those that the node would write itself.
+
+import type { Logger } from '../../common/logger.js';
+import type { Store, StoreOperation } from '../../storage/store.js';
+import type { Blobs } from '../blobs/blobs.js';
+import { SNAPSHOTS } from '../logs/store-entries.js';
+import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
+import { readSnapshotRecord } from './snapshot-record.js';
+
+/** How many calls of `run` it takes until files are tried again that could not be used: 10 s. */
+const RETRY_RUNS = 100;
+
+/** Files in a snapshot, as the database uses them. */
+export interface OfferedFiles {
+  /** What the database of the owner knew of the files. */
+  readonly description: object;
+  /** See `digestOfBlocks`; in the order of the description. */
+  readonly digests: readonly string[];
+  /** Writes the file at a place to the store of this node, under a name. Rejects with `data_corrupt`. */
+  readonly fetch: (place: number, name: string) => Promise<void>;
+}
+
+export interface AdoptingDatabase {
+  /** Resolves with false if the files cannot be used yet. */
+  adoptFiles(incarnation: string, files: OfferedFiles): Promise<boolean>;
+}
+
+export interface FileAdoptionOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  /** Null until it is open. */
+  readonly database: () => AdoptingDatabase | null;
+  /** Whether this node follows the log, and neither owns nor loads it. */
+  readonly isFollowed: (log: string) => boolean;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+export class FileAdoption {
+  readonly #options: FileAdoptionOptions;
+  /** The logs with a snapshot that was not looked at, with the number of the call of `run` that may try it. */
+  readonly #due = new Map<string, number>();
+  #runCount = 0;
+  #running: { readonly log: string; readonly ended: Promise<void> } | null = null;
+  #fetchedBytes = 0;
+
+  constructor(options: FileAdoptionOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes of the files that this node has fetched. */
+  get fetchedBytes(): number {
+    return this.#fetchedBytes;
+  }
+
+  /** Called with the logs that the node follows from its start on. */
+  begin(logs: readonly string[]): void {
+    for (const log of logs) this.#due.set(log, 0);
+  }
+
+  /** Called with what was committed to a log that the node follows. */
+  follow(log: string, operations: readonly StoreOperation[]): void {
+    const [first] = SNAPSHOTS;
+    const isSnapshot = operations.some(({ kind, ...rest }) => {
+      return kind === 'put' && 'key' in rest && rest.key[0] === first;
+    });
+    if (isSnapshot) this.#due.set(log, 0);
+  }
+
+  /** Called periodically. */
+  run(): void {
+    const { database, isFollowed, signal } = this.#options;
+    this.#runCount++;
+    if (this.#running !== null || database() === null || signal.aborted) return;
+    for (const [log, firstRun] of this.#due) {
+      if (firstRun > this.#runCount) continue;
+      this.#due.delete(log);
+      if (!isFollowed(log)) continue;
+      this.#start(log);
+      return;
+    }
+  }
+
+  #start(log: string): void {
+    const { isFollowed, logger, signal } = this.#options;
+    const retry = () => {
+      if (!this.#due.has(log)) this.#due.set(log, this.#runCount + RETRY_RUNS);
+    };
+    const ended = this.#adopt(log)
+      .then((isDone) => {
+        if (!isDone) retry();
+      })
+      .catch((err: unknown) => {
+        if (signal.aborted || !isFollowed(log)) return;
+        retry();
+        const text = 'the files of the owner of a log could not be used; this will be retried';
+        logger.warn({ err, log }, text);
+      })
+      .finally(() => {
+        this.#running = null;
+      });
+    this.#running = { log, ended };
+  }
+
+  async #adopt(log: string): Promise<boolean> {
+    const { store, blobs, database, signal } = this.#options;
+    const name = readSnapshotRecord(store, log)?.name;
+    if (name === undefined) return true;
+    const files = new SnapshotFiles(blobs, log);
+    const index = await files.read(name);
+    if (index.description === null) return true;
+    const fetch = async (place: number, target: string) => {
+      signal.throwIfAborted();
+      await this.#fetch(files, index.files[place]!, target);
+    };
+    const digests = index.files.map(({ digest }) => digest);
+    const { description } = index;
+    return (await database()?.adoptFiles(log, { description, digests, fetch })) ?? true;
+  }
+
+  async #fetch(
+    files: SnapshotFiles,
+    file: SnapshotIndex['files'][number],
+    target: string,
+  ): Promise<void> {
+    const bytes = await files.readFile(file);
+    this.#fetchedBytes += bytes.length;
+    await this.#options.store.writeBlob(target, [bytes]);
+  }
+
+  /** Resolves when nothing is being fetched. */
+  async settled(): Promise<void> {
+    await this.#running?.ended;
+  }
+
+  /** Called when the log is about to be closed or loaded. Resolves when none of its files is being fetched. */
+  async forget(log: string): Promise<void> {
+    this.#due.delete(log);
+    if (this.#running?.log === log) await this.#running.ended;
+  }
+}

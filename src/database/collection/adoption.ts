@@ -1,0 +1,185 @@
+// Uses the segment files of the owner of the log in place of those of a node that follows it. All nodes that hold a
+// collection then have the same files, so that only the owner writes and compacts them, and any node can read them from
+// where they are shared. Rows after the last shared file stay where they are, in memory and in the log.
+
+import { assert } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { Turns } from '../../common/turns.js';
+import type { RowEncoder } from '../../common/types.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import { compactSegmentsTask } from '../../segment/compaction.js';
+import { Segment } from '../../segment/segment.js';
+import { logName } from '../layout/keys.js';
+import type { Manifest, ManifestSegment } from '../layout/manifest.js';
+import type { Collection } from './collection.js';
+import type { CollectionFiles } from './collection-files.js';
+import {
+  type Exchange,
+  exchangesBetween,
+  isBefore,
+  RowMapping,
+  type RowPosition,
+  segmentsBefore,
+} from './row-mapping.js';
+
+/** The files of the owner of the log. */
+export interface SharedFiles {
+  readonly manifest: Manifest;
+  /** Writes the file at a place in the manifest to the store of this node, under a name. */
+  readonly fetch: (place: number, name: string) => Promise<void>;
+}
+
+interface Adopter {
+  readonly collection: Collection;
+  readonly files: CollectionFiles;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly encoder: RowEncoder | null;
+}
+
+/** Segments with the same rows, and the files of the fresh ones. */
+interface Exchanged {
+  readonly old: readonly Segment[];
+  readonly fresh: readonly Segment[];
+  readonly entries: readonly ManifestSegment[];
+  readonly mapping: RowMapping;
+}
+
+/**
+ * Returns the segments that were replaced, whose files are no longer named; null if that must wait, because requests may
+ * still read snapshots with rows that the shared files lack. Throws what fetching a file throws, and an error for files
+ * with other rows. The caller keeps anything else from changing the files.
+ */
+export async function adoptFiles(
+  shared: SharedFiles,
+  adopter: Adopter,
+): Promise<readonly Segment[] | null> {
+  const { collection, files } = adopter;
+  const { rows } = collection;
+  const own = files.manifest;
+  const end = endOf(shared.manifest);
+  // The rows of the write at the end cannot be counted if some were removed.
+  const isCountable = end.partialRowCount === 0 || own.horizonSequence <= end.sequence;
+  const isReadable = collection.retainedSince() >= shared.manifest.horizonSequence;
+  if (!isCountable || !isReadable) return null;
+  const active = rows.segments.at(-1);
+  if (active !== undefined && beginsBefore(active, end)) rows.sealActive();
+  const { whole, cut } = segmentsBefore(rows.segments, end);
+  const digests = new Map(own.segments.map(({ number, digest }) => [number, digest]));
+  const local = [...whole, ...(cut === null ? [] : [cut.segment])].map((segment) => ({
+    segment,
+    digest: digests.get(segment.number) ?? null,
+  }));
+  const exchanges = exchangesBetween(local, shared.manifest.segments);
+  if (exchanges.length === 0 && !isBefore(endOf(own), end)) return [];
+  const exchanged: Exchanged[] = [];
+  for (const exchange of exchanges) {
+    const { fresh, entries } = await fetchFiles(exchange, shared, adopter);
+    if (cut !== null && exchange.old.includes(cut.segment)) {
+      const rest = await rowsAfter(cut, adopter);
+      fresh.push(rest);
+      // Otherwise the log contains its rows.
+      if (isBefore(end, endOf(own))) entries.push(await files.write(rest));
+    }
+    const { old } = exchange;
+    const { horizonSequence } = own;
+    const mapping = await RowMapping.between(old, fresh, { horizonSequence, turns: new Turns() });
+    exchanged.push({ old, fresh, entries, mapping });
+  }
+  return replace(exchanged, shared.manifest, adopter);
+}
+
+async function fetchFiles(exchange: Exchange, shared: SharedFiles, adopter: Adopter) {
+  const { collection, files, encoder } = adopter;
+  const { rows } = collection;
+  const fresh: Segment[] = [];
+  const entries: ManifestSegment[] = [];
+  for (const entry of exchange.files) {
+    const number = rows.takeSegmentNumber();
+    await shared.fetch(shared.manifest.segments.indexOf(entry), files.nameOf(number));
+    const segment = await files.read(rows.segmentKey(number), number);
+    await segment.encode(encoder);
+    segment.shareBases(rows.segments);
+    fresh.push(segment);
+    entries.push({ ...entry, number });
+  }
+  return { fresh, entries };
+}
+
+/** A segment with the rows from one on. */
+async function rowsAfter(
+  { segment, row }: { readonly segment: Segment; readonly row: number },
+  { collection, limits, pool, encoder }: Adopter,
+): Promise<Segment> {
+  const { rows } = collection;
+  const number = rows.takeSegmentNumber();
+  const { data } = await pool.run(compactSegmentsTask, {
+    inputs: [segment.toData()],
+    horizonSequence: 0,
+    firstRow: row,
+    key: rows.segmentKey(number),
+    number,
+    rowsMax: limits.segmentRowsMax,
+    columnsMax: limits.metadataColumnsMax,
+  });
+  collection.requireIntact([segment]);
+  assert(data !== null, 'there are rows after the first ones');
+  const rest = Segment.fromData(data);
+  await rest.encode(encoder);
+  return rest;
+}
+
+async function replace(
+  exchanged: readonly Exchanged[],
+  shared: Manifest,
+  { collection, files }: Adopter,
+): Promise<readonly Segment[]> {
+  const { rows } = collection;
+  const own = files.manifest;
+  const newest = isBefore(endOf(own), endOf(shared)) ? shared : own;
+  const { checkpointSequence, partialRowCount, writtenAtMs } = newest;
+  for (const { mapping } of exchanged) mapping.copyDeletions();
+  const gone = new Set(exchanged.flatMap(({ old }) => old));
+  const entriesAt = new Map(exchanged.map(({ old, entries }) => [old[0]!, entries]));
+  const kept = new Map(own.segments.map((entry) => [entry.number, entry]));
+  const segments = rows.segments.flatMap((segment) => {
+    const entry = gone.has(segment) ? undefined : kept.get(segment.number);
+    return [...(entriesAt.get(segment) ?? []), ...(entry === undefined ? [] : [entry])];
+  });
+  const named = new Set(segments.map(({ number }) => number));
+  const stayed = rows.segments.filter((one) => named.has(one.number));
+  const fresh = exchanged.flatMap((one) => one.fresh).filter(({ number }) => named.has(number));
+  await files.commit(
+    {
+      ...own,
+      checkpointSequence,
+      partialRowCount,
+      writtenAtMs,
+      horizonSequence: Math.max(own.horizonSequence, shared.horizonSequence),
+      nextSegmentNumber: rows.nextSegmentNumber,
+      segments,
+    },
+    [
+      ...files.withoutDeletions([...gone]),
+      ...stayed.flatMap((one) => files.deletions(one, own.checkpointSequence, checkpointSequence)),
+      ...fresh.flatMap((one) => files.deletions(one, 0, checkpointSequence)),
+      { kind: 'trim', log: logName(collection.incarnation), throughSequence: checkpointSequence },
+    ],
+  );
+  // Rows were deleted in the meantime. No await may come between here and the end of the loop.
+  for (const { old, fresh: segmentsWithFiles, mapping } of exchanged) {
+    mapping.copyDeletions();
+    rows.replace(old, segmentsWithFiles);
+  }
+  collection.raiseHorizon(shared.horizonSequence);
+  return [...gone];
+}
+
+/** Where the rows of the files end. */
+function endOf({ checkpointSequence, partialRowCount }: Manifest): RowPosition {
+  return { sequence: checkpointSequence, partialRowCount };
+}
+
+function beginsBefore(segment: Segment, { sequence, partialRowCount }: RowPosition): boolean {
+  return segment.rowCountAt(partialRowCount > 0 ? sequence + 1 : sequence) > 0;
+}
