@@ -104,7 +104,8 @@ async function readSegment(
   try {
     const bytes = await inspection.readBlob(name);
     onRead(byteLength);
-    verifySegmentTask.run({ bytes, checksum: entry.checksum });
+    const kept = await inspection.keptParts(name);
+    verifySegmentTask.run({ bytes, checksum: entry.checksum, kept });
     segment = decodeSegment(bytes, { key: name, number: entry.number });
   } catch (error) {
     findings.error(where, describeDamage(error));
