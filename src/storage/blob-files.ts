@@ -13,7 +13,7 @@ import {
   rm,
   rmdir,
 } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { assert, blocksUnavailableError, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import {
@@ -165,7 +165,7 @@ export class BlobFiles {
     try {
       return await withFile(path, async (file) => {
         const blob = await readPartialBlob(file);
-        return blob === null ? readWholeFile(file) : this.#readBlocks(file, blob);
+        return blob === null ? readWholeFile(file) : this.#readBlocks(path, file, blob);
       }).catch(undefinedIfMissing);
     } catch (error) {
       if (error instanceof SagittaError && error.code === 'collection_unavailable') throw error;
@@ -177,9 +177,10 @@ export class BlobFiles {
     }
   }
 
-  #readBlocks(file: FileHandle, blob: PartialBlob): Promise<Uint8Array> {
-    if (this.#partial === null) throw blocksUnavailableError(blob.source);
-    return this.#partial.read(file, blob);
+  #readBlocks(path: string, file: FileHandle, blob: PartialBlob): Promise<Uint8Array> {
+    const name = relative(this.#directory, path);
+    if (this.#partial === null) throw blocksUnavailableError(name);
+    return this.#partial.read(file, blob, name);
   }
 
   /** Returns null if there is no such blob, or if the blob should be read instead. */
@@ -217,7 +218,7 @@ export class BlobFiles {
         readPartial: (name) =>
           withFile(pathOf(name), async (file) => {
             const blob = await readPartialBlob(file);
-            return blob && this.#readBlocks(file, blob);
+            return blob && this.#readBlocks(pathOf(name), file, blob);
           }),
       });
     } finally {

@@ -69,13 +69,16 @@ export class PartialFiles {
     return this.#native !== null;
   }
 
-  /** Reads a whole blob into shared memory. Throws `collection_unavailable`, and errors of the system. */
-  async read(file: FileHandle, blob: PartialBlob): Promise<Uint8Array> {
-    const { source: name, byteLength } = blob;
+  /**
+   * Reads a whole blob into shared memory; `name` is for messages. Throws `collection_unavailable`, `data_corrupt`, and
+   * errors of the system.
+   */
+  async read(file: FileHandle, blob: PartialBlob, name: string): Promise<Uint8Array> {
     const fetch = async (block: number) => {
       try {
         const source = await this.#open();
-        const attempt = () => readOnce(source, name, block, bytesOfBlock(byteLength, block));
+        const byteLength = bytesOfBlock(blob.byteLength, block);
+        const attempt = () => readOnce(source, blob.source, block, byteLength);
         return await retry(attempt, this.#retryMsMax);
       } catch (error) {
         throw blocksUnavailableError(name, error);
@@ -143,8 +146,12 @@ export class PartialFiles {
       worker.on('error', (error) => {
         failure = error;
       });
+      // Otherwise the exit would wait for threads that wait for blocks.
+      const closeQueue = () => native.closeQueue(queue);
+      process.once('exit', closeQueue);
       worker.on('exit', () => {
-        native.closeQueue(queue);
+        process.off('exit', closeQueue);
+        closeQueue();
         for (const each of descriptors) closeSync(each);
         this.#thread = null;
         reject(failure);
