@@ -11,15 +11,14 @@ export interface NativeFiles {
    */
   map(path: string, byteLength: number): { buffer: SharedArrayBuffer; index: number };
   /**
-   * Flags by mapping index: `DAMAGED_FLAG` once a page of the file could not be read, for example because the file was
-   * truncated, `UNAVAILABLE_FLAG` once a block could not be fetched. That part then reads as zeros.
+   * Flags by mapping index: 1 once a page of the file could not be read, for example because the file was truncated,
+   * `UNAVAILABLE_FLAG` once a block could not be fetched. That part then reads as zeros.
    */
   flags(): Int32Array;
   /** zlib's checksum, continued from `crc`. Absent on processors without carry-less multiplication. */
   crc32?(bytes: Uint8Array, crc: number): number;
 }
 
-export const DAMAGED_FLAG = 1;
 export const UNAVAILABLE_FLAG = 2;
 
 /** The block of a request that says that its mapping has ended. */

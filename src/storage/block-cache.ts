@@ -8,7 +8,7 @@
 import { fstatSync, writeSync } from 'node:fs';
 import { assert } from '../common/errors.js';
 import type { NativeBlocks } from '../platform/native-files.js';
-import { type BlockSource, readOnce, retry } from './block-source.js';
+import { type BlockDeadlines, type BlockSource, readOnce, retry } from './block-source.js';
 import {
   BLOCK_BYTES,
   type BlockRange,
@@ -49,6 +49,8 @@ interface CachedFile extends Pick<MappedFile, 'descriptor' | 'identity' | 'sourc
 
 interface Mapping extends Pick<MappedFile, 'index' | 'generation'> {
   readonly file: CachedFile;
+  /** Whether it is flagged as unavailable, so that nobody waits for its blocks. */
+  isFailed: boolean;
 }
 
 /** A block in a file. */
@@ -60,8 +62,8 @@ interface Entry {
 interface Fetch extends Entry {
   /** Mappings whose readers wait. */
   readonly waiting: Set<Mapping>;
-  /** Whether it was begun before anyone waited. */
-  isAhead: boolean;
+  /** When the first of them began to wait; null if the block is fetched ahead. */
+  sinceMs: number | null;
   /** Whether reading the block must raise a request, because it is the marker of a sequence. */
   isMarker: boolean;
   isStarted: boolean;
@@ -72,8 +74,8 @@ export interface BlockCacheOptions {
   readonly source: BlockSource;
   /** Maximum number of blocks in all files together. */
   readonly blockCountMax: number;
-  /** For so long a failing fetch is repeated before its mapping is given up. */
-  readonly retryMsMax: number;
+  /** After these a mapping whose readers wait is given up. */
+  readonly deadlines: BlockDeadlines;
   readonly onReleased: (descriptor: number) => void;
   readonly onUnavailable: (source: string, error: unknown) => void;
 }
@@ -104,7 +106,7 @@ export class BlockCache {
       file = this.#newFile(mapped);
       this.#files.set(identity, file);
     } else this.#options.onReleased(descriptor);
-    const mapping = { index, generation, file };
+    const mapping = { index, generation, file, isFailed: false };
     file.mappings.add(mapping);
     this.#mappings.set(nameOf(mapping), mapping);
   }
@@ -147,11 +149,11 @@ export class BlockCache {
   /** A thread waits for a block. */
   request(index: number, generation: number, block: number): void {
     const mapping = this.#mappings.get(nameOf({ index, generation }));
-    if (mapping === undefined) return;
+    if (mapping === undefined || mapping.isFailed) return;
     const { file } = mapping;
     const entry = file.entries.get(block);
     if (entry !== undefined) this.#show(entry, mapping);
-    else this.#fetch(file, block).waiting.add(mapping);
+    else this.#demand({ file, block }, mapping);
     this.#fetchAhead(file, block);
     this.#startFetches();
   }
@@ -162,46 +164,58 @@ export class BlockCache {
     const { from, marker } = ahead;
     const to = Math.min(ahead.to, file.isKept.length);
     for (let next = from; next < to; next++) {
-      if (file.isKept[next] !== 1 && !file.entries.has(next)) this.#fetch(file, next, true);
+      const isThere = file.isKept[next] === 1 || file.entries.has(next) || file.fetches.has(next);
+      if (!isThere) this.#ahead.push(this.#newFetch(file, next, null));
     }
     const fetch = file.fetches.get(marker);
     if (fetch !== undefined) fetch.isMarker = true;
     else if (file.entries.has(marker)) this.#drop({ file, block: marker });
   }
 
-  /** Queues a fetch, or returns the one that there is. */
-  #fetch(file: CachedFile, block: number, isAhead = false): Fetch {
+  #newFetch(file: CachedFile, block: number, sinceMs: number | null): Fetch {
+    const waiting = new Set<Mapping>();
+    const fetch: Fetch = { file, block, waiting, sinceMs, isMarker: false, isStarted: false };
+    file.fetches.set(block, fetch);
+    return fetch;
+  }
+
+  #demand({ file, block }: Entry, mapping: Mapping): void {
+    const sinceMs = performance.now();
     let fetch = file.fetches.get(block);
     if (fetch === undefined) {
-      const waiting = new Set<Mapping>();
-      fetch = { file, block, waiting, isAhead, isMarker: false, isStarted: false };
-      file.fetches.set(block, fetch);
-      (isAhead ? this.#ahead : this.#demanded).push(fetch);
-    } else if (!isAhead && fetch.isAhead && !fetch.isStarted) {
-      fetch.isAhead = false;
+      fetch = this.#newFetch(file, block, sinceMs);
+      this.#demanded.push(fetch);
+    } else if (fetch.sinceMs === null && !fetch.isStarted) {
+      fetch.sinceMs = sinceMs;
       this.#demanded.push(fetch);
     }
-    return fetch;
+    fetch.waiting.add(mapping);
   }
 
   #startFetches(): void {
     while (this.#activeCount < FETCH_COUNT_MAX) {
       const fetch = this.#demanded.shift() ?? this.#ahead.shift();
       if (fetch === undefined) return;
-      if (!fetch.isStarted && !fetch.file.isReleased) void this.#run(fetch);
+      // It was started from the other list, or its readers wait no longer.
+      const { isStarted, sinceMs, waiting, file, block } = fetch;
+      if (isStarted || file.isReleased) continue;
+      if (sinceMs === null || waiting.size > 0) void this.#run(fetch);
+      else file.fetches.delete(block);
     }
   }
 
   async #run(fetch: Fetch): Promise<void> {
-    const { file, block } = fetch;
-    const byteLength = bytesOfBlock(file.byteLength, block);
+    const { file, block, sinceMs } = fetch;
+    const { source, deadlines } = this.#options;
+    const wanted = { name: file.source, block, byteLength: bytesOfBlock(file.byteLength, block) };
     fetch.isStarted = true;
     this.#activeCount++;
+    const attempt = async () => {
+      const bytes = await readOnce(source, wanted, deadlines);
+      if (!file.isReleased) this.#store(fetch, bytes);
+    };
     try {
-      await retry(async () => {
-        const bytes = await readOnce(this.#options.source, file.source, block, byteLength);
-        if (!file.isReleased) this.#store(fetch, bytes);
-      }, this.#options.retryMsMax);
+      await (sinceMs === null ? attempt() : retry(attempt, deadlines, sinceMs));
       file.fetches.delete(block);
     } catch (error) {
       file.fetches.delete(block);
@@ -211,15 +225,18 @@ export class BlockCache {
     this.#startFetches();
   }
 
-  #fail({ file, block, waiting, isAhead }: Fetch, error: unknown): void {
-    if (waiting.size === 0) return;
-    if (isAhead) {
-      // Those who wait now have not waited for all this time.
-      const again = this.#fetch(file, block);
-      for (const mapping of waiting) again.waiting.add(mapping);
+  #fail(failed: Fetch, error: unknown): void {
+    const { file, waiting, sinceMs } = failed;
+    if (sinceMs === null) {
+      // Those who have begun to wait meanwhile get all the retries.
+      for (const mapping of waiting) this.#demand(failed, mapping);
       return;
     }
-    for (const { index, generation } of waiting) this.#native.failMapping(index, generation);
+    if (waiting.size === 0) return;
+    for (const mapping of waiting) {
+      this.#failMapping(mapping);
+      for (const other of file.fetches.values()) other.waiting.delete(mapping);
+    }
     this.#options.onUnavailable(file.source, error);
   }
 
@@ -264,10 +281,15 @@ export class BlockCache {
       this.#restMany();
       if (!this.#native.mapBlock(index, generation, entry.block)) {
         // Other stores of the process have mapped too many.
-        this.#native.failMapping(index, generation);
+        this.#failMapping(mapping);
       }
     }
     this.#mapped.add(entry);
+  }
+
+  #failMapping(mapping: Mapping): void {
+    mapping.isFailed = true;
+    this.#native.failMapping(mapping.index, mapping.generation);
   }
 
   /** Unmaps all blocks but the half that was mapped last. */

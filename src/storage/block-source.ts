@@ -19,8 +19,15 @@ export interface BlockSourceModule {
   readonly data: unknown;
 }
 
-/** A failed read is repeated for so long: a restart of the shared files, or of the network, takes less. */
-export const RETRY_MS_MAX = 20_000;
+export interface BlockDeadlines {
+  /** For so long a failing read is repeated. */
+  readonly retryMsMax: number;
+  /** A read without an answer for so long has failed. */
+  readonly answerMsMax: number;
+}
+
+/** A restart of the shared files, or of the network, takes less. A slow connection returns a block in a second. */
+export const BLOCK_DEADLINES: BlockDeadlines = { retryMsMax: 20_000, answerMsMax: 10_000 };
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 2_000;
 
@@ -31,39 +38,37 @@ export async function openBlockSource({ module, data }: BlockSourceModule): Prom
   return exported.openBlockSource(data);
 }
 
-/** Calls `attempt` until it succeeds. Throws its last error once `retryMsMax` has passed, even if an attempt hangs. */
+/** Reads one block, once, and checks its length. */
+export async function readOnce(
+  source: BlockSource,
+  { name, block, byteLength }: { name: string; block: number; byteLength: number },
+  { answerMsMax }: BlockDeadlines,
+): Promise<Uint8Array> {
+  const bytes = await within(source.read(name, block), answerMsMax);
+  if (bytes.byteLength === byteLength) return bytes;
+  throw new Error(`block ${block} has ${bytes.byteLength} bytes, expected ${byteLength}`);
+}
+
+/** Calls `attempt` until it succeeds. Throws its last error once the time for retries, from `sinceMs` on, has passed. */
 export async function retry<Result>(
   attempt: () => Promise<Result>,
-  retryMsMax: number,
+  { retryMsMax }: BlockDeadlines,
+  sinceMs = performance.now(),
 ): Promise<Result> {
-  const deadlineMs = performance.now() + retryMsMax;
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-    const leftMs = Math.max(1, deadlineMs - performance.now());
     try {
-      return await within(attempt(), leftMs);
+      return await attempt();
     } catch (error) {
-      if (performance.now() + pauseMs > deadlineMs) throw error;
+      if (performance.now() + pauseMs > sinceMs + retryMsMax) throw error;
       await sleep(pauseMs);
     }
   }
 }
 
-/** Reads one block and checks its length. */
-export async function readOnce(
-  source: BlockSource,
-  name: string,
-  block: number,
-  byteLength: number,
-): Promise<Uint8Array> {
-  const bytes = await source.read(name, block);
-  if (bytes.byteLength === byteLength) return bytes;
-  throw new Error(`block ${block} has ${bytes.byteLength} bytes, expected ${byteLength}`);
-}
-
-async function within<Result>(work: Promise<Result>, ms: number): Promise<Result> {
+async function within<Result>(work: Promise<Result>, msMax: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${Math.round(ms)} ms`)), ms);
+    timer = setTimeout(() => reject(new Error(`no answer within ${msMax} ms`)), msMax);
   });
   try {
     return await Promise.race([work, late]);

@@ -21,7 +21,7 @@ import {
 import { BlockCache, type BlockCacheOptions, type MappedFile } from './block-cache.js';
 import { type BlockSourceModule, openBlockSource } from './block-source.js';
 
-export interface BlockThreadData extends Pick<BlockCacheOptions, 'blockCountMax' | 'retryMsMax'> {
+export interface BlockThreadData extends Pick<BlockCacheOptions, 'blockCountMax' | 'deadlines'> {
   readonly source: BlockSourceModule;
   /** The queue, and the end of its pipe from which requests are read. */
   readonly queue: number;
@@ -47,10 +47,10 @@ void start(port, blocks);
 
 /** An error ends the thread, which closes the queue. */
 async function start(owner: MessagePort, calls: NativeBlocks): Promise<void> {
-  const { source, descriptor, blockCountMax, retryMsMax } = data;
+  const { source, descriptor, blockCountMax, deadlines } = data;
   const reply = (message: BlockThreadReply) => owner.postMessage(message);
   const cache = new BlockCache({
-    ...{ native: calls, blockCountMax, retryMsMax },
+    ...{ native: calls, blockCountMax, deadlines },
     source: await openBlockSource(source),
     onReleased: (released) => reply({ kind: 'released', descriptor: released }),
     onUnavailable: (name, error) =>

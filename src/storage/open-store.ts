@@ -8,7 +8,7 @@ import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { requireNoBackup } from './backup-marker.js';
 import { type BaseSource, writeBase } from './base.js';
 import { BlobFiles } from './blob-files.js';
-import type { BlockSourceModule } from './block-source.js';
+import { BLOCK_DEADLINES, type BlockDeadlines, type BlockSourceModule } from './block-source.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
@@ -39,8 +39,8 @@ export async function openStore(options: {
   blocks?: BlockSourceModule | null;
   /** Disk space for fetched blocks; 1 GiB by default. */
   blockCacheBytes?: number;
-  /** For so long a failing fetch of a block is repeated; 20 s unless a test sets it. */
-  blockRetryMsMax?: number | undefined;
+  /** When a block that cannot be fetched is given up; only tests set it. */
+  blockDeadlines?: Partial<BlockDeadlines>;
   /** Receives a message for each repair, and for blocks that could not be fetched. */
   warn?: (message: string) => void;
   /**
@@ -58,7 +58,7 @@ export async function openStore(options: {
     mapping = 'auto',
     blocks = null,
     blockCacheBytes = BLOCK_CACHE_BYTES,
-    blockRetryMsMax: retryMsMax,
+    blockDeadlines,
     warn = () => {},
     onFailure = () => {},
     logBytesMax,
@@ -85,7 +85,10 @@ export async function openStore(options: {
     for (const message of await directoryWarnings(directory, { isNew, ownNames })) warn(message);
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), {
       ...{ mapping, isNew },
-      partial: blocks && { source: blocks, cacheBytes: blockCacheBytes, retryMsMax, warn },
+      partial: blocks && {
+        ...{ source: blocks, cacheBytes: blockCacheBytes, warn },
+        deadlines: { ...BLOCK_DEADLINES, ...blockDeadlines },
+      },
     });
     const mark = await readMark(directory);
     if (isNew) {

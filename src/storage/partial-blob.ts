@@ -164,7 +164,7 @@ export async function readPartialFile(
 export const FETCH_COUNT_MAX = 8;
 
 /** Throws `data_corrupt` if the file ends before. */
-export async function readKept(
+async function readKept(
   file: FileHandle,
   { byteLength }: PartialBlob,
   block: number,

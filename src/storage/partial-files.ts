@@ -1,7 +1,7 @@
 // Maps the files of partial blobs. A thread of its own, started with the first of them, fetches the blocks that are not on
 // this disk; see block-thread.ts. Blobs that are read as a whole are fetched by the calling thread.
 
-import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, rmSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -11,10 +11,10 @@ import type { FileMapping } from '../common/types.js';
 import type { NativeBlocks } from '../platform/native-files.js';
 import { CACHED_BLOCKS_MIN, type MappedFile } from './block-cache.js';
 import {
+  type BlockDeadlines,
   type BlockSource,
   type BlockSourceModule,
   openBlockSource,
-  RETRY_MS_MAX,
   readOnce,
   retry,
 } from './block-source.js';
@@ -33,8 +33,7 @@ export interface PartialFilesOptions {
   readonly source: BlockSourceModule;
   /** Disk space for fetched blocks of all files together. */
   readonly cacheBytes: number;
-  /** For so long a failing fetch is repeated; 20 s unless a test sets it. */
-  readonly retryMsMax?: number | undefined;
+  readonly deadlines: BlockDeadlines;
   /** Receives a message for each file whose blocks cannot be fetched. */
   readonly warn: (message: string) => void;
 }
@@ -48,7 +47,6 @@ interface BlockThread {
 
 export class PartialFiles {
   readonly #options: PartialFilesOptions;
-  readonly #retryMsMax: number;
   readonly #mapper: FileMapper | null;
   readonly #native: NativeBlocks | null;
   #thread: Promise<BlockThread> | null = null;
@@ -59,7 +57,6 @@ export class PartialFiles {
   /** Files of the directory can be mapped if there is a mapper and the file system can free a part of a file. */
   constructor(directory: string, mapper: FileMapper | null, options: PartialFilesOptions) {
     this.#options = options;
-    this.#retryMsMax = options.retryMsMax ?? RETRY_MS_MAX;
     this.#mapper = mapper;
     const native = mapper?.blocks ?? null;
     this.#native = native !== null && canPunch(directory, native) ? native : null;
@@ -74,12 +71,13 @@ export class PartialFiles {
    * errors of the system.
    */
   async read(file: FileHandle, blob: PartialBlob, name: string): Promise<Uint8Array> {
+    const { deadlines } = this.#options;
     const fetch = async (block: number) => {
+      const byteLength = bytesOfBlock(blob.byteLength, block);
+      const wanted = { name: blob.source, block, byteLength };
       try {
         const source = await this.#open();
-        const byteLength = bytesOfBlock(blob.byteLength, block);
-        const attempt = () => readOnce(source, blob.source, block, byteLength);
-        return await retry(attempt, this.#retryMsMax);
+        return await retry(() => readOnce(source, wanted, deadlines), deadlines);
       } catch (error) {
         throw blocksUnavailableError(name, error);
       }
@@ -133,10 +131,10 @@ export class PartialFiles {
   }
 
   async #start(native: NativeBlocks): Promise<BlockThread> {
-    const { source, cacheBytes, warn } = this.#options;
+    const { source, cacheBytes, deadlines, warn } = this.#options;
     const { queue, descriptor } = native.openQueue();
     const workerData: BlockThreadData = {
-      ...{ source, queue, descriptor, retryMsMax: this.#retryMsMax },
+      ...{ source, queue, descriptor, deadlines },
       blockCountMax: Math.max(CACHED_BLOCKS_MIN, Math.floor(cacheBytes / BLOCK_BYTES)),
     };
     const worker = new Worker(programFile('storage/block-thread.js'), { workerData });
@@ -146,14 +144,13 @@ export class PartialFiles {
       worker.on('error', (error) => {
         failure = error;
       });
-      // Otherwise the exit would wait for threads that wait for blocks.
-      const closeQueue = () => native.closeQueue(queue);
-      process.once('exit', closeQueue);
+      closeQueueAtExit(native, queue);
       worker.on('exit', () => {
-        process.off('exit', closeQueue);
-        closeQueue();
+        native.closeQueue(queue);
+        openQueues.delete(queue);
         for (const each of descriptors) closeSync(each);
         this.#thread = null;
+        this.#cleaned.clear();
         reject(failure);
       });
       worker.on('message', (reply: BlockThreadReply) => {
@@ -177,15 +174,30 @@ export class PartialFiles {
   }
 }
 
-/** Whether a part of a file can be freed: its blocks no longer count then. */
+const openQueues = new Set<number>();
+let isListening = false;
+
+/** Otherwise the exit of the process would wait for threads that wait for blocks. */
+function closeQueueAtExit(native: NativeBlocks, queue: number): void {
+  openQueues.add(queue);
+  if (isListening) return;
+  isListening = true;
+  process.once('exit', () => {
+    for (const each of openQueues) native.closeQueue(each);
+  });
+}
+
+/** Whether the file system can free a part of a file. Where that is not known, as on a full disk, it probably can. */
 function canPunch(directory: string, native: NativeBlocks): boolean {
   const path = join(directory, PROBE_FILE);
-  const descriptor = openSync(path, 'w', FILE_MODE);
+  let descriptor: number | undefined;
   try {
-    writeSync(descriptor, new Uint8Array(BLOCK_BYTES));
+    descriptor = openSync(path, 'w', FILE_MODE);
     return native.punch(descriptor, 0, BLOCK_BYTES);
+  } catch {
+    return true;
   } finally {
-    closeSync(descriptor);
+    if (descriptor !== undefined) closeSync(descriptor);
     rmSync(path, { force: true });
   }
 }

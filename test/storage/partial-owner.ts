@@ -15,7 +15,7 @@ const store = await openStore({
   directory: directory!,
   blocks: { module, data: control.shared },
   blockCacheBytes: 0,
-  blockRetryMsMax: 600_000,
+  blockDeadlines: { retryMsMax: 600_000, answerMsMax: 600_000 },
 });
 const { bytes } = (await store.mapBlob(name!))!;
 if (ending !== 'read') control.behave('hang');
