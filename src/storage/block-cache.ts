@@ -85,9 +85,9 @@ export class BlockCache {
   readonly #native: BlockCacheOptions['native'];
   readonly #files = new Map<string, CachedFile>();
   readonly #mappings = new Map<string, Mapping>();
-  /** Blocks that may be mapped, those longest in it first. */
-  readonly #mapped = new Set<Entry>();
-  /** Blocks that were unmapped, or fetched ahead; some were read since then. */
+  /** Blocks that were fetched or read lately, those longest in it first. Those fetched ahead are mapped when they are read. */
+  readonly #recent = new Set<Entry>();
+  /** Blocks that were unmapped; some were read since then. */
   readonly #resting = new Set<Entry>();
   #demanded: Fetch[] = [];
   #ahead: Fetch[] = [];
@@ -139,7 +139,7 @@ export class BlockCache {
     this.#files.delete(file.identity);
     const isRemoved = fstatSync(file.descriptor).nlink === 0;
     for (const entry of file.entries.values()) {
-      this.#mapped.delete(entry);
+      this.#recent.delete(entry);
       this.#resting.delete(entry);
       if (!isRemoved) this.#punch(entry);
     }
@@ -246,10 +246,10 @@ export class BlockCache {
     let entry = file.entries.get(block);
     if (entry === undefined) {
       entry = { file, block };
-      while (this.#mapped.size + this.#resting.size >= this.#options.blockCountMax) this.#evict();
+      while (this.#recent.size + this.#resting.size >= this.#options.blockCountMax) this.#evict();
       this.#write(entry, bytes);
       file.entries.set(block, entry);
-      this.#resting.add(entry);
+      this.#recent.add(entry);
       if (!isMarker) for (const mapping of file.mappings) this.#rest(mapping, block);
     }
     for (const mapping of waiting) this.#show(entry, mapping);
@@ -266,7 +266,7 @@ export class BlockCache {
     } catch (error) {
       this.#punch(entry);
       // The disk may be full of what is cached here.
-      for (let i = 0; i < FETCH_COUNT_MAX && this.#mapped.size + this.#resting.size > 0; i++) {
+      for (let i = 0; i < FETCH_COUNT_MAX && this.#recent.size + this.#resting.size > 0; i++) {
         this.#evict();
       }
       throw error;
@@ -276,7 +276,7 @@ export class BlockCache {
   #show(entry: Entry, mapping: Mapping): void {
     const { index, generation } = mapping;
     this.#resting.delete(entry);
-    this.#mapped.delete(entry);
+    this.#recent.delete(entry);
     if (!this.#native.mapBlock(index, generation, entry.block)) {
       this.#restMany();
       if (!this.#native.mapBlock(index, generation, entry.block)) {
@@ -284,7 +284,7 @@ export class BlockCache {
         this.#failMapping(mapping);
       }
     }
-    this.#mapped.add(entry);
+    this.#recent.add(entry);
   }
 
   #failMapping(mapping: Mapping): void {
@@ -297,14 +297,14 @@ export class BlockCache {
     for (const { file, block } of this.#resting) {
       for (const mapping of file.mappings) this.#rest(mapping, block);
     }
-    for (let i = this.#mapped.size >> 1; i > 0; i--) this.#restOldest();
+    for (let i = this.#recent.size >> 1; i > 0; i--) this.#restOldest();
   }
 
   #restOldest(): void {
-    const [entry] = this.#mapped;
+    const [entry] = this.#recent;
     if (entry === undefined) return;
     for (const mapping of entry.file.mappings) this.#rest(mapping, entry.block);
-    this.#mapped.delete(entry);
+    this.#recent.delete(entry);
     this.#resting.add(entry);
   }
 
@@ -315,7 +315,7 @@ export class BlockCache {
   /** Removes the block that has rested longest without having been read. */
   #evict(): void {
     for (;;) {
-      if (this.#resting.size <= this.#mapped.size / 3) this.#restOldest();
+      if (this.#resting.size <= this.#recent.size / 3) this.#restOldest();
       const [entry] = this.#resting;
       assert(entry !== undefined, 'there is a block to evict');
       this.#resting.delete(entry);
@@ -324,7 +324,7 @@ export class BlockCache {
         this.#punch(entry);
         return;
       }
-      this.#mapped.add(entry);
+      this.#recent.add(entry);
     }
   }
 

@@ -138,6 +138,17 @@ describe('partial blobs', { skip: reason }, () => {
     await store.close();
   });
 
+  it('are fetched once by a thread that reads them in sequence, and ahead of it', async () => {
+    const { store, control } = await open();
+    await write(store, 50 * BLOCK_BYTES);
+    const { bytes } = await mapIn(store);
+    let sum = 0;
+    for (let at = 0; at < bytes.byteLength; at += 4096) sum += bytes[at]!;
+    assert.ok(sum > 0);
+    assert.equal(control.readCount, 50);
+    await store.close();
+  });
+
   it('are fetched again until the source answers with whole blocks', async () => {
     const { store, control } = await open();
     await write(store, 4 * BLOCK_BYTES);
