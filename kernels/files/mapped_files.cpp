@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <mutex>
 
+#include "partial_files.h"
+
 namespace sagitta::files {
 
 std::atomic<int32_t> damage_flags[mapping_count_max];
@@ -20,10 +22,12 @@ static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "JavaScript reads
 
 namespace {
 
-/** The addresses of a mapping; both are 0 for a free index. */
+/** The addresses of a mapping; `end` is 0 for a free index. */
 struct range {
   std::atomic<uintptr_t> begin;
   std::atomic<uintptr_t> end;
+  /** Null where all of the file is on this disk. */
+  std::atomic<partial_file*> partial;
 };
 
 range ranges[mapping_count_max];
@@ -46,26 +50,47 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   }
 }
 
-/** Does only what is safe in a signal handler: loads and stores of atomics, and mmap as a system call. */
-void on_bus_error(int signal, siginfo_t* info, void* context) {
-  const int saved_errno = errno;
-  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+/**
+ * The index of the mapping with this address, or mapping_count_max. An index may get another mapping meanwhile, which
+ * stores `begin` before `end`: with the same end before and after it, a begin belongs to that end.
+ */
+uint32_t find_index(uintptr_t address) {
   const uint32_t count = used_count.load();
   for (uint32_t i = 0; i < count; i++) {
     const uintptr_t end = ranges[i].end.load();
-    if (address < ranges[i].begin.load() || address >= end) continue;
-    damage_flags[i].store(1);
-    // Up to the end: after a truncation all that follows is missing too, and a mapping per page could
-    // exceed the limit.
-    const uintptr_t page = address / page_bytes * page_bytes;
-    void* const zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (zeros == MAP_FAILED) break;
-    errno = saved_errno;
-    return;
+    if (address >= end || address < ranges[i].begin.load()) continue;
+    if (ranges[i].end.load() == end) return i;
   }
+  return mapping_count_max;
+}
+
+/** Returns false if nothing could be put at the address. */
+bool handle(uintptr_t address) {
+  const uint32_t index = find_index(address);
+  if (index == mapping_count_max) return false;
+  partial_file* const partial = ranges[index].partial.load();
+  if (partial != nullptr) return handle_partial(*partial, address);
+  damage_flags[index].store(flag_damaged);
+  // Up to the end: after a truncation all that follows is missing too, and a mapping per page could
+  // exceed the limit.
+  const uintptr_t page = address / page_bytes * page_bytes;
+  return put_zeros(page, ranges[index].end.load());
+}
+
+/** Does only what is safe in a signal handler: loads and stores of atomics, and system calls. */
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const bool is_handled = handle(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = saved_errno;
-  pass_on(signal, info, context);
+  if (!is_handled) pass_on(signal, info, context);
+}
+
+}  // namespace
+
+bool put_zeros(uintptr_t begin, uintptr_t end) {
+  void* const zeros = mmap(reinterpret_cast<void*>(begin), end - begin, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return zeros != MAP_FAILED;
 }
 
 void install_handler() {
@@ -80,17 +105,22 @@ void install_handler() {
   });
 }
 
-/** Returns a free index, or mapping_count_max. */
-uint32_t take_index(uintptr_t begin, uintptr_t end) {
+uint32_t take_index(uintptr_t begin, uintptr_t end, partial_file* partial) {
   const std::lock_guard lock(index_mutex);
   uint32_t index = 0;
   while (index < mapping_count_max && ranges[index].end.load() != 0) index++;
   if (index == mapping_count_max) return index;
   damage_flags[index].store(0);
+  ranges[index].partial.store(partial);
   ranges[index].begin.store(begin);
   ranges[index].end.store(end);
   if (index >= used_count.load()) used_count.store(index + 1);
   return index;
+}
+
+void free_index(uint32_t index) {
+  const std::lock_guard lock(index_mutex);
+  ranges[index].end.store(0);
 }
 
 bool is_trusted(const struct stat& status, size_t byte_length, failure& failed) {
@@ -106,6 +136,8 @@ bool is_trusted(const struct stat& status, size_t byte_length, failure& failed) 
   return false;
 }
 
+namespace {
+
 bool map_descriptor(int descriptor, size_t byte_length, mapping& mapped, failure& failed) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) {
@@ -119,7 +151,7 @@ bool map_descriptor(int descriptor, size_t byte_length, mapping& mapped, failure
     return false;
   }
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  mapped = {data, byte_length, take_index(begin, begin + byte_length)};
+  mapped = {data, byte_length, take_index(begin, begin + byte_length, nullptr)};
   if (mapped.index < mapping_count_max) return true;
   munmap(data, byte_length);
   failed.what = "too many files are mapped";
@@ -146,11 +178,7 @@ bool map_file(const char* path, size_t byte_length, mapping& mapped, failure& fa
 }
 
 void unmap_file(const mapping& mapped) {
-  {
-    const std::lock_guard lock(index_mutex);
-    ranges[mapped.index].begin.store(0);
-    ranges[mapped.index].end.store(0);
-  }
+  free_index(mapped.index);
   // Must come last, since another mapping may get the same addresses at once.
   munmap(mapped.data, mapped.byte_length);
 }

@@ -15,6 +15,7 @@
 #include "check.h"
 #include "test_batch.h"
 #include "test_json.h"
+#include "test_partial_files.h"
 #include "test_term_vectors.h"
 
 namespace {
@@ -189,6 +190,7 @@ int main(int argc, char** argv) {
   random_source texts(seed);
   check::test_json(texts);
   check::test_term_vectors(texts);
+  check::test_partial_files(texts, is_quick);
   check::test_processor();
   check::test_emulated_tiles(texts);
   for (size_t i = 0; i < sagitta_target_count(); i++) {

@@ -69,7 +69,11 @@ const LIBRARY = [
 ];
 const JSON_READER = 'json/vectors.cpp';
 const TERM_VECTORS = ['testing/check.cpp', 'bench/term_vectors.cpp'];
-const TEST = [...LIBRARY, JSON_READER, ...TERM_VECTORS, 'testing/test_*.cpp', 'testing/test.cpp'];
+const MAPPED_FILES = ['files/mapped_files.cpp', 'files/partial_files.cpp'];
+const TEST = [
+  ...[...LIBRARY, JSON_READER, ...MAPPED_FILES, ...TERM_VECTORS],
+  ...['testing/test_*.cpp', 'testing/test.cpp'],
+];
 const CUDA = ['cuda/*.cu', ...LIBRARY];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
 const CUDA_TEST = ['testing/check.cpp', 'testing/test_batch.cpp', 'testing/cuda_*test.cu'];

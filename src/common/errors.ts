@@ -187,6 +187,15 @@ export function noLeaderError(cause?: unknown): SagittaError {
   );
 }
 
+/** The error where parts of a file are not on the disk of this node, and cannot be fetched either. */
+export function blocksUnavailableError(file: string, cause?: unknown): SagittaError {
+  return new SagittaError(
+    'collection_unavailable',
+    `Parts of the file ${file} are not on the disk of this node, and the shared files do not return them at the moment. They will be tried again. Retry after 5 s.`,
+    { cause, retryAfterSeconds: 5 },
+  );
+}
+
 /**
  * An error that reports one or more issues. Its detail is that of the first issue. Without `code`, the code is that of
  * all issues, or `invalid_request` if they differ.

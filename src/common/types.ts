@@ -107,12 +107,27 @@ export const ROW_CODE_NAMES = ['tiles', 'coarse', 'refinement'] as const;
 /** Names of all code arrays, in file order. */
 export const CODE_NAMES = [...ROW_CODE_NAMES, 'basis', 'head'] as const;
 
-/** A file as shared memory. Parts that cannot be read, because the file was truncated, read as zeros. */
+/** A file as shared memory. Parts that cannot be read read as zeros. */
 export interface FileMapping {
   /** The whole file, read-only. It is unmapped when no thread refers to its buffer anymore. */
   readonly bytes: Uint8Array;
-  /** Whether a part could not be read. Anything made from the bytes until then must be discarded. */
-  readonly isDamaged: boolean;
+  /**
+   * Why a part could not be read: the file is damaged (it was truncated, or the disk failed), or a part that is not on
+   * this disk was unavailable. Anything made from the bytes until then must be discarded. It never becomes null again;
+   * where the part was unavailable, the file may be mapped anew.
+   */
+  readonly failure: MappingFailure | null;
+  /** The parts that are on this disk; null if all of the file is. Reading another part waits until it was fetched. */
+  readonly kept: KeptParts | null;
+}
+
+export type MappingFailure = 'damaged' | 'unavailable';
+
+export interface KeptParts {
+  /** Ascending offsets, without the end. */
+  readonly ranges: readonly { readonly begin: number; readonly end: number }[];
+  /** The checksum of these bytes, in sequence. */
+  readonly checksum: string;
 }
 
 /** Codes of rows, over SharedArrayBuffers; the encoder defines their layout. */

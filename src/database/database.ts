@@ -408,8 +408,8 @@ export class Database {
     {
       description,
       digests,
-      fetch,
-    }: Pick<SharedFiles, 'fetch'> & {
+      ...access
+    }: Omit<SharedFiles, 'manifest'> & {
       readonly description: object;
       readonly digests: readonly string[];
     },
@@ -418,7 +418,7 @@ export class Database {
     if (state?.kind !== 'ready') return true;
     const { segments, ...rest } = description as Manifest;
     const known = segments.map((entry, i) => ({ ...entry, digest: digests[i]! }));
-    return state.maintenance.adopt({ manifest: { ...rest, segments: known }, fetch });
+    return state.maintenance.adopt({ manifest: { ...rest, segments: known }, ...access });
   }
 
   /** See Catalogue.startHolding. */

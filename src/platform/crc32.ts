@@ -11,6 +11,17 @@ const NATIVE_BYTES_MIN = 64 * 1024;
 /** Looked up on first use: zlib loads late in the bundled program, where each access to it takes a microsecond. */
 let crc32: typeof zlib.crc32 | undefined;
 
+/** The checksum that is stored with files, of the concatenated parts: `crc32:` and eight hexadecimal digits. */
+export function checksumOf(parts: Iterable<Uint8Array>): string {
+  let crc = 0;
+  for (const part of parts) crc = crcOf(part, crc);
+  return checksumText(crc);
+}
+
+export function checksumText(crc: number): string {
+  return `crc32:${crc.toString(16).padStart(8, '0')}`;
+}
+
 /** The CRC-32 of the bytes, continued from the CRC of the bytes before them. */
 export function crcOf(bytes: Uint8Array, crc = 0): number {
   if (bytes.length >= NATIVE_BYTES_MIN) {

@@ -4,9 +4,16 @@
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
+import { blocksUnavailableError } from '../common/errors.js';
 import { collectGarbage } from '../common/garbage.js';
 import { sharedBytes, sharedInt32 } from '../common/shared-array.js';
-import { CODE_NAMES, type FileMapping, type RowCodes, type Utf8Column } from '../common/types.js';
+import {
+  CODE_NAMES,
+  type FileMapping,
+  type KeptParts,
+  type RowCodes,
+  type Utf8Column,
+} from '../common/types.js';
 import type { Named } from '../common/vectors.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import {
@@ -17,9 +24,9 @@ import {
   toField,
 } from '../formats/arrow/ipc-writer.js';
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
-import { blockDigests, digestOfBlocks } from '../platform/block-digests.js';
+import { BLOCK_BYTES, type BlockRange, blockDigests, digestOfBlocks } from '../platform/blocks.js';
+import { checksumOf } from '../platform/crc32.js';
 import type { Task } from '../platform/pool.js';
-import { checksumOf, verifyChecksum } from './checksum.js';
 import { StoredMetadata } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
 import { RowColumns } from './row-columns.js';
@@ -38,11 +45,14 @@ const KINDS_KEY = 'sagitta.kinds';
 const CODES_KEY = 'sagitta.codes';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
-interface EncodedSegment {
+/** A file whose bytes are to be verified. */
+export interface StoredSegment {
   /** The whole file. */
   readonly bytes: Uint8Array;
-  /** For `verifyChecksum`. */
+  /** Of the whole file. */
   readonly checksum: string;
+  /** If given, only these parts are verified, by their own checksum. */
+  readonly kept?: KeptParts | null;
 }
 
 interface CodesDescription {
@@ -57,6 +67,8 @@ interface SegmentParts {
   readonly checksum: string;
   /** See `digestOfBlocks`; null unless asked for. */
   readonly digest: string | null;
+  /** The blocks that a node keeps of a file whose vectors are on other nodes. */
+  readonly kept: readonly BlockRange[];
 }
 
 interface SegmentToEncode {
@@ -95,6 +107,41 @@ function describeCodes(codes: RowCodes | null): CodesDescription | null {
   return { encoding: codes.encoding, byteLengths };
 }
 
+/**
+ * The arrays that only the search by vectors reads row by row, and what is read only for the rows of an answer. All
+ * others, with ids, sequences and the columns of metadata, take part in every read.
+ */
+function wideArraysOf({ vectors, json }: SegmentData): Uint8Array[] {
+  const values = vectors.flatMap((column) =>
+    column.kind === 'dense' ? [asBytes(column.values), ...arraysOf(column.codes)] : [],
+  );
+  return [...values, json.bytes];
+}
+
+/** The blocks of a file with any bytes but those of the given arrays. */
+function blocksBeside(layout: ByteLayout, arrays: readonly Uint8Array[]): BlockRange[] {
+  const kept: BlockRange[] = [];
+  let next = 0;
+  const keep = (from: number, to: number) => {
+    const first = Math.floor(from / BLOCK_BYTES);
+    const end = Math.ceil(to / BLOCK_BYTES);
+    const last = kept.at(-1);
+    if (last !== undefined && first <= last.first + last.count) {
+      kept[kept.length - 1] = { first: last.first, count: end - last.first };
+    } else if (end > first) kept.push({ first, count: end - first });
+  };
+  for (const { from, to } of layout.placesOf(arrays)) {
+    keep(next, from);
+    next = to;
+  }
+  keep(next, layout.length);
+  return kept;
+}
+
+function asBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 /** Returns the arrays of codes in the order of files; empty if codes of this dimension lack the array. */
 function arraysOf(codes: RowCodes | null): Uint8Array[] {
   return codes === null ? [] : CODE_NAMES.map((name) => codes[name] ?? new Uint8Array());
@@ -103,7 +150,8 @@ function arraysOf(codes: RowCodes | null): Uint8Array[] {
 /**
  * Decodes a sealed segment, which keeps using `bytes`, those of `mapping` if given. The checksum is verified
  * elsewhere, before an answer depends on it. This function checks every length, offset and index, so that no
- * file causes reads out of bounds. Throws `data_corrupt` with the cause; the caller adds the file name.
+ * file causes reads out of bounds. Throws `data_corrupt` with the cause, to which the caller adds the file name, and
+ * `collection_unavailable`.
  */
 export function decodeSegment(
   bytes: Uint8Array,
@@ -111,8 +159,10 @@ export function decodeSegment(
   mapping: FileMapping | null = null,
 ): Segment {
   const data = readingStored('a segment file', () => decodeData(inPlace(bytes), identity));
-  if (mapping?.isDamaged)
+  if (mapping?.failure === 'unavailable') throw blocksUnavailableError(identity.key);
+  if (mapping?.failure === 'damaged') {
     throw corrupt('a segment file that was cut, or that the disk cannot read');
+  }
   return Segment.fromData(data, mapping);
 }
 
@@ -126,14 +176,25 @@ export const encodeSegmentTask: Task<SegmentToEncode, SegmentParts> = {
     const layout = layOutSegment(data);
     const parts = layout.toChunks();
     const digest = hasDigest ? digestOfBlocks(blockDigests(parts)) : null;
-    return { parts, byteLength: layout.length, checksum: checksumOf(parts), digest };
+    const kept = blocksBeside(layout, wideArraysOf(data));
+    return { parts, byteLength: layout.length, checksum: checksumOf(parts), digest, kept };
   },
 };
 
-/** Verifies a checksum on a worker. Throws `data_corrupt`. */
-export const verifySegmentTask: Task<EncodedSegment, void> = {
+/**
+ * Verifies a checksum on a worker. Checksums detect damage, not forgery; CRC-32 is several times faster than a disk. Throws
+ * `data_corrupt`.
+ */
+export const verifySegmentTask: Task<StoredSegment, void> = {
   name: 'segment.verify',
-  run: ({ bytes, checksum }) => verifyChecksum(bytes, checksum),
+  run({ bytes, checksum, kept }) {
+    const parts = kept?.ranges.map(({ begin, end }) => bytes.subarray(begin, end)) ?? [bytes];
+    const expected = kept?.checksum ?? checksum;
+    const found = checksumOf(parts);
+    if (found === expected) return;
+    const byteCount = parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    throw corrupt(`the checksum ${found} over ${byteCount} bytes`, { expected });
+  },
 };
 
 function decodeData(bytes: Uint8Array, { key, number }: SegmentIdentity): SegmentData {

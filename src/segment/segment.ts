@@ -8,6 +8,7 @@ import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type {
   FileMapping,
+  MappingFailure,
   RowEncoder,
   Utf8Column,
   VectorBatch,
@@ -469,14 +470,19 @@ export class Segment {
     return this.vectorField(name)?.narrow(visible) ?? visibleAmong(visible, NO_ROWS);
   }
 
+  /** Whether a part of the file is on other machines only. */
+  get isPartial(): boolean {
+    return this.#mapping !== null && this.#mapping.kept !== null;
+  }
+
   /** Whether the rows are in a mapped file. */
   get isMapped(): boolean {
     return this.#mapping !== null;
   }
 
-  /** Whether a part of the mapped file could not be read. */
-  get isDamaged(): boolean {
-    return this.#mapping?.isDamaged ?? false;
+  /** Why a part of the mapped file could not be read; null if all that was needed could be. */
+  get failure(): MappingFailure | null {
+    return this.#mapping?.failure ?? null;
   }
 
   /** Returns the JSON text as the client sent it. */

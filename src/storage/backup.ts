@@ -34,6 +34,8 @@ export interface BackupSource {
   /** The journal files; those that the state refers to must stay. */
   readonly files: JournalFiles;
   blobPath(name: string): string;
+  /** Reads a blob that is kept in part, with the blocks that are not; null for any other. */
+  readPartial(name: string): Promise<Uint8Array | null>;
   /** Whether the store is closing, which cancels the backup. */
   isStopping(): boolean;
 }
@@ -94,7 +96,10 @@ async function fill(
     requireRunning();
     const path = join(staging, BLOB_FOLDER, name);
     await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
-    byteLength += await copier.copy(source.blobPath(name), path);
+    const bytes = await source.readPartial(name);
+    // A backup is complete: the shared files may be lost with the node.
+    if (bytes === null) byteLength += await copier.copy(source.blobPath(name), path);
+    else byteLength += await copier.write(bytes, path);
   }
   const marker = { createdAt, byteLength, collectionCount, base };
   await writeMarker(staging, marker);

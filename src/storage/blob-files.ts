@@ -1,10 +1,20 @@
 // Named blobs as files. Each is written under a temporary name, fsynced and renamed, and its folder is fsynced, so a
-// name always refers to a complete blob.
+// name always refers to a complete blob. A blob may be kept in part (partial-blob.ts).
 
 import { constants, readdirSync, renameSync, rmSync } from 'node:fs';
-import { copyFile, link, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { assert, SagittaError } from '../common/errors.js';
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+} from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { assert, blocksUnavailableError, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import {
   CALL_BYTES_MAX,
@@ -18,6 +28,14 @@ import {
   writeSyncedFile,
 } from './disk.js';
 import { FileMapper, type MappingRule } from './file-mapper.js';
+import {
+  copyPartialFile,
+  type PartialBlob,
+  type PartialBlobContent,
+  readPartialBlob,
+  writePartialFile,
+} from './partial-blob.js';
+import { PartialFiles, type PartialFilesOptions } from './partial-files.js';
 
 /** Blob names never end with this suffix. */
 const TEMPORARY_SUFFIX = '.unfinished';
@@ -28,6 +46,15 @@ const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 export interface RetainedFiles {
   pathOf(name: string): string;
   read(name: string): Promise<Uint8Array | undefined>;
+  /** Reads a blob that is kept in part, with the blocks that are not; null for any other. */
+  readPartial(name: string): Promise<Uint8Array | null>;
+}
+
+export interface BlobFilesOptions {
+  readonly mapping: MappingRule;
+  readonly isNew: boolean;
+  /** Where blobs that are kept in part get the rest from; null if there are none. */
+  readonly partial: PartialFilesOptions | null;
 }
 
 export class BlobFiles {
@@ -35,6 +62,7 @@ export class BlobFiles {
   readonly wasEmpty: boolean;
   readonly #directory: string;
   readonly #mapper: FileMapper | null;
+  readonly #partial: PartialFiles | null;
   readonly #writing = new Set<Promise<void>>();
   /** One map for each reader of an older state: the new paths of the files whose names were reused since, by name. */
   readonly #retaining = new Set<Map<string, string>>();
@@ -45,21 +73,20 @@ export class BlobFiles {
   /** All blobs found by `open`, valid until the first change or listing. */
   #found: readonly string[] | null;
 
-  private constructor(directory: string, found: string[], mapper: FileMapper | null) {
+  private constructor(directory: string, found: string[], options: BlobFilesOptions) {
     this.#directory = directory;
     this.wasEmpty = found.length === 0;
     this.#found = found;
-    this.#mapper = mapper;
+    this.#mapper = FileMapper.create(options.mapping, directory);
+    this.#partial = options.partial && new PartialFiles(directory, this.#mapper, options.partial);
   }
 
   /**
    * Deletes empty folders and the files of interrupted writes, but not in a new store, where they would belong to
    * someone else. Throws `configuration_invalid`.
    */
-  static async open(
-    directory: string,
-    { mapping, isNew }: { readonly mapping: MappingRule; readonly isNew: boolean },
-  ): Promise<BlobFiles> {
+  static async open(directory: string, options: BlobFilesOptions): Promise<BlobFiles> {
+    const { isNew } = options;
     await makeFolder(directory);
     const found: string[] = [];
     for (const folder of await foldersIn(directory)) {
@@ -71,15 +98,25 @@ export class BlobFiles {
       if (unfinished.length === names.length && !isNew) await rmdir(path);
       for (const name of names) if (!unfinished.includes(name)) found.push(`${folder}/${name}`);
     }
-    return new BlobFiles(directory, found, FileMapper.create(mapping, directory));
+    return new BlobFiles(directory, found, options);
+  }
+
+  /** Whether blobs can be kept in part. */
+  get canPartial(): boolean {
+    return this.#partial?.canMap ?? false;
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
     return this.#track(this.#put(name, (path) => writeSyncedFile(path, parts)));
   }
 
+  writePartial(name: string, content: PartialBlobContent): Promise<void> {
+    assert(this.canPartial, 'blobs can be kept in part');
+    return this.#track(this.#put(name, (path) => writePartialFile(path, content)));
+  }
+
   copy(from: string, to: string): Promise<void> {
-    return this.#track(this.#put(to, (path) => linkOrCopy(this.#pathOf(from), path)));
+    return this.#track(this.#put(to, (path) => copyBlobFile(this.#pathOf(from), path)));
   }
 
   #track(writing: Promise<void>): Promise<void> {
@@ -120,15 +157,44 @@ export class BlobFiles {
 
   async read(name: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(name);
-    return this.#retainedNames.has(name) ? undefined : readFileOf(path);
+    return this.#retainedNames.has(name) ? undefined : this.#readFile(path);
+  }
+
+  /** Returns undefined if the file does not exist. Throws `data_corrupt` and `collection_unavailable`. */
+  async #readFile(path: string): Promise<Uint8Array | undefined> {
+    try {
+      return await withFile(path, async (file) => {
+        const blob = await readPartialBlob(file);
+        return blob === null ? readWholeFile(file) : this.#readBlocks(path, file, blob);
+      }).catch(undefinedIfMissing);
+    } catch (error) {
+      if (error instanceof SagittaError && error.code === 'collection_unavailable') throw error;
+      throw new SagittaError(
+        'data_corrupt',
+        `The file ${path} cannot be read: ${(error as Error).message}.`,
+        { cause: error },
+      );
+    }
+  }
+
+  #readBlocks(path: string, file: FileHandle, blob: PartialBlob): Promise<Uint8Array> {
+    const name = relative(this.#directory, path);
+    if (this.#partial === null) throw blocksUnavailableError(name);
+    return this.#partial.read(file, blob, name);
   }
 
   /** Returns null if there is no such blob, or if the blob should be read instead. */
   async map(name: string): Promise<FileMapping | null> {
     const path = this.#pathOf(name);
     if (this.#mapper === null || this.#retainedNames.has(name)) return null;
-    const found = await stat(path).catch(undefinedIfMissing);
-    return found === undefined ? null : this.#mapper.map(path, found.size);
+    const look = async (file: FileHandle) => ({
+      byteLength: (await file.stat()).size,
+      blob: await readPartialBlob(file),
+    });
+    const found = await withFile(path, look).catch(undefinedIfMissing);
+    if (found === undefined) return null;
+    if (found.blob === null) return this.#mapper.map(path, found.byteLength);
+    return this.#partial === null ? null : this.#partial.map(path, found.blob);
   }
 
   async remove(name: string): Promise<void> {
@@ -146,7 +212,15 @@ export class BlobFiles {
     this.#retaining.add(moved);
     const pathOf = (name: string) => moved.get(name) ?? this.#pathOf(name);
     try {
-      return await work({ pathOf, read: (name) => readFileOf(pathOf(name)) });
+      return await work({
+        pathOf,
+        read: (name) => this.#readFile(pathOf(name)),
+        readPartial: (name) =>
+          withFile(pathOf(name), async (file) => {
+            const blob = await readPartialBlob(file);
+            return blob && this.#readBlocks(pathOf(name), file, blob);
+          }),
+      });
     } finally {
       this.#retaining.delete(moved);
       // Removal is synchronous so that a new blob under one of these names cannot be removed by mistake.
@@ -175,9 +249,10 @@ export class BlobFiles {
       .sort();
   }
 
-  /** Waits for running writes. */
+  /** Waits for running writes. No thread waits for a block of a mapped blob any more. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#writing);
+    await this.#partial?.close();
   }
 
   #pathOf(name: string): string {
@@ -223,7 +298,16 @@ async function filesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Blobs are immutable, so two names may share one file. */
+/** Blobs are immutable, so two names may share one file, unless each name has a cache of its own in it. */
+async function copyBlobFile(from: string, to: string): Promise<void> {
+  const isPartial = await withFile(from, async (file) => {
+    const blob = await readPartialBlob(file);
+    if (blob !== null) await copyPartialFile(file, blob, to);
+    return blob !== null;
+  });
+  if (!isPartial) await linkOrCopy(from, to);
+}
+
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
@@ -234,35 +318,29 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   }
 }
 
-/** Reads the whole file into one SharedArrayBuffer; the result is shorter if the file was truncated meanwhile. */
-export async function readWholeBlob(path: string): Promise<Uint8Array> {
+export async function withFile<Result>(
+  path: string,
+  use: (file: FileHandle) => Promise<Result>,
+): Promise<Result> {
   const file = await open(path, 'r');
   try {
-    const { size } = await file.stat();
-    const bytes = new Uint8Array(new SharedArrayBuffer(size));
-    let at = 0;
-    while (at < size) {
-      const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
-      if (bytesRead === 0) break;
-      at += bytesRead;
-    }
-    return bytes.subarray(0, at);
+    return await use(file);
   } finally {
     await file.close();
   }
 }
 
-/** Returns undefined if the file does not exist. Throws `data_corrupt`. */
-async function readFileOf(path: string): Promise<Uint8Array | undefined> {
-  try {
-    return await readWholeBlob(path).catch(undefinedIfMissing);
-  } catch (error) {
-    throw new SagittaError(
-      'data_corrupt',
-      `The file ${path} cannot be read: ${(error as Error).message}.`,
-      { cause: error },
-    );
+/** Reads the whole file into one SharedArrayBuffer; the result is shorter if the file was truncated meanwhile. */
+export async function readWholeFile(file: FileHandle): Promise<Uint8Array> {
+  const { size } = await file.stat();
+  const bytes = new Uint8Array(new SharedArrayBuffer(size));
+  let at = 0;
+  while (at < size) {
+    const { bytesRead } = await file.read(bytes, at, Math.min(size - at, CALL_BYTES_MAX), at);
+    if (bytesRead === 0) break;
+    at += bytesRead;
   }
+  return bytes.subarray(0, at);
 }
 
 function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {

@@ -11,6 +11,8 @@ const writev = promisify(writevWithCallback);
 
 /** A system call writes less than 2 GiB at a time; shorter calls let other requests use the disk in between. */
 export const CALL_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes that are copied where the system call cannot read them. */
+const COPY_BYTES_MAX = 1024 * 1024;
 /** Maximum number of parts per system call. */
 const CALL_PARTS_MAX = 1024;
 
@@ -99,9 +101,24 @@ export async function writeParts(
     const count = countWithin(left, CALL_BYTES_MAX);
     const first = left[0]!.subarray(0, CALL_BYTES_MAX);
     const some = count === 0 ? [first] : left.slice(0, count);
-    const { bytesWritten } = await writev(descriptor, some, position);
+    const bytesWritten = await writeSome(descriptor, some, position);
     position += bytesWritten;
     left = skipBytes(left, bytesWritten);
+  }
+}
+
+async function writeSome(
+  descriptor: number,
+  parts: readonly Uint8Array[],
+  position: number,
+): Promise<number> {
+  try {
+    return (await writev(descriptor, parts, position)).bytesWritten;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EFAULT') throw error;
+    // The kernel does not wait for the blocks of partial blobs, but this thread does.
+    const copy = Buffer.from(parts[0]!.subarray(0, COPY_BYTES_MAX));
+    return (await writev(descriptor, [copy], position)).bytesWritten;
   }
 }
 

@@ -3,8 +3,15 @@
 
 import { statfsSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
-import type { FileMapping } from '../common/types.js';
-import { loadNativeFiles, type NativeFiles } from '../platform/native-files.js';
+import type { FileMapping, KeptParts } from '../common/types.js';
+import {
+  blocksOf,
+  loadNativeFiles,
+  type NativeBlocks,
+  type NativeFiles,
+  UNAVAILABLE_FLAG,
+} from '../platform/native-files.js';
+import { BLOCK_BYTES, blockCountOf, keptPartsOf, type PartialBlob } from './partial-blob.js';
 
 /** Whether to map files. `auto` maps a file if that is worthwhile and mappings are reliable on its file system. */
 export type MappingRule = 'auto' | 'mapped' | 'memory';
@@ -52,25 +59,60 @@ export class FileMapper {
     );
   }
 
+  /** For partial files; null where the system has no mappings of this kind. */
+  get blocks(): NativeBlocks | null {
+    return blocksOf(this.#native);
+  }
+
   /** Returns null if the file should be read instead, or the system cannot map it. */
   map(path: string, byteLength: number): FileMapping | null {
     if (byteLength < this.#bytesMin) return null;
     try {
       const { buffer, index } = this.#native.map(path, byteLength);
-      const flags = this.#flags;
-      const bytes = new Uint8Array(buffer);
-      const last = byteLength - 1;
-      const lastByte = bytes[last];
-      return {
-        bytes,
-        get isDamaged() {
-          // A truncated file reads as zero at its end; complete files never end that way.
-          return bytes[last] !== lastByte || Atomics.load(flags, index) !== 0;
-        },
-      };
+      return this.#describe(buffer, index, byteLength, null);
     } catch {
       // Reading either works, or reports what is wrong with the file.
       return null;
     }
+  }
+
+  /** Maps a partial file, whose blocks `queue` requests. Throws an error with the reason. */
+  mapPartial(
+    descriptor: number,
+    fileBytes: number,
+    blob: PartialBlob,
+    queue: number,
+  ): { mapping: FileMapping; index: number; generation: number } {
+    // With the trailer.
+    const first = blockCountOf(blob.byteLength);
+    const runs = [...blob.kept, { first, count: 1 }].flatMap((run) => [run.first, run.count]);
+    const kept = new Uint32Array(runs);
+    const { buffer, index, generation } = this.blocks!.mapPartial(
+      ...([descriptor, fileBytes, BLOCK_BYTES, kept, queue] as const),
+    );
+    const mapping = this.#describe(buffer, index, blob.byteLength, keptPartsOf(blob));
+    return { mapping, index, generation };
+  }
+
+  #describe(
+    buffer: SharedArrayBuffer,
+    index: number,
+    byteLength: number,
+    kept: KeptParts | null,
+  ): FileMapping {
+    const flags = this.#flags;
+    const whole = new Uint8Array(buffer);
+    const last = whole.byteLength - 1;
+    const lastByte = whole[last];
+    return {
+      bytes: whole.subarray(0, byteLength),
+      kept,
+      get failure() {
+        const flag = Atomics.load(flags, index);
+        if (flag === UNAVAILABLE_FLAG) return 'unavailable';
+        // A truncated file reads as zero at its end; complete files never end that way.
+        return flag !== 0 || whole[last] !== lastByte ? 'damaged' : null;
+      },
+    };
   }
 }

@@ -7,6 +7,7 @@ import { assertStoreBlobName } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
 import { entriesOf, NO_FRAME } from './frame.js';
 import type { JournalFiles } from './journal-files.js';
+import { blockCountOf, type PartialBlobContent } from './partial-blob.js';
 import { StateView } from './state-view.js';
 import type { LogEntry, Store, StoreOperation, StoreSnapshot } from './store.js';
 import { type Change, StoreState } from './store-state.js';
@@ -80,6 +81,17 @@ class MemoryStore extends StateView implements Store {
     assertStoreBlobName(name);
     const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
     this.#state.blobs.set(name, new Uint8Array(whole));
+  }
+
+  /** Memory has no blocks that could be fetched later, so all of them are kept. */
+  get canPartial(): boolean {
+    return true;
+  }
+
+  async writePartialBlob(name: string, { byteLength, read }: PartialBlobContent): Promise<void> {
+    const parts: Uint8Array[] = [];
+    for (let block = 0; block < blockCountOf(byteLength); block++) parts.push(await read(block));
+    await this.writeBlob(name, parts);
   }
 
   async readBlob(name: string): Promise<Uint8Array | undefined> {

@@ -8,6 +8,7 @@ import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { requireNoBackup } from './backup-marker.js';
 import { type BaseSource, writeBase } from './base.js';
 import { BlobFiles } from './blob-files.js';
+import { BLOCK_DEADLINES, type BlockDeadlines, type BlockSourceModule } from './block-source.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
@@ -23,6 +24,8 @@ import { describeMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-
 import { StoreState } from './store-state.js';
 import { directoryWarnings, requireUsable, unusableDirectory } from './usable-directory.js';
 
+const BLOCK_CACHE_BYTES = 1024 ** 3;
+
 /**
  * Throws `data_directory_locked` if another process uses the directory; `configuration_invalid` if it is unusableDirectory, a
  * backup, or in another format; `data_corrupt` if the journal is damaged or older than its mark; and `storage_full`. On
@@ -32,7 +35,13 @@ export async function openStore(options: {
   directory: string;
   /** Whether blobs may be mapped; `auto` by default. */
   mapping?: MappingRule;
-  /** Receives a message for each repair. */
+  /** Where blobs that are kept in part get the rest from; null, the default, if there are none. */
+  blocks?: BlockSourceModule | null;
+  /** Disk space for fetched blocks; 1 GiB by default. */
+  blockCacheBytes?: number;
+  /** When a block that cannot be fetched is given up; only tests set it. */
+  blockDeadlines?: Partial<BlockDeadlines>;
+  /** Receives a message for each repair, and for blocks that could not be fetched. */
   warn?: (message: string) => void;
   /**
    * Called once if the disk fails. Later commits are refused: the store must be closed and opened again, which finds
@@ -47,6 +56,9 @@ export async function openStore(options: {
   const {
     directory,
     mapping = 'auto',
+    blocks = null,
+    blockCacheBytes = BLOCK_CACHE_BYTES,
+    blockDeadlines,
     warn = () => {},
     onFailure = () => {},
     logBytesMax,
@@ -71,7 +83,13 @@ export async function openStore(options: {
     if (isNew) newDirectory.markStoreNew();
     const ownNames = [LOCK_FOLDER, CONTROL_FOLDER, JOURNAL_FOLDER];
     for (const message of await directoryWarnings(directory, { isNew, ownNames })) warn(message);
-    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), { mapping, isNew });
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), {
+      ...{ mapping, isNew },
+      partial: blocks && {
+        ...{ source: blocks, cacheBytes: blockCacheBytes, warn },
+        deadlines: { ...BLOCK_DEADLINES, ...blockDeadlines },
+      },
+    });
     const mark = await readMark(directory);
     if (isNew) {
       requireNothingLost(directory, blobs, mark);

@@ -9,6 +9,7 @@ import { CommitGroup } from './commit-group.js';
 import type { DirectoryLock } from './directory-lock.js';
 import type { Journal } from './journal.js';
 import type { NewDirectory } from './new-directory.js';
+import type { PartialBlobContent } from './partial-blob.js';
 import { StateView } from './state-view.js';
 import type { DiskStore, StoreOperation, StoreSnapshot } from './store.js';
 import type { MarkFile } from './store-mark.js';
@@ -72,6 +73,15 @@ export class RecordStore extends StateView implements DiskStore {
     return this.#blobs.write(name, parts);
   }
 
+  get canPartial(): boolean {
+    return this.#blobs.canPartial;
+  }
+
+  writePartialBlob(name: string, content: PartialBlobContent): Promise<void> {
+    assert(!this.#isClosing, 'no blob is written after close');
+    return this.#blobs.writePartial(name, content);
+  }
+
   readBlob(name: string): Promise<Uint8Array | undefined> {
     return this.#blobs.read(name);
   }
@@ -113,6 +123,7 @@ export class RecordStore extends StateView implements DiskStore {
         base: { state, ...this.#journal.origin },
         files: this.#journal.files,
         blobPath: files.pathOf,
+        readPartial: files.readPartial,
         isStopping: () => this.#isClosing,
       };
       return writeBackup(source, folder, choose);

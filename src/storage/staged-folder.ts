@@ -12,6 +12,7 @@ import {
   requireFreeSpace,
   syncFile,
   syncFolder,
+  writeSyncedFile,
 } from './disk.js';
 
 /** Backups and blobs never have such a name. */
@@ -62,7 +63,7 @@ export async function removeUnfinished(parent: string): Promise<void> {
   }
 }
 
-/** Copies and syncs files. They share disk blocks with the originals if the file system supports it. */
+/** Copies, writes and syncs files. Copies share disk blocks with the originals if the file system supports it. */
 export class FileCopier {
   #mayShare = true;
   #bytesLeft: number;
@@ -90,6 +91,14 @@ export class FileCopier {
     await syncFile(to);
     this.#bytesLeft -= size;
     return size;
+  }
+
+  /** Writes a file of which there is no copy. Otherwise like `copy`. */
+  async write(bytes: Uint8Array, to: string): Promise<number> {
+    await requireFreeSpace(dirname(to), bytes.byteLength);
+    await writeSyncedFile(to, [bytes]);
+    this.#bytesLeft -= bytes.byteLength;
+    return bytes.byteLength;
   }
 }
 

@@ -5,13 +5,15 @@ import { constants, existsSync } from 'node:fs';
 import { access, rmdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { SagittaError } from '../common/errors.js';
+import type { KeptParts } from '../common/types.js';
 import { BACKUP_BASE } from './backup.js';
 import { type BackupMarker, digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
-import { blobNamesIn, readWholeBlob } from './blob-files.js';
+import { blobNamesIn, readWholeFile, withFile } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { type Extent, isExtent } from './extent.js';
 import { JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
 import { missingBase, type ReportDamage, readJournal } from './journal-reader.js';
+import { keptPartsOf, readPartialBlob, readPartialFile } from './partial-blob.js';
 import type { LogEntry, StoreKey } from './store.js';
 import { ALL_KEYS, BLOB_FOLDER, decodeKey, nameOfKey, rangeUnder } from './store-format.js';
 import { describeMark, MARK_FILE, readMark } from './store-mark.js';
@@ -118,9 +120,20 @@ export class StoreInspection {
     }
   }
 
-  /** Returns the whole blob in shared memory. Throws errors of the system. */
+  /** Returns the whole blob in shared memory; what is not on this disk is zero. Throws errors of the system. */
   readBlob(name: string): Promise<Uint8Array> {
-    return readWholeBlob(join(this.directory, BLOB_FOLDER, name));
+    return withFile(join(this.directory, BLOB_FOLDER, name), async (file) => {
+      const blob = await readPartialBlob(file);
+      return blob === null ? readWholeFile(file) : readPartialFile(file, blob, null);
+    });
+  }
+
+  /** The parts of a blob that are on this disk; null if all of it is. Throws errors of the system. */
+  keptParts(name: string): Promise<KeptParts | null> {
+    return withFile(join(this.directory, BLOB_FOLDER, name), async (file) => {
+      const blob = await readPartialBlob(file);
+      return blob && keptPartsOf(blob);
+    });
   }
 
   async close(): Promise<void> {
@@ -180,9 +193,16 @@ async function lockForInspection(directory: string): Promise<() => Promise<void>
 async function listBlobs(folder: string): Promise<Map<string, number>> {
   const blobs = new Map<string, number>();
   for (const name of await blobNamesIn(folder).catch(() => [])) {
-    blobs.set(name, (await stat(join(folder, name))).size);
+    blobs.set(name, await byteLengthOf(join(folder, name)));
   }
   return blobs;
+}
+
+/** A file whose description is damaged has a length that no blob has. */
+async function byteLengthOf(path: string): Promise<number> {
+  const { size } = await stat(path);
+  const blob = await withFile(path, readPartialBlob).catch(() => null);
+  return blob?.byteLength ?? size;
 }
 
 async function inspectJournal(

@@ -2,6 +2,7 @@
 // replicated log could implement it as well, so nothing outside this folder may depend on how data is stored.
 
 import type { FileMapping } from '../common/types.js';
+import type { PartialBlobContent } from './partial-blob.js';
 
 /** A path of non-empty parts. Keys sort part by part, by their UTF-8 bytes. */
 export type StoreKey = readonly string[];
@@ -53,14 +54,24 @@ export interface Store {
    * resolves.
    */
   writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void>;
-  /** Returns the whole blob in one SharedArrayBuffer, or undefined if it does not exist. */
+  /** Whether blobs can be kept in part: the store has a source of blocks, and files are mapped. */
+  readonly canPartial: boolean;
+  /**
+   * Writes a blob of which only some blocks are kept on this disk; the others are fetched from the source of blocks when
+   * they are read. Otherwise like `writeBlob`. To be called only if `canPartial`.
+   */
+  writePartialBlob(name: string, content: PartialBlobContent): Promise<void>;
+  /**
+   * Returns the whole blob in one SharedArrayBuffer, or undefined if it does not exist. Throws `collection_unavailable`
+   * if blocks that are not kept cannot be fetched.
+   */
   readBlob(name: string): Promise<Uint8Array | undefined>;
   /**
    * Returns the blob as a mapped file; null if it does not exist, or should be read instead. The mapping stays valid
-   * after `removeBlob`.
+   * after `removeBlob`. A thread that reads a block of it that is not kept waits until it was fetched.
    */
   mapBlob(name: string): Promise<FileMapping | null>;
-  /** Copies a blob, sharing its file if the file system can. The copy is on disk when this resolves. */
+  /** Copies a blob, sharing its file if the file system can and all of it is kept. The copy is on disk when this resolves. */
   copyBlob(from: string, to: string): Promise<void>;
   removeBlob(name: string): Promise<void>;
   /** Sorted names of all blobs that start with `prefix`, without unfinished writes. */

@@ -5,6 +5,7 @@ import { KIND } from '../../src/common/columns.js';
 import { SagittaError } from '../../src/common/errors.js';
 import { CODE_NAMES, type JsonObject, type RowCodes } from '../../src/common/types.js';
 import { bytesOfRows, UNNAMED, valuesOfRows } from '../../src/common/vectors.js';
+import { checksumOf } from '../../src/platform/crc32.js';
 import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import {
@@ -253,6 +254,26 @@ describe('a segment file', () => {
     );
     assert.throws(() => verifySegmentTask.run({ bytes, checksum: 'md5:1' }), isCorrupt);
     verifySegmentTask.run({ bytes, checksum });
+  });
+
+  it('is verified by the checksum of its kept parts alone, if it has such', () => {
+    const { bytes, checksum } = encodeSegment(sealedSegment([{ a: 1 }, { b: ['x'] }]).toData());
+    const ranges = [
+      { begin: 0, end: 10 },
+      { begin: 20, end: bytes.length },
+    ];
+    const parts = ranges.map(({ begin, end }) => bytes.subarray(begin, end));
+    const kept = { ranges, checksum: checksumOf(parts) };
+    const changed = (at: number) => {
+      const copy = new Uint8Array(bytes);
+      copy[at]! ^= 1;
+      return { bytes: copy, checksum, kept };
+    };
+    verifySegmentTask.run(changed(10));
+    verifySegmentTask.run(changed(19));
+    for (const at of [0, 9, 20, bytes.length - 1]) {
+      assert.throws(() => verifySegmentTask.run(changed(at)), isCorrupt);
+    }
   });
 
   it('is rejected at every shorter length', () => {

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { BLOCK_BYTES } from '../../src/storage/partial-blob.js';
 import type { Store } from '../../src/storage/store.js';
+import { makeBlock, sourceName } from './made-blocks.js';
 
 /** Opens a store for `use`, and then closes it or the store that `use` returns instead. */
 export type WithStore = (use: (store: Store) => Promise<Store | undefined>) => Promise<void>;
@@ -63,6 +65,34 @@ export function blobContract(name: string, withStore: WithStore): void {
         assert.equal(text(await store.readBlob('e/7')), 'one');
         await assert.rejects(store.copyBlob('c/none', 'f/1'));
         assert.deepEqual(await store.listBlobs(), ['c/1', 'e/7']);
+        return undefined;
+      }));
+
+    it('keeps a blob in part, which is read, listed, copied and replaced like others', () =>
+      withStore(async (store) => {
+        if (!store.canPartial) return undefined;
+        const byteLength = 2 * BLOCK_BYTES + 5;
+        const source = sourceName(7, byteLength);
+        const whole = Buffer.concat([0, 1, 2].map((block) => makeBlock(source, block)));
+        const read = async (block: number) => makeBlock(source, block);
+        await store.writeBlob('c/1', [bytes('old')]);
+        const kept = [{ first: 1, count: 1 }];
+        await store.writePartialBlob('c/1', { byteLength, source, kept, read });
+        assert.deepEqual(await store.listBlobs(), ['c/1']);
+        assert.ok(whole.equals((await store.readBlob('c/1'))!));
+        await store.copyBlob('c/1', 'd/1');
+        const mapping = await store.mapBlob('d/1');
+        if (mapping !== null) assert.ok(whole.equals(mapping.bytes));
+        await store.writeBlob('c/1', [bytes('new')]);
+        assert.equal(text(await store.readBlob('c/1')), 'new');
+        assert.equal((await store.mapBlob('d/1'))?.failure ?? null, null);
+        await store.removeBlob('c/1');
+        await store.removeBlob('d/1');
+        assert.deepEqual(await store.listBlobs(), []);
+        const failing = async () => Promise.reject(new Error('no more'));
+        const content = { byteLength, source, kept: [{ first: 0, count: 3 }], read: failing };
+        await assert.rejects(store.writePartialBlob('c/2', content), /no more/);
+        assert.deepEqual(await store.listBlobs(), []);
         return undefined;
       }));
 

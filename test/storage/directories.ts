@@ -9,6 +9,7 @@ import { restoreBackup } from '../../src/storage/backup.js';
 import { openStore } from '../../src/storage/open-store.js';
 import type { Store } from '../../src/storage/store.js';
 import type { StoreHarness } from './contract.js';
+import { SourceControl } from './made-blocks.js';
 
 const made: string[] = [];
 const directoryOf = new WeakMap<Store, string>();
@@ -24,7 +25,14 @@ export async function makeDirectory(): Promise<string> {
 }
 
 export async function openIn(directory: string, logBytesMax?: number): Promise<Store> {
-  const store = await openStore({ directory, ...(logBytesMax !== undefined && { logBytesMax }) });
+  const store = await openStore({
+    directory,
+    blocks: {
+      module: new URL('./made-blocks.js', import.meta.url).href,
+      data: new SourceControl().shared,
+    },
+    ...(logBytesMax !== undefined && { logBytesMax }),
+  });
   directoryOf.set(store, directory);
   return store;
 }

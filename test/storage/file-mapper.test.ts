@@ -59,7 +59,7 @@ if (typeof native === 'string') {
       const mapping = FileMapper.create('mapped', folder)!.map(path, PAGE_BYTES)!;
       rmSync(path);
       assert.ok(mapping.bytes.every((byte) => byte === 1));
-      assert.equal(mapping.isDamaged, false);
+      assert.equal(mapping.failure, null);
     });
 
     it('are damaged when they are truncated, and read as zeros from there on', () => {
@@ -75,8 +75,8 @@ if (typeof native === 'string') {
           found.every((byte, at) => byte === (at < length ? 1 : 0)),
           `cut to ${length}`,
         );
-        assert.equal(cut.isDamaged, true, `cut to ${length}`);
-        assert.equal(whole.isDamaged, false);
+        assert.equal(cut.failure, 'damaged', `cut to ${length}`);
+        assert.equal(whole.failure, null);
       }
     });
 
@@ -91,7 +91,7 @@ if (typeof native === 'string') {
       );
       const [sum] = (await once(worker, 'message')) as [number];
       assert.equal(sum, PAGE_BYTES);
-      assert.equal(mapping.isDamaged, true);
+      assert.equal(mapping.failure, 'damaged');
       await worker.terminate();
     });
   });

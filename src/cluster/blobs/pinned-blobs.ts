@@ -1,5 +1,5 @@
 // Blobs that are pinned by the digest in an index. The digests of the blocks follow the bytes of such a blob, so that a
-// reader can fetch and verify one block (block-digests.ts).
+// reader can fetch and verify one block (blocks.ts).
 
 import { SagittaError } from '../../common/errors.js';
 import {
@@ -8,7 +8,7 @@ import {
   blockDigests,
   DIGEST_BYTES,
   digestOfBlocks,
-} from '../../platform/block-digests.js';
+} from '../../platform/blocks.js';
 import type { Blobs } from './blobs.js';
 
 export interface BlobDigest {

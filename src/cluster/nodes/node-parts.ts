@@ -13,6 +13,7 @@ import { StoreHealth } from '../health/store-health.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import { isDrained } from '../members/drained-nodes.js';
 import { type Member, Members, type MembersTiming, newMember } from '../members/members.js';
+import { FileHomes } from '../placement/file-homes.js';
 import { HeldCollections } from '../placement/held-collections.js';
 import { PlacementRequests } from '../placement/placement-requests.js';
 import { Placements } from '../placement/placements.js';
@@ -25,6 +26,7 @@ import { Ownership } from '../replication/ownership.js';
 import type { Durability } from '../service/nats-durability.js';
 import type { SharedService } from '../service/shared-service.js';
 import { FileAdoption } from '../snapshots/file-adoption.js';
+import { FileFetcher } from '../snapshots/file-fetcher.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { Snapshotter } from '../snapshots/snapshotter.js';
 import { StateLoader } from '../snapshots/state-loader.js';
@@ -60,6 +62,8 @@ export interface NodePartsOptions {
   readonly layout: StoreLayout;
   /** Bytes written to a log between two snapshots. */
   readonly snapshotBytes: number;
+  /** How many of the nodes that hold a collection keep the whole of each segment file; all of them by default. */
+  readonly fileCopies?: number | null;
   /** The durability of the log servers, if it is known. */
   readonly durability?: () => Durability;
   readonly logger: Logger;
@@ -132,13 +136,20 @@ function composeReplication(
     logBytesMax,
     fileBytesOf: (name) => applier.database?.writtenFileBytes(name) ?? 0,
   });
+  const homes = new FileHomes({ placements, node, copies: options.fileCopies ?? null });
+  const fetcher = new FileFetcher({
+    ...shared,
+    isHome: (log, firstSequence) => homes.isHere(log, firstSequence),
+  });
   const adoption = new FileAdoption({
     ...shared,
+    fetcher,
     database: () => applier.database,
-    isFollowed: (name) => logs.find(name)?.isWritable === false,
+    isHeld: (name) => logs.find(name) !== undefined,
   });
   const loader = new StateLoader({
     ...shared,
+    fetcher,
     database: () => applier.database,
     applyCatalogue: (operations) => applier.applyCatalogue(operations),
   });
@@ -164,6 +175,7 @@ function composeReplication(
     },
     onCommitted: (name, operations) => {
       if (name === CATALOGUE) placements.apply(operations);
+      adoption.follow(name, operations);
     },
   });
   const holds = (name: string, log: string) => placements.holds(name, log);
@@ -178,7 +190,7 @@ function composeReplication(
     release: (log) => ownership.release(log, { isUrgent: false }),
     logger,
   });
-  const storing = { archiver, archiving, snapshotter, adoption, loader, storeHealth };
+  const storing = { archiver, archiving, snapshotter, homes, adoption, loader, storeHealth };
   const parts = { members, placements, applier, logs, ownership, elections, ...storing };
   return { shared, placed, timing, ...parts };
 }

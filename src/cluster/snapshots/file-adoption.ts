@@ -1,11 +1,12 @@
-// Lets the database use the files in the newest snapshot of each log that the node follows, one log at a time: the files
-// that the owner of the log wrote, in place of those that the node would write itself.
+// Lets the database use the files in the newest snapshot of each log, one log at a time: the files that the owner of the log
+// wrote, in place of those that the node would write itself, or a part of a file in place of all of it.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { SNAPSHOTS } from '../logs/store-entries.js';
-import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
+import type { FileFetcher } from './file-fetcher.js';
+import { SnapshotFiles } from './snapshot-files.js';
 import { readSnapshotRecord } from './snapshot-record.js';
 
 /** How many calls of `run` it takes until files are tried again that could not be used: 10 s. */
@@ -17,6 +18,8 @@ export interface OfferedFiles {
   readonly description: object;
   /** See `digestOfBlocks`; in the order of the description. */
   readonly digests: readonly string[];
+  /** Whether this node keeps all of the file at a place. */
+  readonly isWhole: (place: number) => boolean;
   /** Writes the file at a place to the store of this node, under a name. Rejects with `data_corrupt`. */
   readonly fetch: (place: number, name: string) => Promise<void>;
 }
@@ -29,10 +32,11 @@ export interface AdoptingDatabase {
 export interface FileAdoptionOptions {
   readonly store: Store;
   readonly blobs: Blobs;
+  readonly fetcher: FileFetcher;
   /** Null until it is open. */
   readonly database: () => AdoptingDatabase | null;
-  /** Whether this node follows the log, and neither owns nor loads it. */
-  readonly isFollowed: (log: string) => boolean;
+  /** Whether this node holds the collection of the log. */
+  readonly isHeld: (log: string) => boolean;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
@@ -43,23 +47,17 @@ export class FileAdoption {
   readonly #due = new Map<string, number>();
   #runCount = 0;
   #running: { readonly log: string; readonly ended: Promise<void> } | null = null;
-  #fetchedBytes = 0;
 
   constructor(options: FileAdoptionOptions) {
     this.#options = options;
   }
 
-  /** Bytes of the files that this node has fetched. */
-  get fetchedBytes(): number {
-    return this.#fetchedBytes;
-  }
-
-  /** Called with the logs that the node follows from its start on. */
+  /** Called with the logs whose newest snapshot is to be looked at: at the start, and when other nodes are to keep files. */
   begin(logs: readonly string[]): void {
     for (const log of logs) this.#due.set(log, 0);
   }
 
-  /** Called with what was committed to a log that the node follows. */
+  /** Called with what was committed to a log. */
   follow(log: string, operations: readonly StoreOperation[]): void {
     const [first] = SNAPSHOTS;
     const isSnapshot = operations.some(({ kind, ...rest }) => {
@@ -70,20 +68,20 @@ export class FileAdoption {
 
   /** Called periodically. */
   run(): void {
-    const { database, isFollowed, signal } = this.#options;
+    const { database, isHeld, signal } = this.#options;
     this.#runCount++;
     if (this.#running !== null || database() === null || signal.aborted) return;
     for (const [log, firstRun] of this.#due) {
       if (firstRun > this.#runCount) continue;
       this.#due.delete(log);
-      if (!isFollowed(log)) continue;
+      if (!isHeld(log)) continue;
       this.#start(log);
       return;
     }
   }
 
   #start(log: string): void {
-    const { isFollowed, logger, signal } = this.#options;
+    const { isHeld, logger, signal } = this.#options;
     const retry = () => {
       if (!this.#due.has(log)) this.#due.set(log, this.#runCount + RETRY_RUNS);
     };
@@ -92,7 +90,7 @@ export class FileAdoption {
         if (!isDone) retry();
       })
       .catch((err: unknown) => {
-        if (signal.aborted || !isFollowed(log)) return;
+        if (signal.aborted || !isHeld(log)) return;
         retry();
         const text = 'the files of the owner of a log could not be used; this will be retried';
         logger.warn({ err, log }, text);
@@ -104,29 +102,18 @@ export class FileAdoption {
   }
 
   async #adopt(log: string): Promise<boolean> {
-    const { store, blobs, database, signal } = this.#options;
+    const { store, blobs, fetcher, database, signal } = this.#options;
     const name = readSnapshotRecord(store, log)?.name;
     if (name === undefined) return true;
     const files = new SnapshotFiles(blobs, log);
     const index = await files.read(name);
     if (index.description === null) return true;
-    const fetch = async (place: number, target: string) => {
-      signal.throwIfAborted();
-      await this.#fetch(files, index.files[place]!, target);
-    };
+    const isWhole = (place: number) => fetcher.isWhole(log, index.files[place]!);
+    const fetch = (place: number, target: string) =>
+      fetcher.fetch(log, files, index.files[place]!, { name: target, signal });
     const digests = index.files.map(({ digest }) => digest);
     const { description } = index;
-    return (await database()?.adoptFiles(log, { description, digests, fetch })) ?? true;
-  }
-
-  async #fetch(
-    files: SnapshotFiles,
-    file: SnapshotIndex['files'][number],
-    target: string,
-  ): Promise<void> {
-    const bytes = await files.readFile(file);
-    this.#fetchedBytes += bytes.length;
-    await this.#options.store.writeBlob(target, [bytes]);
+    return (await database()?.adoptFiles(log, { description, digests, isWhole, fetch })) ?? true;
   }
 
   /** Resolves when nothing is being fetched. */

@@ -1,6 +1,7 @@
 // The state of one log in a store, as operations that write it to another store: entries, records and, last, the applied
 // position. Replies under idempotency keys come through all logs; each names the log that contains it.
 
+import type { BlockRange } from '../../platform/blocks.js';
 import type { StateReader, Store, StoreKey, StoreOperation } from '../../storage/store.js';
 import {
   appliedPositionKey,
@@ -19,17 +20,26 @@ import {
 /** Bytes of values and records in one batch of operations. */
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** A blob, with a text that changes with its bytes, and with its digest, if it is known. */
-interface NamedBlob {
+/** What nodes agree on about a file. */
+export interface FileShape {
+  /** The blocks that are kept by nodes that do not keep all of the file. */
+  readonly kept: readonly BlockRange[];
+  /** By which the nodes that keep all of it are chosen; no two files of a collection have the same. */
+  readonly firstSequence: number;
+}
+
+interface NamedFile extends FileShape {
   readonly name: string;
+  /** Changes with the bytes. */
   readonly version: string;
+  /** See `digestOfBlocks`; null if it is unknown. */
   readonly digest: string | null;
 }
 
 /** The blobs of a collection, and what describes them to the database. */
 export interface DescribedFiles {
   readonly description: object;
-  readonly blobs: readonly NamedBlob[];
+  readonly blobs: readonly NamedFile[];
 }
 
 /** Where a store keeps the operations that were committed to each log. */

@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { assert } from '../../common/errors.js';
-import { blockDigests, digestOfBlocks } from '../../platform/block-digests.js';
+import { blockDigests, digestOfBlocks } from '../../platform/blocks.js';
 import type { Store, StoreOperation, StoreSnapshot } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { type BlobDigest, getPinned, putPinned } from '../blobs/pinned-blobs.js';
@@ -12,14 +12,14 @@ import { getIndex } from '../blobs/verified-blobs.js';
 import { readAppliedPosition } from '../logs/applied-position.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-entries.js';
-import { batchesOf, type StoreLayout, stateOf } from './log-state.js';
+import { batchesOf, type FileShape, type StoreLayout, stateOf } from './log-state.js';
 import type { LogSnapshot } from './snapshot-record.js';
 
 interface SnapshotBlob extends BlobDigest {
   readonly blob: string;
 }
 
-export interface StoredFile extends SnapshotBlob {
+export interface StoredFile extends SnapshotBlob, FileShape {
   /** The name of the blob in the store. */
   readonly name: string;
 }
@@ -110,7 +110,7 @@ export class SnapshotFiles {
         reader.endEntries();
         const stored: StoredFile[] = [];
         const digests = new Map<string, BlobDigest>();
-        for (const { name, version, digest: given } of files) {
+        for (const { name, version, digest: given, kept, firstSequence } of files) {
           const key = `${name} ${version}`;
           const shared = given === null ? undefined : known.get(given);
           const read = () => readFile(reader, name);
@@ -118,7 +118,8 @@ export class SnapshotFiles {
           const bytes = earlier === undefined ? await read() : null;
           const digest = earlier ?? digestOf(bytes!);
           digests.set(key, digest);
-          stored.push({ name, ...(await put(digest, async () => bytes ?? (await read()))) });
+          const blob = await put(digest, async () => bytes ?? (await read()));
+          stored.push({ name, kept, firstSequence, ...blob });
         }
         this.#digests = digests;
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;

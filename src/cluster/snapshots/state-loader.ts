@@ -9,6 +9,7 @@ import type { Blobs } from '../blobs/blobs.js';
 import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import { isDamage } from '../logs/collection-log.js';
 import { CATALOGUE } from '../logs/store-entries.js';
+import type { FileFetcher } from './file-fetcher.js';
 import { removeState, type StoreLayout, stateOf } from './log-state.js';
 import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
 
@@ -23,6 +24,7 @@ export interface StateLoaderOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly layout: StoreLayout;
+  readonly fetcher: FileFetcher;
   /** Null until it is open. */
   readonly database: () => ReloadingDatabase | null;
   /** Stores operations in one transaction, and applies them like commits to the log of the catalogue. */
@@ -89,11 +91,10 @@ export class StateLoader {
     files: SnapshotFiles,
     signal: AbortSignal,
   ): Promise<void> {
-    const { store, database } = this.#options;
+    const { store, fetcher, database } = this.#options;
     await this.remove(index.log);
     for (const file of index.files) {
-      signal.throwIfAborted();
-      await store.writeBlob(file.name, [await files.readFile(file)]);
+      await fetcher.fetch(index.log, files, file, { name: file.name, signal });
     }
     for await (const operations of files.readState(index)) {
       signal.throwIfAborted();

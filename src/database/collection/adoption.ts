@@ -25,7 +25,9 @@ import {
 /** The files of the owner of the log. */
 export interface SharedFiles {
   readonly manifest: Manifest;
-  /** Writes the file at a place in the manifest to the store of this node, under a name. */
+  /** Whether this node keeps all of the file at a place in the manifest. */
+  readonly isWhole: (place: number) => boolean;
+  /** Writes the file at a place to the store of this node, under a name. */
   readonly fetch: (place: number, name: string) => Promise<void>;
 }
 
@@ -58,6 +60,7 @@ export async function adoptFiles(
   const { rows } = collection;
   const own = files.manifest;
   const end = endOf(shared.manifest);
+  if (collection.isWritable) return replace(await changedForms(shared, adopter), shared.manifest, adopter);
   // The rows of the write at the end cannot be counted if some were removed.
   const isCountable = end.partialRowCount === 0 || own.horizonSequence <= end.sequence;
   const isReadable = collection.retainedSince() >= shared.manifest.horizonSequence;
@@ -65,13 +68,12 @@ export async function adoptFiles(
   const active = rows.segments.at(-1);
   if (active !== undefined && beginsBefore(active, end)) rows.sealActive();
   const { whole, cut } = segmentsBefore(rows.segments, end);
-  const digests = new Map(own.segments.map(({ number, digest }) => [number, digest]));
+  const digests = usableDigests(shared, own);
   const local = [...whole, ...(cut === null ? [] : [cut.segment])].map((segment) => ({
     segment,
-    digest: digests.get(segment.number) ?? null,
+    digest: digests(segment),
   }));
   const exchanges = exchangesBetween(local, shared.manifest.segments);
-  if (exchanges.length === 0 && !isBefore(endOf(own), end)) return [];
   const exchanged: Exchanged[] = [];
   for (const exchange of exchanges) {
     const { fresh, entries } = await fetchFiles(exchange, shared, adopter);
@@ -87,6 +89,34 @@ export async function adoptFiles(
     exchanged.push({ old, fresh, entries, mapping });
   }
   return replace(exchanged, shared.manifest, adopter);
+}
+
+/** Returns the digest of the file of a segment; null if it has none, or the node should keep more or less of it. */
+function usableDigests({ manifest, isWhole }: SharedFiles, own: Manifest) {
+  const digests = new Map(own.segments.map(({ number, digest }) => [number, digest]));
+  const wholes = new Map(manifest.segments.map(({ digest }, place) => [digest, isWhole(place)]));
+  return (segment: Segment) => {
+    const digest = digests.get(segment.number) ?? null;
+    return segment.isPartial === wholes.get(digest) ? null : digest;
+  };
+}
+
+/** The segments of the owner of the log of which it should keep more or less: it has written the shared files itself. */
+async function changedForms(shared: SharedFiles, adopter: Adopter): Promise<Exchanged[]> {
+  const { collection, files } = adopter;
+  const { horizonSequence, segments } = files.manifest;
+  const own = new Map(segments.map(({ number, digest }) => [digest, number]));
+  const exchanged: Exchanged[] = [];
+  for (const [place, entry] of shared.manifest.segments.entries()) {
+    const number = own.get(entry.digest);
+    const segment = collection.rows.segments.find((one) => one.number === number);
+    if (segment === undefined || segment.isPartial !== shared.isWhole(place)) continue;
+    const old = [segment];
+    const { fresh, entries } = await fetchFiles({ old, files: [entry] }, shared, adopter);
+    const mapping = await RowMapping.between(old, fresh, { horizonSequence, turns: new Turns() });
+    exchanged.push({ old, fresh, entries, mapping });
+  }
+  return exchanged;
 }
 
 async function fetchFiles(exchange: Exchange, shared: SharedFiles, adopter: Adopter) {
@@ -136,6 +166,7 @@ async function replace(
 ): Promise<readonly Segment[]> {
   const { rows } = collection;
   const own = files.manifest;
+  if (exchanged.length === 0 && !isBefore(endOf(own), endOf(shared))) return [];
   const newest = isBefore(endOf(own), endOf(shared)) ? shared : own;
   const { checkpointSequence, partialRowCount, writtenAtMs } = newest;
   for (const { mapping } of exchanged) mapping.copyDeletions();

@@ -54,13 +54,14 @@ export class CollectionFiles {
   /** Writes the file of a segment, which no manifest names yet. */
   async write(segment: Segment): Promise<ManifestSegment> {
     const { pool, store, areShared } = this.#options;
-    const { parts, byteLength, checksum, digest } = await pool.run(encodeSegmentTask, {
+    const { parts, byteLength, checksum, digest, kept } = await pool.run(encodeSegmentTask, {
       data: segment.toStoredData(),
       hasDigest: areShared,
     });
     await store.writeBlob(this.nameOf(segment.number), parts);
     const { number, rowCount } = segment;
-    return { number, rowCount, byteLength, checksum, digest };
+    const firstSequence = segment.insertedSequence(0);
+    return { number, rowCount, byteLength, checksum, digest, kept, firstSequence };
   }
 
   /** The segment in a file that was written by another node. Throws `data_corrupt`. */

@@ -1,22 +1,22 @@
 // Guards a collection against damage to its files. After a start every checksum is verified once in the
 // background, and no request is answered before that. A mapped file that later cannot be read is noticed after the
-// work that read it, whose result is then discarded. A damaged collection stays damaged.
+// work that read it, whose result is then discarded. A damaged collection stays damaged, and so does one of which parts
+// that are not on this disk could not be fetched: it has to be loaded again.
 
-import { SagittaError } from '../../common/errors.js';
+import { blocksUnavailableError, SagittaError } from '../../common/errors.js';
+import type { MappingFailure } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
-import { verifySegmentTask } from '../../segment/segment-file.js';
+import { type StoredSegment, verifySegmentTask } from '../../segment/segment-file.js';
 
 /** Files up to this size are verified on the calling thread, which takes less time than a pool task (50 µs). */
 const SMALL_FILE_BYTES_MAX = 64 * 1024;
 
 /** A loaded file whose checksum is to be verified. */
-export interface LoadedFile {
+export interface LoadedFile extends StoredSegment {
   /** The name of the blob, for messages. */
   readonly name: string;
   readonly segment: Segment;
-  readonly bytes: Uint8Array;
-  readonly checksum: string;
 }
 
 /** Verifies files in the pool, one per thread at a time; files of guards with waiting readers come first. */
@@ -45,8 +45,9 @@ export class VerificationQueue {
       const next = this.#take();
       if (next === undefined) return;
       const { guard: owner, file } = next;
-      const { bytes, checksum } = file;
-      const running: Promise<void> = this.#pool.run(verifySegmentTask, { bytes, checksum }).then(
+      const { bytes, checksum, kept = null } = file;
+      const stored = { bytes, checksum, kept };
+      const running: Promise<void> = this.#pool.run(verifySegmentTask, stored).then(
         () => this.#ended(running, owner, file, null),
         (error: unknown) => this.#ended(running, owner, file, error),
       );
@@ -92,7 +93,7 @@ export class FileGuard {
   #readers: (() => void)[] = [];
   #damage: SagittaError | null = null;
 
-  /** `onDamaged` is called once, with a `data_corrupt` naming the file. */
+  /** `onDamaged` is called once, with a `data_corrupt` or `collection_unavailable` naming the file. */
   constructor(options: {
     readonly queue: VerificationQueue;
     readonly onDamaged: (error: SagittaError) => void;
@@ -120,8 +121,10 @@ export class FileGuard {
   /** Called by the queue. */
   verified(file: LoadedFile, error: unknown): void {
     this.#unverifiedCount--;
-    if (error !== null) this.#fail(damageOf(file.name, error));
-    else if (file.segment.isDamaged) this.#fail(cutFile(file.name));
+    const { failure } = file.segment;
+    // A block that could not be fetched, and reads as zeros, has the wrong checksum too.
+    if (failure !== null) this.#fail(failureOf(file.name, failure));
+    else if (error !== null) this.#fail(damageOf(file.name, error));
     this.#answerReaders();
   }
 
@@ -135,10 +138,12 @@ export class FileGuard {
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 
-  /** Throws `data_corrupt` if a file is known to be damaged. */
+  /** Throws `data_corrupt` if a file is known to be damaged, and `collection_unavailable` if it could not be fetched. */
   requireIntact(segments: Iterable<Segment>): void {
     if (this.#damage === null) {
-      for (const segment of segments) if (segment.isDamaged) this.#fail(cutFile(segment.key));
+      for (const { failure, key } of segments) {
+        if (failure !== null) this.#fail(failureOf(key, failure));
+      }
     }
     if (this.#damage !== null) throw this.#damage;
   }
@@ -159,9 +164,9 @@ export class FileGuard {
 }
 
 /** The error that verifying the file throws; null for an intact file. */
-function damageIn({ bytes, checksum }: LoadedFile): unknown {
+function damageIn(file: LoadedFile): unknown {
   try {
-    verifySegmentTask.run({ bytes, checksum });
+    verifySegmentTask.run(file);
     return null;
   } catch (error) {
     return error;
@@ -178,6 +183,7 @@ function damageOf(name: string, cause: unknown): SagittaError {
   return new SagittaError('data_corrupt', damagedSegmentFile(name, found), { cause });
 }
 
-function cutFile(name: string): SagittaError {
+function failureOf(name: string, failure: MappingFailure): SagittaError {
+  if (failure === 'unavailable') return blocksUnavailableError(name);
   return damageOf(name, 'a part of it could not be read: it was cut, or the disk failed.');
 }

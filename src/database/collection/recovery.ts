@@ -43,7 +43,8 @@ export interface LoadProgress {
 }
 
 /**
- * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later: `onDamaged` is called
+ * Throws `data_corrupt` naming what is damaged, `collection_unavailable` if parts of a file cannot be fetched, and
+ * `stopping`. Checksums are verified later: `onDamaged` is called
  * with the error if a checksum is wrong or a file cannot be read.
  */
 export async function loadCollection(
@@ -131,9 +132,9 @@ async function loadSegment(
       const { rows, sequences } = decodeDeletions(value);
       for (let i = 0; i < rows.length; i++) segment.markDeleted(rows[i]!, sequences[i]!);
     }
-    return { name, segment, bytes, checksum };
+    return { name, segment, bytes, checksum, kept: mapping?.kept ?? null };
   } catch (error) {
-    if (!(error instanceof SagittaError)) throw error;
+    if (!(error instanceof SagittaError) || error.code !== 'data_corrupt') throw error;
     throw new SagittaError('data_corrupt', damagedSegmentFile(name, error.message), {
       cause: error,
     });

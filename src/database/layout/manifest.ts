@@ -4,6 +4,7 @@
 import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { DeclaredTypes, EmbeddingSource, FieldShapes } from '../../common/types.js';
+import type { BlockRange } from '../../platform/blocks.js';
 import type { Store } from '../../storage/store.js';
 import { blobsOf, segmentBlobName } from './keys.js';
 
@@ -39,8 +40,12 @@ export interface ManifestSegment {
   readonly rowCount: number;
   readonly byteLength: number;
   readonly checksum: string;
-  /** By which nodes recognize equal files (block-digests.ts); null where files are not shared. */
+  /** By which nodes recognize equal files (blocks.ts); null where files are not shared. */
   readonly digest: string | null;
+  /** The blocks of the file that are kept where its vectors are not. */
+  readonly kept: readonly BlockRange[];
+  /** Of the first row. It names the segment when nodes agree on which of them keep all of its file. */
+  readonly firstSequence: number;
 }
 
 /**

@@ -3,14 +3,12 @@
 
 import type { StateReader, StoreKey } from '../../storage/store.js';
 import { keys, segmentBlobName, storedParts } from './keys.js';
-import { decodeJson, EMPTY_MANIFEST, type Manifest } from './manifest.js';
+import { decodeJson, EMPTY_MANIFEST, type Manifest, type ManifestSegment } from './manifest.js';
 
-/** A blob with a text that changes with its bytes. */
-export interface NamedBlob {
+export interface SegmentBlob extends Pick<ManifestSegment, 'digest' | 'kept' | 'firstSequence'> {
   readonly name: string;
+  /** Changes with the bytes. */
   readonly version: string;
-  /** See `digestOfBlocks`; null if it is unknown. */
-  readonly digest: string | null;
 }
 
 export const storeLayout = {
@@ -23,15 +21,17 @@ export const storeLayout = {
   filesOf(
     reader: Pick<StateReader, 'get'>,
     incarnation: string,
-  ): { readonly description: Manifest; readonly blobs: readonly NamedBlob[] } {
+  ): { readonly description: Manifest; readonly blobs: readonly SegmentBlob[] } {
     const bytes = reader.get(keys.manifest(incarnation));
     if (bytes === undefined) return { description: EMPTY_MANIFEST, blobs: [] };
     const what = `The manifest of incarnation ${incarnation}`;
     const description = decodeJson<Manifest>(bytes, what);
-    const blobs = description.segments.map(({ number, checksum, digest }) => ({
+    const blobs = description.segments.map(({ number, checksum, digest, kept, firstSequence }) => ({
       name: segmentBlobName(incarnation, number),
       version: checksum,
       digest,
+      kept,
+      firstSequence,
     }));
     return { description, blobs };
   },

@@ -62,6 +62,13 @@ export class ByteLayout {
     this.length += other.length;
   }
 
+  /** Returns where arrays are that were added as they are, or the beginnings of them, ascending. */
+  placesOf(arrays: readonly Uint8Array[]): { readonly from: number; readonly to: number }[] {
+    return this.#regions
+      .filter(({ bytes }) => bytes.byteLength > 0 && arrays.some((one) => beginsWith(one, bytes)))
+      .map(({ at, bytes }) => ({ from: at, to: at + bytes.byteLength }));
+  }
+
   /** Returns all bytes in order. Large buffers are chunks themselves; small ones and gaps are joined into new chunks. */
   toChunks(): Uint8Array[] {
     const chunks: Uint8Array[] = [];
@@ -266,6 +273,11 @@ export function layOutArrowFile(file: FileToWrite): ByteLayout {
   layout.add(Int32Array.of(footer.byteLength));
   layout.add(FILE_MAGIC);
   return layout;
+}
+
+function beginsWith(array: Uint8Array, { buffer, byteOffset, byteLength }: Uint8Array): boolean {
+  const isAt = array.buffer === buffer && array.byteOffset === byteOffset;
+  return isAt && byteLength <= array.byteLength;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Verifies one collection on disk: its segment files one after another, their deletions, and the log from the
 // checkpoint on. Continues after every finding.
 
+import type { KeptParts } from '../../common/types.js';
 import { keys, logName, segmentBlobName } from '../../database/layout/keys.js';
 import type {
   CollectionDefinition,
@@ -38,7 +39,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       isWhole = false;
       continue;
     }
-    const { segment, deleted } = read;
+    const { segment, deleted, isPartial } = read;
     const where = segmentLabel(collection, entry);
     const { rowCount } = segment;
     const first = segment.insertedSequence(0);
@@ -56,8 +57,9 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       );
     }
     const data = segment.toData();
+    const vectors = isPartial ? null : data.vectors;
     checkRows(
-      { count: rowCount, ids: data.ids, metadata: data.json, vectors: data.vectors },
+      { count: rowCount, ids: data.ids, metadata: data.json, vectors },
       definition,
       (what) => findings.error(where, what),
     );
@@ -81,11 +83,19 @@ function segmentLabel({ definition }: CollectionToVerify, { number }: ManifestSe
   return `${collectionLabel(definition)}, segments/${segmentBlobName(definition.incarnation, number)}`;
 }
 
-/** Returns the segment and, per row, the sequence of its deletion (or infinity); undefined if the file is damaged. */
+interface ReadSegment {
+  readonly segment: Segment;
+  /** Per row, the sequence of its deletion, or infinity. */
+  readonly deleted: Float64Array;
+  /** Whether parts of the file are not on this disk, which are zeros in the segment. */
+  readonly isPartial: boolean;
+}
+
+/** Returns undefined if the file is damaged or has no rows. */
 async function readSegment(
   collection: CollectionToVerify,
   entry: ManifestSegment,
-): Promise<{ segment: Segment; deleted: Float64Array } | undefined> {
+): Promise<ReadSegment | undefined> {
   const { inspection, definition, findings, onRead } = collection;
   const { incarnation } = definition;
   const where = segmentLabel(collection, entry);
@@ -101,10 +111,12 @@ async function readSegment(
     return undefined;
   }
   let segment: Segment;
+  let kept: KeptParts | null;
   try {
     const bytes = await inspection.readBlob(name);
     onRead(byteLength);
-    verifySegmentTask.run({ bytes, checksum: entry.checksum });
+    kept = await inspection.keptParts(name);
+    verifySegmentTask.run({ bytes, checksum: entry.checksum, kept });
     segment = decodeSegment(bytes, { key: name, number: entry.number });
   } catch (error) {
     findings.error(where, describeDamage(error));
@@ -115,7 +127,8 @@ async function readSegment(
     findings.error(where, `has ${segment.rowCount} rows; the manifest says ${entry.rowCount}`);
   }
   if (segment.rowCount === 0) return undefined;
-  return { segment, deleted: readDeletions(collection, entry, segment) };
+  const deleted = readDeletions(collection, entry, segment);
+  return { segment, deleted, isPartial: kept !== null };
 }
 
 function readDeletions(

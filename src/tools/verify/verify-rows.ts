@@ -23,8 +23,8 @@ export interface RowsToCheck {
   readonly ids: Utf8Column;
   /** JSON text. */
   readonly metadata: Utf8Column;
-  /** Named by column. */
-  readonly vectors: readonly Named[];
+  /** Named by column; null if their values are not on this disk. */
+  readonly vectors: readonly Named[] | null;
 }
 
 export function checkRows(
@@ -33,7 +33,7 @@ export function checkRows(
   report: (what: string) => void,
 ): void {
   checkIds(ids, count, report);
-  checkVectors(vectors, count, definition, report);
+  if (vectors !== null) checkVectors(vectors, count, definition, report);
   const texts = textsOf(metadata, count);
   for (let row = 0; row < count; row++) {
     const text = texts(row);

@@ -15,7 +15,7 @@ const failingPool = {
 
 /** Large enough to be verified in the pool. */
 const bytes = new Uint8Array(2 ** 17);
-const intact = { key: 's', isDamaged: false } as Segment;
+const intact = { key: 's', failure: null } as Segment;
 
 describe('a guard of several files', () => {
   it('answers its readers when the first file is damaged, though others were not verified', async () => {

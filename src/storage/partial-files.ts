@@ -1,0 +1,205 @@
+// Maps the files of partial blobs. A thread of its own, started with the first of them, fetches the blocks that are not on
+// this disk; see block-thread.ts. Blobs that are read as a whole are fetched by the calling thread.
+
+import { closeSync, constants, fstatSync, openSync, rmSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { blocksUnavailableError } from '../common/errors.js';
+import { programFile } from '../common/package-files.js';
+import type { FileMapping } from '../common/types.js';
+import type { NativeBlocks } from '../platform/native-files.js';
+import { CACHED_BLOCKS_MIN, type MappedFile } from './block-cache.js';
+import {
+  type BlockDeadlines,
+  type BlockSource,
+  type BlockSourceModule,
+  openBlockSource,
+  readOnce,
+  retry,
+} from './block-source.js';
+import type { BlockThreadData, BlockThreadReply } from './block-thread.js';
+import { FILE_MODE } from './disk.js';
+import type { FileMapper } from './file-mapper.js';
+import {
+  absentRanges,
+  BLOCK_BYTES,
+  bytesOfBlock,
+  type PartialBlob,
+  readPartialFile,
+} from './partial-blob.js';
+
+export interface PartialFilesOptions {
+  readonly source: BlockSourceModule;
+  /** Disk space for fetched blocks of all files together. */
+  readonly cacheBytes: number;
+  readonly deadlines: BlockDeadlines;
+  /** Receives a message for each file whose blocks cannot be fetched. */
+  readonly warn: (message: string) => void;
+}
+
+interface BlockThread {
+  readonly worker: Worker;
+  readonly queue: number;
+  /** Of mapped files, until the thread needs them no longer. */
+  readonly descriptors: Set<number>;
+}
+
+export class PartialFiles {
+  readonly #options: PartialFilesOptions;
+  readonly #mapper: FileMapper | null;
+  readonly #native: NativeBlocks | null;
+  #thread: Promise<BlockThread> | null = null;
+  #source: Promise<BlockSource> | null = null;
+  /** Files from which the blocks that an earlier run fetched were removed, by identity. */
+  readonly #cleaned = new Set<string>();
+
+  /** Files of the directory can be mapped if there is a mapper and the file system can free a part of a file. */
+  constructor(directory: string, mapper: FileMapper | null, options: PartialFilesOptions) {
+    this.#options = options;
+    this.#mapper = mapper;
+    const native = mapper?.blocks ?? null;
+    this.#native = native !== null && canPunch(directory, native) ? native : null;
+  }
+
+  get canMap(): boolean {
+    return this.#native !== null;
+  }
+
+  /**
+   * Reads a whole blob into shared memory; `name` is for messages. Throws `collection_unavailable`, `data_corrupt`, and
+   * errors of the system.
+   */
+  async read(file: FileHandle, blob: PartialBlob, name: string): Promise<Uint8Array> {
+    const { deadlines } = this.#options;
+    const fetch = async (block: number) => {
+      const byteLength = bytesOfBlock(blob.byteLength, block);
+      const wanted = { name: blob.source, block, byteLength };
+      try {
+        const source = await this.#open();
+        return await retry(() => readOnce(source, wanted, deadlines), deadlines);
+      } catch (error) {
+        throw blocksUnavailableError(name, error);
+      }
+    };
+    return readPartialFile(file, blob, fetch);
+  }
+
+  #open(): Promise<BlockSource> {
+    this.#source ??= openBlockSource(this.#options.source).catch((error: unknown) => {
+      this.#source = null;
+      throw error;
+    });
+    return this.#source;
+  }
+
+  /** Returns null if files cannot be mapped. Throws errors of the system, and those of opening the source. */
+  async map(path: string, blob: PartialBlob): Promise<FileMapping | null> {
+    if (this.#mapper === null || this.#native === null) return null;
+    this.#thread ??= this.#start(this.#native).catch((error: unknown) => {
+      this.#thread = null;
+      throw error;
+    });
+    const thread = await this.#thread;
+    const descriptor = openSync(path, constants.O_RDWR);
+    try {
+      const { dev, ino, size } = fstatSync(descriptor);
+      const identity = `${dev}:${ino}`;
+      if (!this.#cleaned.has(identity)) this.#clean(descriptor, blob);
+      this.#cleaned.add(identity);
+      const { mapping, index, generation } = this.#mapper.mapPartial(
+        ...([descriptor, size, blob, thread.queue] as const),
+      );
+      const { source, byteLength, kept } = blob;
+      const mapped: MappedFile = {
+        ...{ index, generation, descriptor, identity, source, byteLength, kept },
+      };
+      thread.descriptors.add(descriptor);
+      thread.worker.postMessage(mapped);
+      return mapping;
+    } catch (error) {
+      if (!thread.descriptors.has(descriptor)) closeSync(descriptor);
+      throw error;
+    }
+  }
+
+  /** Removes what was fetched in an earlier run: after a crash, the disk may have a part of it. */
+  #clean(descriptor: number, blob: PartialBlob): void {
+    for (const { first, count } of absentRanges(blob)) {
+      this.#native!.punch(descriptor, first * BLOCK_BYTES, count * BLOCK_BYTES);
+    }
+  }
+
+  async #start(native: NativeBlocks): Promise<BlockThread> {
+    const { source, cacheBytes, deadlines, warn } = this.#options;
+    const { queue, descriptor } = native.openQueue();
+    const workerData: BlockThreadData = {
+      ...{ source, queue, descriptor, deadlines },
+      blockCountMax: Math.max(CACHED_BLOCKS_MIN, Math.floor(cacheBytes / BLOCK_BYTES)),
+    };
+    const worker = new Worker(programFile('storage/block-thread.js'), { workerData });
+    const descriptors = new Set<number>();
+    const starting = new Promise<void>((resolve, reject) => {
+      let failure: unknown = new Error('the thread that fetches blocks has ended');
+      worker.on('error', (error) => {
+        failure = error;
+      });
+      closeQueueAtExit(native, queue);
+      worker.on('exit', () => {
+        native.closeQueue(queue);
+        openQueues.delete(queue);
+        for (const each of descriptors) closeSync(each);
+        this.#thread = null;
+        this.#cleaned.clear();
+        reject(failure);
+      });
+      worker.on('message', (reply: BlockThreadReply) => {
+        if (reply.kind === 'ready') resolve();
+        else if (reply.kind === 'unavailable') {
+          warn(`Blocks of ${reply.source} could not be fetched: ${reply.reason}.`);
+        } else if (descriptors.delete(reply.descriptor)) closeSync(reply.descriptor);
+      });
+    });
+    await starting;
+    worker.unref();
+    return { worker, queue, descriptors };
+  }
+
+  /** Ends all waiting for blocks; mappings are unavailable from then on. */
+  async close(): Promise<void> {
+    const thread = await this.#thread?.catch(() => null);
+    if (thread === null || thread === undefined) return;
+    this.#native!.closeQueue(thread.queue);
+    await thread.worker.terminate();
+  }
+}
+
+const openQueues = new Set<number>();
+let isListening = false;
+
+/** Otherwise the exit of the process would wait for threads that wait for blocks. */
+function closeQueueAtExit(native: NativeBlocks, queue: number): void {
+  openQueues.add(queue);
+  if (isListening) return;
+  isListening = true;
+  process.once('exit', () => {
+    for (const each of openQueues) native.closeQueue(each);
+  });
+}
+
+/** Whether the file system can free a part of a file. Where that is not known, as on a full disk, it probably can. */
+function canPunch(directory: string, native: NativeBlocks): boolean {
+  const path = join(directory, PROBE_FILE);
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, 'w', FILE_MODE);
+    return native.punch(descriptor, 0, BLOCK_BYTES);
+  } catch {
+    return true;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+    rmSync(path, { force: true });
+  }
+}
+
+const PROBE_FILE = 'blocks.unfinished';
