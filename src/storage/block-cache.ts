@@ -315,7 +315,7 @@ export class BlockCache {
   /** Removes the block that has rested longest without having been read. */
   #evict(): void {
     for (;;) {
-      if (this.#resting.size <= this.#recent.size / 3) this.#restOldest();
+      while (this.#resting.size <= this.#recent.size / 3) this.#restOldest();
       const [entry] = this.#resting;
       assert(entry !== undefined, 'there is a block to evict');
       this.#resting.delete(entry);

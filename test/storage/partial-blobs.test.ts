@@ -149,6 +149,19 @@ describe('partial blobs', { skip: reason }, () => {
     await store.close();
   });
 
+  it('keep a block in the cache that is read between all others', async () => {
+    const { store, control } = await open();
+    await write(store, 60 * BLOCK_BYTES);
+    const { bytes } = await mapIn(store);
+    for (let i = 1; i < 59; i++) {
+      assert.equal(typeof bytes[i], 'number');
+      // Not in sequence, and no neighbour of the nine before.
+      assert.equal(typeof bytes[(1 + ((i * 25) % 59)) * BLOCK_BYTES], 'number');
+    }
+    assert.equal(control.readCount, 59);
+    await store.close();
+  });
+
   it('are fetched again until the source answers with whole blocks', async () => {
     const { store, control } = await open();
     await write(store, 4 * BLOCK_BYTES);
