@@ -4,6 +4,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
+import { pathToFileURL } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
@@ -11,7 +12,7 @@ import type { NatsDurability } from './cluster/service/nats-durability.js';
 import type { NatsService } from './cluster/service/nats-service.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
-import { packageFile, packageVersion } from './common/package-files.js';
+import { packageFile, packageVersion, programFile } from './common/package-files.js';
 import type { Preparation } from './common/preparation.js';
 import type { ServiceProblem } from './common/problems.js';
 import type { Tracer } from './common/trace.js';
@@ -212,6 +213,7 @@ async function openDatabase(
   const store = await openStore({
     directory: config.dataDir,
     mapping: config.values,
+    ...blocksOf(config),
     warn: (message) => logger.warn({}, message),
     onFailure,
     stopping,
@@ -271,6 +273,13 @@ async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | nu
   if (cluster === null || blobStore === null) return null;
   const { openBlobs } = await import('./cluster/blobs/open-blobs.js');
   return openBlobs(blobStore);
+}
+
+/** Where the store gets the blocks of files that it keeps in part. */
+function blocksOf({ cluster, blobStore, clusterFileCopies, clusterCacheBytes }: Config) {
+  if (cluster === null || blobStore === null || clusterFileCopies === null) return {};
+  const module = pathToFileURL(programFile('cluster/blobs/block-source.js')).href;
+  return { blocks: { module, data: blobStore }, blockCacheBytes: clusterCacheBytes };
 }
 
 interface JoinOptions extends StartParts {
@@ -357,6 +366,7 @@ async function openNode(
     blobs,
     layout: Database.storeLayout,
     snapshotBytes: config.clusterSnapshotBytes,
+    fileCopies: config.clusterFileCopies,
     timing: { silentMsMax: config.clusterSilentMs, replaceMs: config.clusterReplaceMs },
     durability: () => durability.current,
     ...(config.clusterFound &&

@@ -27,7 +27,7 @@ const ENTRIES = [
   ['engine/tensor/tensor-worker'],
   ['server/embedding/model-worker'],
   ['platform/watchdog-thread'],
-  ['storage/block-thread'],
+  ['storage/block-thread', 'cluster/blobs/block-source'],
 ];
 
 /** The files of the API reference and of the guide beside its pages, by name in dist/app/docs. */

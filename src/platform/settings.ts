@@ -450,6 +450,17 @@ const SETTINGS = {
     unit: 'bytes',
     help: 'How much is written to a log before its owner takes a snapshot of it: a copy of the collection in SAGITTA_BLOBS, from which new nodes start. The log is then trimmed to the snapshot before.',
   },
+  clusterFileCopies: {
+    ...integer(1, 1_000),
+    unit: 'nodes',
+    help: 'How many of the nodes that hold a collection with a replication factor keep the whole of each segment file. The others keep only ids and metadata columns, and read the rest from SAGITTA_BLOBS when they need it. By default, all keep everything. Set it alike on all nodes.',
+  },
+  clusterCacheBytes: {
+    ...integer(1_048_576, 1_099_511_627_776),
+    default: 10_737_418_240,
+    unit: 'bytes',
+    help: 'Disk space for parts of segment files that are fetched from SAGITTA_BLOBS, where SAGITTA_CLUSTER_FILE_COPIES lets nodes keep only a part of some.',
+  },
   clusterScatterValues: {
     ...integer(1, 100_000_000_000_000),
     default: 33_554_432,

@@ -322,11 +322,12 @@ describe('a query that several nodes answer', () => {
       parts.push(asked[0] as PeerSearchRequest);
     }
     const [first, second] = parts as [PeerSearchRequest, PeerSearchRequest];
-    const countIn = async (range: Pick<PeerSearchRequest, 'from' | 'to'>) => {
-      const [found] = await searchForPeer({ ...first, ...range });
+    const countIn = async ({ ranges }: Pick<PeerSearchRequest, 'ranges'>) => {
+      const [found] = await searchForPeer({ ...first, ranges });
       return found!.scannedCount;
     };
-    const common = { from: Math.max(first.from, second.from), to: Math.min(first.to, second.to) };
+    const [a, b] = [first.ranges[0]!, second.ranges[0]!];
+    const common = { ranges: [{ from: Math.max(a.from, b.from), to: Math.min(a.to, b.to) }] };
     const share = (await countIn(common)) / Math.max(await countIn(first), await countIn(second));
     assert.ok(share > 0.6, `they have ${share} in common`);
   });

@@ -8,6 +8,7 @@ import { findAppliedPosition } from '../../src/cluster/logs/applied-position.js'
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import { decodeOperations } from '../../src/cluster/logs/operations.js';
+import { FileFetcher } from '../../src/cluster/snapshots/file-fetcher.js';
 import { removeState } from '../../src/cluster/snapshots/log-state.js';
 import { SnapshotFiles, snapshotFolder } from '../../src/cluster/snapshots/snapshot-files.js';
 import { StateLoader } from '../../src/cluster/snapshots/state-loader.js';
@@ -551,6 +552,7 @@ describe('the state of a collection', () => {
       store,
       blobs: cluster.blobs,
       layout: Database.storeLayout,
+      fetcher: new FileFetcher({ store, blobs: cluster.blobs, isHome: () => true }),
       database: () => node.database,
       applyCatalogue: () => assert.fail('the catalogue stays'),
       logger: silentLogger,

@@ -256,6 +256,11 @@ export class ClusterNode {
     return this.logs.holds(incarnation);
   }
 
+  /** The nodes that keep a whole segment file, by its first sequence; null for all that hold the collection. */
+  keepersOf(incarnation: string, firstSequence: number): readonly string[] | null {
+    return this.#parts.homes.of(incarnation, firstSequence);
+  }
+
   placementOf(incarnation: string): Placement | null {
     return this.#parts.placements.of(incarnation);
   }

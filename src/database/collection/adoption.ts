@@ -60,7 +60,8 @@ export async function adoptFiles(
   const { rows } = collection;
   const own = files.manifest;
   const end = endOf(shared.manifest);
-  if (collection.isWritable) return replace(await changedForms(shared, adopter), shared.manifest, adopter);
+  if (collection.isWritable)
+    return replace(await changedForms(shared, adopter), shared.manifest, adopter);
   // The rows of the write at the end cannot be counted if some were removed.
   const isCountable = end.partialRowCount === 0 || own.horizonSequence <= end.sequence;
   const isReadable = collection.retainedSince() >= shared.manifest.horizonSequence;

@@ -1,4 +1,4 @@
-// Searches a range of the rows of a snapshot for another node of the cluster (scattered-search.ts).
+// Searches some of the rows of a snapshot for another node of the cluster (scattered-search.ts).
 
 import { SagittaError } from '../../common/errors.js';
 import type { SearchHits } from '../../engine/core/engine.js';
@@ -13,7 +13,7 @@ import {
   type PeerSearchRequest,
 } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
-import { narrow, searchRange } from '../search/scattered-search.js';
+import { narrow, searchRanges } from '../search/scattered-search.js';
 import { rankingContext } from './kinds.js';
 import { openRankings, searchRankings } from './open-rankings.js';
 import type { OpenRanking } from './ranking.js';
@@ -27,17 +27,17 @@ type RankedRows = Pick<PeerQuery, 'ranking' | 'filters'>;
  */
 export async function searchForPeer(
   collection: Collection,
-  { queries, ...range }: PeerSearchRequest,
+  { queries, sequence, ranges }: PeerSearchRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<readonly PeerHits[]> {
   const alone = { ...services, peers: NO_PEERS };
-  return await inSnapshot(collection, range.sequence, queries, alone, signal, async (opened) => {
+  return await inSnapshot(collection, sequence, queries, alone, signal, async (opened) => {
     const searches = queries.map(({ k, after, scoreMin }, q) => {
       const ranking = opened[q]!;
       return { ranking, k, after, scoreMin, views: ranking.views };
     });
-    const hits = await searchRange(searches, range, async (some) => {
+    const hits = await searchRanges(searches, ranges, async (some) => {
       const asked = some.map(({ ranking, ...query }) => ({ ranking, query }));
       return (await searchRankings(asked, alone, signal)).hits;
     });
@@ -48,13 +48,13 @@ export async function searchForPeer(
 /** Counts the rows before rank keys; rejects like `searchForPeer`. */
 export async function countForPeer(
   collection: Collection,
-  { query, rankKeys, ...range }: PeerCountRequest,
+  { query, rankKeys, sequence, ranges }: PeerCountRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<Float64Array> {
   const alone = { ...services, peers: NO_PEERS };
-  return await inSnapshot(collection, range.sequence, [query], alone, signal, async ([opened]) =>
-    opened!.countBefore(narrow(opened!.views, range).views, rankKeys),
+  return await inSnapshot(collection, sequence, [query], alone, signal, async ([opened]) =>
+    opened!.countBefore(narrow(opened!.views, ranges).views, rankKeys),
   );
 }
 

@@ -40,25 +40,27 @@ interface RankedRows {
 
 export type PeerQuery = RankedRows & Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>;
 
-/** A range of the rows of a snapshot. */
-interface SnapshotRange extends SequenceRange {
+/** Some of the rows of a snapshot. */
+interface SnapshotRows {
   readonly incarnation: string;
   readonly sequence: number;
+  /** Ascending, without overlaps. */
+  readonly ranges: readonly SequenceRange[];
 }
 
-export interface PeerSearchRequest extends SnapshotRange {
+export interface PeerSearchRequest extends SnapshotRows {
   readonly kind: 'search';
   readonly queries: readonly PeerQuery[];
 }
 
 /** Asks for the number of rows that come before each rank key. */
-export interface PeerCountRequest extends SnapshotRange {
+export interface PeerCountRequest extends SnapshotRows {
   readonly kind: 'count';
   readonly query: RankedRows;
   readonly rankKeys: readonly RankKey[];
 }
 
-/** The best rows of a range for one query, best first. */
+/** The best of the rows for one query, best first. */
 export interface PeerHits {
   readonly ids: readonly string[];
   /** The sequences of the writes that inserted the rows. */
@@ -69,7 +71,7 @@ export interface PeerHits {
   readonly rescoredCount: number;
 }
 
-/** The reason of the abort when this node searches the range itself. */
+/** The reason of the abort when this node searches the rows itself. */
 export const PEER_TIMEOUT = new Error('The other node did not answer in time.');
 
 /** The reason of the abort when the search has failed on this node. */
@@ -83,15 +85,24 @@ export interface Peer {
   count(request: PeerCountRequest, signal: AbortSignal): Promise<Float64Array>;
 }
 
+/** A node that holds a collection; `peer` is null for this one. */
+export interface Holder {
+  readonly node: string;
+  readonly peer: Peer | null;
+}
+
 export interface Peers {
-  /**
-   * The reachable nodes that hold a collection, with null for this node, in an order that is the same on all nodes;
-   * empty without a cluster.
-   */
-  holding(incarnation: string): readonly (Peer | null)[];
+  /** The reachable nodes that hold a collection, in an order that is the same on all nodes; empty without a cluster. */
+  holding(incarnation: string): readonly Holder[];
+  /** The names of the nodes that keep the whole file of the segment that begins with a sequence; null for all holders. */
+  keeping(incarnation: string, firstSequence: number): readonly string[] | null;
   /** Searches of fewer values are not worth the requests; infinity without a cluster. */
   readonly valuesMin: number;
 }
 
 /** Used without a cluster, and by a search for another node. */
-export const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };
+export const NO_PEERS: Peers = {
+  holding: () => [],
+  keeping: () => null,
+  valuesMin: Number.POSITIVE_INFINITY,
+};

@@ -1,7 +1,8 @@
-// Spreads a search over the nodes of a cluster that hold the collection. Each node holds all rows and searches
-// those that were written between two sequences, since the rows of every segment are in the order of their
-// writes on every node. The node that received the request merges the hits by unrounded score and id, which
-// gives the answer that it would find alone, and itself searches the ranges of nodes that do not answer in time.
+// Spreads a search over the nodes of a cluster that hold the collection. Each node can find all rows and searches
+// those that were written between some sequences, since the rows of every segment are in the order of their
+// writes on every node: those of the segments that it keeps, or an even share if all nodes keep all. The node that
+// received the request merges the hits by unrounded score and id, which gives the answer that it would find alone, and
+// itself searches the rows of nodes that do not answer in time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -25,6 +26,7 @@ import {
   type Snapshot,
 } from '../collection/snapshot.js';
 import {
+  type Holder,
   PEER_TIMEOUT,
   type Peer,
   type PeerHits,
@@ -118,10 +120,11 @@ export async function searchWithPeers(
   const request = { kind: 'search', ...snapshotOf(first.rows), queries } as const;
   const asked = searches.map(({ query }) => query);
   const rowIndexes = new RowIndexes(collection);
-  const found = await scatter<readonly SearchHits[]>(nodes, snapshot.views, signal, {
-    local: (range) => searchRange(asked, range, local),
-    async ask(peer, range, aborted) {
-      const hits = await peer.search({ ...request, ...range }, aborted);
+  const shares = sharesOf(collection.incarnation, snapshot.views, nodes, services.peers);
+  const found = await scatter<readonly SearchHits[]>(nodes, shares, signal, {
+    local: (ranges) => searchRanges(asked, ranges, local),
+    async ask(peer, ranges, aborted) {
+      const hits = await peer.search({ ...request, ranges }, aborted);
       const located = hits.map((ofQuery, q) => rowIndexes.locate(ofQuery, asked[q]!.views));
       return located.some((ofQuery) => ofQuery === null) ? null : (located as SearchHits[]);
     },
@@ -147,12 +150,14 @@ export async function countWithPeers(
   if (nodes.length < 2) return null;
   const counted = sealedRows(rows, query);
   const request = { kind: 'count', ...snapshotOf(rows), query: counted, rankKeys } as const;
-  const found = await scatter<Float64Array>(nodes, rows.snapshot.views, signal, {
-    local: (range) => {
-      const { views } = narrow(query.views, range);
+  const { incarnation } = rows.collection;
+  const shares = sharesOf(incarnation, rows.snapshot.views, nodes, services.peers);
+  const found = await scatter<Float64Array>(nodes, shares, signal, {
+    local: (ranges) => {
+      const { views } = narrow(query.views, ranges);
       return countBefore(services, { ...query, views }, rankKeys, signal && { signal });
     },
-    ask: (peer, range, aborted) => peer.count({ ...request, ...range }, aborted),
+    ask: (peer, ranges, aborted) => peer.count({ ...request, ranges }, aborted),
   });
   return Float64Array.from(rankKeys, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
 }
@@ -165,13 +170,20 @@ function sealedRows({ ranking, filters }: SharedRows, { vector, metric }: Vector
   return { filters, ranking: { ...ranking, vector, metric, excludedIds: [], digest: null } };
 }
 
-/** The nodes to search on, with null for this one; none when the searches are too small or find too many rows. */
+/**
+ * The nodes to search on; none when the searches are too small or find too many rows, unless other nodes have the vectors
+ * of some rows.
+ */
 function chooseNodes(
   searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
   hitCount: number,
   peers: Peers,
-): readonly (Peer | null)[] {
+): readonly Holder[] {
   if (peers.valuesMin === Number.POSITIVE_INFINITY) return [];
+  const { collection, snapshot } = searches[0]!.rows;
+  if (snapshot.views.some(({ segment }) => segment.isPartial)) {
+    return peers.holding(collection.incarnation);
+  }
   let valueCount = 0;
   for (const { query, rows } of searches) {
     valueCount += countVisible(rows.views) * query.vector.length;
@@ -179,34 +191,39 @@ function chooseNodes(
   const hitsMax = Math.max(HITS_MIN, valueCount / VALUES_PER_HIT);
   const isWorthIt = valueCount >= peers.valuesMin && hitCount <= hitsMax;
   // The nodes are looked up only for searches that are worth it.
-  return isWorthIt ? peers.holding(searches[0]!.rows.collection.incarnation) : [];
+  return isWorthIt ? peers.holding(collection.incarnation) : [];
 }
 
-/** The results for consecutive ranges of the rows, from peers that answer in time and otherwise from this node. */
+/** The rows that each of the nodes searches. */
+type Shares = readonly (readonly SequenceRange[])[];
+
+/** The results for the shares of the nodes, from peers that answer in time and otherwise from this node. */
 async function scatter<Found>(
-  nodes: readonly (Peer | null)[],
-  views: readonly SegmentView[],
+  nodes: readonly Holder[],
+  shares: Shares,
   signal: AbortSignal | undefined,
   {
     local,
     ask,
   }: {
-    readonly local: (range: SequenceRange) => Promise<Found>;
+    readonly local: (ranges: readonly SequenceRange[]) => Promise<Found>;
     /** Resolves with null when the answer of the peer cannot be used. */
-    readonly ask: (peer: Peer, range: SequenceRange, signal: AbortSignal) => Promise<Found | null>;
+    readonly ask: (
+      peer: Peer,
+      ranges: readonly SequenceRange[],
+      signal: AbortSignal,
+    ) => Promise<Found | null>;
   },
 ): Promise<readonly Found[]> {
-  // A node gets about the same rows in every search, whichever node received it, so that only those need memory there.
-  const ranges = splitEvenly(views, nodes.length);
   const ended = new AbortController();
   const aborted = anySignal([ended.signal, ...(signal === undefined ? [] : [signal])]);
   const startedAtMs = performance.now();
-  const answers = nodes.map((node, i) =>
-    node === null ? null : ask(node, ranges[i]!, aborted).catch(() => null),
+  const answers = nodes.map(({ peer }, i) =>
+    peer === null ? null : ask(peer, shares[i]!, aborted).catch(() => null),
   );
   let reason = SEARCH_FAILED;
   try {
-    const own = await local(ranges[nodes.indexOf(null)]!);
+    const own = await local(shares[nodes.findIndex(({ peer }) => peer === null)]!);
     const ownMs = performance.now() - startedAtMs;
     const timeout = sleep(Math.max(PEER_WAIT_MS_MIN, PEER_TIME_FACTOR * ownMs), null, {
       signal: ended.signal,
@@ -219,13 +236,47 @@ async function scatter<Found>(
       }
       const remote = await Promise.race([answer, timeout]);
       signal?.throwIfAborted();
-      found.push(remote ?? (await local(ranges[i]!)));
+      found.push(remote ?? (await local(shares[i]!)));
     }
     reason = PEER_TIMEOUT;
     return found;
   } finally {
     ended.abort(reason);
   }
+}
+
+/**
+ * A node gets about the same rows in every search, whichever node received it, so that only those need memory there: of
+ * the segments that it keeps or, if all nodes keep all, an even share.
+ */
+function sharesOf(
+  incarnation: string,
+  views: readonly SegmentView[],
+  nodes: readonly Holder[],
+  peers: Peers,
+): Shares {
+  const first = (view: SegmentView) => view.segment.insertedSequence(0);
+  const keepers = views.map((view) => peers.keeping(incarnation, first(view)));
+  if (keepers.every((names) => names === null)) {
+    return splitEvenly(views, nodes.length).map((range) => [range]);
+  }
+  const shares = nodes.map((): SequenceRange[] => []);
+  const rowCounts = nodes.map(() => 0);
+  for (const [i, view] of views.entries()) {
+    const keeping = nodes.map(({ node }) => keepers[i]?.includes(node) ?? true);
+    // Without a reachable node that keeps it, any of them reads the shared file.
+    const places = [...nodes.keys()].filter((n) => keeping[n] || !keeping.includes(true));
+    const least = places.reduce((a, b) => (rowCounts[b]! < rowCounts[a]! ? b : a));
+    rowCounts[least] = rowCounts[least]! + view.visibleCount;
+    const next = views[i + 1];
+    const from = i === 0 ? 0 : first(view);
+    const to = next === undefined ? Number.MAX_SAFE_INTEGER : first(next);
+    const share = shares[least]!;
+    const last = share.at(-1);
+    if (last?.to === from) share[share.length - 1] = { from: last.from, to };
+    else if (from < to) share.push({ from, to });
+  }
+  return shares;
 }
 
 /** Ranges of sequences with about equally many visible rows, which begin at a segment when one begins nearby. */
@@ -252,31 +303,31 @@ function splitEvenly(views: readonly SegmentView[], count: number): readonly Seq
   return starts.map((from, i) => ({ from, to: starts[i + 1] ?? Number.MAX_SAFE_INTEGER }));
 }
 
-/** Searches the rows of a range on this node. View indexes of the hits refer to the whole views. */
-export async function searchRange<
+/** Searches the rows of ranges on this node. View indexes of the hits refer to the whole views. */
+export async function searchRanges<
   View extends SegmentView,
   Query extends { readonly views: readonly View[] },
 >(
   searches: readonly Query[],
-  range: SequenceRange,
+  ranges: readonly SequenceRange[],
   local: (searches: readonly Query[]) => Promise<readonly SearchHits[]>,
 ): Promise<SearchHits[]> {
-  const narrowed = new Map<readonly View[], RangeOfViews<View>>();
-  const rangeOf = ({ views }: Query) => {
+  const narrowed = new Map<readonly View[], PartOfViews<View>>();
+  const partOf = ({ views }: Query) => {
     let found = narrowed.get(views);
     if (found === undefined) {
-      found = narrow(views, range);
+      found = narrow(views, ranges);
       narrowed.set(views, found);
     }
     return found;
   };
-  const queries = searches.map((query) => ({ ...query, views: rangeOf(query).views }));
+  const queries = searches.map((query) => ({ ...query, views: partOf(query).views }));
   const hits = await local(queries.filter(({ views }) => views.length > 0));
   const found = hits.values();
   return queries.map(({ views }, i) => {
     if (views.length === 0) return NO_HITS;
     const ofQuery = found.next().value!;
-    const { indexes } = rangeOf(searches[i]!);
+    const { indexes } = partOf(searches[i]!);
     return { ...ofQuery, viewIndexes: ofQuery.viewIndexes.map((index) => indexes[index]!) };
   });
 }
@@ -289,28 +340,30 @@ const NO_HITS: SearchHits = {
   rescoredCount: 0,
 };
 
-interface RangeOfViews<View> {
+interface PartOfViews<View> {
   readonly views: readonly View[];
   /** Their indexes among all views. */
   readonly indexes: readonly number[];
 }
 
-/** The views restricted to the rows of a range, without views that become empty. */
+/** The views restricted to the rows of ranges, without views that become empty. */
 export function narrow<View extends SegmentView>(
   all: readonly View[],
-  { from, to }: SequenceRange,
-): RangeOfViews<View> {
+  ranges: readonly SequenceRange[],
+): PartOfViews<View> {
   const views: View[] = [];
   const indexes: number[] = [];
   for (const [index, view] of all.entries()) {
-    const first = firstRowSince(view, from);
-    const end = firstRowSince(view, to);
-    if (first >= end) continue;
-    const rows = first === 0 ? view.rows : rowsFrom(view, first);
-    const visibleCount = rows === null ? end : countBitsBetween(rows, first, end);
-    if (visibleCount === 0) continue;
-    views.push({ ...view, rowCount: end, rows, visibleCount });
-    indexes.push(index);
+    for (const { from, to } of ranges) {
+      const first = firstRowSince(view, from);
+      const end = firstRowSince(view, to);
+      if (first >= end) continue;
+      const rows = first === 0 ? view.rows : rowsFrom(view, first);
+      const visibleCount = rows === null ? end : countBitsBetween(rows, first, end);
+      if (visibleCount === 0) continue;
+      views.push({ ...view, rowCount: end, rows, visibleCount });
+      indexes.push(index);
+    }
   }
   return { views, indexes };
 }

@@ -5,6 +5,7 @@ import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { RankKey } from '../../common/rank-key.js';
 import {
+  type Holder,
   PEER_TIMEOUT,
   type Peer,
   type PeerCountRequest,
@@ -61,7 +62,11 @@ export class PeerSearches implements Peers {
     this.#count = options.metrics.addCounter('sagitta_cluster_search_parts_total');
   }
 
-  holding(incarnation: string): readonly (Peer | null)[] {
+  keeping(incarnation: string, firstSequence: number): readonly string[] | null {
+    return this.#forwarder.cluster.keepersOf(incarnation, firstSequence);
+  }
+
+  holding(incarnation: string): readonly Holder[] {
     const { cluster, peers } = this.#forwarder;
     const { self } = cluster;
     const others = this.#forwarder
@@ -70,7 +75,10 @@ export class PeerSearches implements Peers {
     // In the order of their names, which do not change at a restart.
     return [self, ...others]
       .sort((a, b) => (a.node < b.node ? -1 : 1))
-      .map((member) => (member === self ? null : this.#peer(member)));
+      .map((member) => ({
+        node: member.node,
+        peer: member === self ? null : this.#peer(member),
+      }));
   }
 
   #peer(member: ClusterMember): Peer {

@@ -1,0 +1,54 @@
+// Blocks of shared files, for the thread of the store that fetches what this node does not keep. The thread loads this
+// module by its URL and verifies each block.
+
+import type { BlobStoreSettings } from '../../platform/settings.js';
+import type { BlockSource } from '../../storage/block-source.js';
+import type { Blobs } from './blobs.js';
+import { openBlobs } from './open-blobs.js';
+import { type BlobDigest, getBlock, getBlockDigests } from './pinned-blobs.js';
+
+/** Names a file for the source, as JSON. */
+export interface BlockName extends BlobDigest {
+  readonly blob: string;
+}
+
+/** Files whose digests of blocks are remembered, 32 bytes for each MiB. */
+const FILES_MAX = 1_000;
+
+export async function openBlockSource(data: unknown): Promise<BlockSource> {
+  return createBlockSource(await openBlobs(data as BlobStoreSettings));
+}
+
+export function createBlockSource(blobs: Blobs): BlockSource {
+  const files = new Map<string, { readonly blob: string; readonly digests: Uint8Array }>();
+  const find = async ({ blob, digest, byteCount }: BlockName) => {
+    const known = files.get(digest);
+    if (known !== undefined) return known;
+    const name = await currentName(blobs, blob);
+    const digests = await getBlockDigests(blobs, name, { byteCount, digest });
+    const found = { blob: name, digests };
+    if (files.size >= FILES_MAX) files.delete(files.keys().next().value!);
+    files.set(digest, found);
+    return found;
+  };
+  return {
+    async read(source, block) {
+      const name = JSON.parse(source) as BlockName;
+      const { blob, digests } = await find(name);
+      try {
+        return await getBlock(blobs, blob, { byteCount: name.byteCount, digests, block });
+      } catch (error) {
+        // The file may have been uploaded again, under another name, and removed.
+        files.delete(name.digest);
+        throw error;
+      }
+    },
+  };
+}
+
+/** The name under which the same file exists now: names begin with a digest, and end with a text that differs by upload. */
+async function currentName(blobs: Blobs, blob: string): Promise<string> {
+  const prefix = blob.slice(0, blob.lastIndexOf('-') + 1);
+  for await (const name of blobs.list(prefix)) return name;
+  return blob;
+}

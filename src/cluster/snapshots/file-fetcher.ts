@@ -1,0 +1,67 @@
+// Fetches files of snapshots into the store of a node: whole files, or of those that other nodes keep only the blocks that
+// every read needs.
+
+import { BLOCK_BYTES, blockCountOf } from '../../platform/blocks.js';
+import type { Store } from '../../storage/store.js';
+import type { Blobs } from '../blobs/blobs.js';
+import type { BlockName } from '../blobs/block-source.js';
+import { getBlock, getBlockDigests } from '../blobs/pinned-blobs.js';
+import type { SnapshotFiles, StoredFile } from './snapshot-files.js';
+
+export interface FileFetcherOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  /** Whether this node is one of those that keep all of the file with this first sequence. */
+  readonly isHome: (log: string, firstSequence: number) => boolean;
+}
+
+export class FileFetcher {
+  readonly #options: FileFetcherOptions;
+  #fetchedBytes = 0;
+
+  constructor(options: FileFetcherOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes of the files that this node has fetched. */
+  get fetchedBytes(): number {
+    return this.#fetchedBytes;
+  }
+
+  /** Whether this node keeps all of a file. */
+  isWhole(log: string, { byteCount, kept, firstSequence }: StoredFile): boolean {
+    const { store, isHome } = this.#options;
+    if (!store.canPartial || isHome(log, firstSequence)) return true;
+    return kept.reduce((sum, { count }) => sum + count, 0) >= blockCountOf(byteCount);
+  }
+
+  /** Writes a file of a snapshot of a log to the store, under a name. Throws `data_corrupt`. */
+  async fetch(
+    log: string,
+    files: SnapshotFiles,
+    file: StoredFile,
+    { name, signal }: { readonly name: string; readonly signal: AbortSignal },
+  ): Promise<void> {
+    signal.throwIfAborted();
+    const { store, blobs } = this.#options;
+    if (this.isWhole(log, file)) {
+      const bytes = await files.readFile(file);
+      this.#fetchedBytes += bytes.length;
+      await store.writeBlob(name, [bytes]);
+      return;
+    }
+    const { blob, byteCount, digest, kept } = file;
+    const digests = await getBlockDigests(blobs, blob, file);
+    const source: BlockName = { blob, byteCount, digest };
+    await store.writePartialBlob(name, {
+      byteLength: byteCount,
+      kept,
+      source: JSON.stringify(source),
+      read: async (block) => {
+        signal.throwIfAborted();
+        this.#fetchedBytes += Math.min(BLOCK_BYTES, byteCount - block * BLOCK_BYTES);
+        return getBlock(blobs, blob, { byteCount, digests, block });
+      },
+    });
+  }
+}
