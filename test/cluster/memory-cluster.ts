@@ -7,6 +7,7 @@ import { SealedBlobs } from '../../src/cluster/blobs/sealed-blobs.js';
 import { ClusterNode } from '../../src/cluster/nodes/cluster-node.js';
 import type { ClusterTiming } from '../../src/cluster/nodes/node-parts.js';
 import { SealedService } from '../../src/cluster/service/sealed-service.js';
+import type { SharedService } from '../../src/cluster/service/shared-service.js';
 import type { Clock } from '../../src/common/clock.js';
 import type { Limits } from '../../src/common/limits.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
@@ -141,7 +142,7 @@ export class MemoryCluster {
     const store = change(createMemoryStore({ state }));
     const service = this.network.connect();
     const node = await ClusterNode.open({
-      service: keys === undefined ? service : new SealedService(service, keys, logger),
+      service: keys === undefined ? service : withSignedLogs(service, keys),
       node: name,
       zone,
       version: '1.0.0',
@@ -152,11 +153,17 @@ export class MemoryCluster {
       logger,
       timing: { ...TIMING, ...this.#timing },
     });
-    await node.catchUp({
-      incarnationsIn: () => Database.incarnationsIn(store),
-      isFounded: () => Database.secretIn(store) !== null,
-      foundation: Database.foundation,
-    });
+    try {
+      await node.catchUp({
+        incarnationsIn: () => Database.incarnationsIn(store),
+        isFounded: () => Database.secretIn(store) !== null,
+        foundation: Database.foundation,
+      });
+    } catch (error) {
+      await node.close();
+      await service.close();
+      throw error;
+    }
     const skewMs = CLOCK_SKEW_MS * this.#nodes.size;
     const clock = { now: () => this.clock.now() + skewMs };
     const database = await openDatabase({
@@ -247,6 +254,21 @@ export class MemoryCluster {
   async stop(): Promise<void> {
     for (const { kill } of this.nodes) await kill();
   }
+}
+
+/** Signs the logs, but not the announcements, some of which the network makes. */
+function withSignedLogs(service: MemoryService, keys: NodeKeys): SharedService {
+  const signed = new SealedService(service, keys, silentLogger);
+  return {
+    get state() {
+      return service.state;
+    },
+    openStream: (name) => signed.openStream(name),
+    createLog: (name, options) => signed.createLog(name, options),
+    announce: (bytes) => service.announce(bytes),
+    onAnnouncement: (listener) => service.onAnnouncement(listener),
+    close: () => service.close(),
+  };
 }
 
 /** The ids, in the order of the list that clients get. */
