@@ -271,7 +271,7 @@ describe('a stranger with the shared files', () => {
   it('cannot hide by removing files that a node misses them', async () => {
     for (const { name } of await archive.list()) await cluster.blobs.remove(name);
     await assertHonest(await start());
-    const { database } = await cluster.leader();
+    const { database, node } = await cluster.leader();
     const copy = database.incarnationOf('copy')!;
     // The log of the clone is whole, but its first rows are only in its first snapshot.
     for (const log of [copy, CATALOGUE]) {
@@ -283,6 +283,13 @@ describe('a stranger with the shared files', () => {
         code: 'data_corrupt',
         message: new RegExp(`^This node needs the log ${log} .* Restore SAGITTA_BLOBS`),
       });
+      const checked = await node.verifyFiles(NEVER);
+      const found = checked.filter(({ kind, problem }) => kind === 'snapshot' && problem !== null);
+      assert.deepEqual(
+        found.map(({ name }) => name),
+        [log],
+      );
+      assert.match(found[0]!.problem!, /^Expected the s.*; found none\. Nodes that start empty/);
     }
   });
 
@@ -325,6 +332,7 @@ describe('a change of the secret of the nodes', () => {
     const changing = new NodeKeys([NEW, OLD], 'test');
     const found = async () => {
       const checked = await verifyShared({
+        store: cluster.nodes[0]!.store,
         blobs: new SealedBlobs(cluster.blobs, changing),
         service: cluster.nodes[0]!.service,
         logs: [CATALOGUE, cluster.nodes[0]!.database.incarnationOf('c')!],

@@ -3,6 +3,7 @@
 // is changed. Of each log, the replica that answers is checked, as a reader would get it.
 
 import type { Logger } from '../../common/logger.js';
+import type { Store } from '../../storage/store.js';
 import type { ChunkName } from '../archive/chunk.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
@@ -11,6 +12,7 @@ import { ChainedLog } from '../logs/chained-log.js';
 import { byteCountOf, type LogLink } from '../logs/collection-log.js';
 import type { SharedService } from '../service/shared-service.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
+import { hasOrigin, readSnapshotRecord } from '../snapshots/snapshot-record.js';
 
 export interface VerifiedFiles {
   readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
@@ -30,6 +32,8 @@ interface Counts {
 }
 
 interface VerificationOptions {
+  /** The store of this node, which knows the newest snapshots. */
+  readonly store: Pick<Store, 'get'>;
   readonly blobs: SealedBlobs;
   readonly service: SharedService;
   /** The names of the logs. */
@@ -42,7 +46,7 @@ interface VerificationOptions {
 const READ_MS_MAX = 30_000;
 
 export async function verifyShared(options: VerificationOptions): Promise<VerifiedFiles[]> {
-  const { blobs, logs, logger, signal } = options;
+  const { store, blobs, logs, logger, signal } = options;
   const verified: VerifiedFiles[] = [];
   const verify = async (
     kind: VerifiedFiles['kind'],
@@ -70,6 +74,7 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
       );
     });
     const files = new SnapshotFiles(blobs, name);
+    await verify('snapshot', name, () => requireNewest(files, store, name));
     for (const snapshot of await files.list()) {
       // The state of a collection before its first record: of a clone, or from the founding.
       const kind = snapshot.position === 0 ? 'origin' : 'snapshot';
@@ -86,6 +91,25 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
     }
   }
   return verified;
+}
+
+/** Throws if the snapshot is gone with which a node would start that has nothing of the log. */
+async function requireNewest(
+  files: SnapshotFiles,
+  store: Pick<Store, 'get'>,
+  log: string,
+): Promise<void> {
+  const newest = readSnapshotRecord(store, log)?.name;
+  const listed = await files.list();
+  const isThere =
+    newest === undefined
+      ? listed.length > 0 || !hasOrigin(store, log)
+      : listed.some(({ name }) => name === newest);
+  // Another one may have been taken meanwhile.
+  if (isThere || readSnapshotRecord(store, log)?.name !== newest) return;
+  throw new Error(
+    `Expected ${newest === undefined ? 'the snapshot with which the log begins' : `the shared file ${files.indexOf(newest)}`}; found none. Nodes that start empty need it until the log has its next snapshot.`,
+  );
 }
 
 /** Throws for files that cannot be read once the earlier secret is removed. */
