@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
-import type { Blobs } from './cluster/blobs/blobs.js';
+import type { SealedBlobs } from './cluster/blobs/sealed-blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
 import type { NatsDurability } from './cluster/service/nats-durability.js';
 import type { NatsService } from './cluster/service/nats-service.js';
@@ -209,7 +209,8 @@ async function openDatabase(
     () => () => {},
   );
   closers.push(async () => (await closing)());
-  const blobs = await openBlobStore(config);
+  const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
+  const blobs = await openBlobStore(config, keys);
   const store = await openStore({
     directory: config.dataDir,
     mapping: config.values,
@@ -219,7 +220,6 @@ async function openDatabase(
     stopping,
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
-  const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
   const node =
     blobs === null
       ? null
@@ -269,10 +269,14 @@ async function openDatabase(
 }
 
 /** The files shared by the nodes of a cluster; null if the process runs alone. */
-async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | null> {
+async function openBlobStore(
+  { cluster, blobStore }: Config,
+  keys: NodeKeys,
+): Promise<SealedBlobs | null> {
   if (cluster === null || blobStore === null) return null;
   const { openBlobs } = await import('./cluster/blobs/open-blobs.js');
-  return openBlobs(blobStore);
+  const { SealedBlobs: Sealed } = await import('./cluster/blobs/sealed-blobs.js');
+  return new Sealed(await openBlobs(blobStore), keys);
 }
 
 /** Where the store gets the blocks of files that it keeps in part. */
@@ -284,7 +288,7 @@ function blocksOf({ cluster, blobStore, clusterFileCopies, clusterCacheBytes }: 
 
 interface JoinOptions extends StartParts {
   readonly store: DiskStore;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly keys: NodeKeys;
 }
 

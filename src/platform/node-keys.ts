@@ -4,8 +4,11 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** `requests` between nodes, `logs` for records, `members` for announcements, `cursors` for those of clients. */
-export type KeyPurpose = 'requests' | 'logs' | 'members' | 'cursors';
+/**
+ * `requests` between nodes, `logs` for records, `files` for shared files, `members` for announcements, `cursors` for
+ * those of clients.
+ */
+export type KeyPurpose = 'requests' | 'logs' | 'files' | 'members' | 'cursors';
 
 const KEY_BYTES = 32;
 /** Length of a signature. */
@@ -23,6 +26,11 @@ export class NodeKeys {
   constructor(secrets: readonly string[], cluster: string) {
     this.#secrets = secrets.length === 0 ? [''] : secrets;
     this.cluster = cluster;
+  }
+
+  /** Whether signatures by more than one secret are accepted. */
+  get isChanging(): boolean {
+    return this.#secrets.length > 1;
   }
 
   /** The HMAC-SHA-256 of all parts in order. The caller must ensure that the parts are unambiguous. */

@@ -336,7 +336,7 @@ const SETTINGS = {
       'at least 32 characters, the same on all nodes; or the current and the earlier secret, separated by a comma',
     ),
     isSecret: true,
-    help: 'A secret that only the nodes of the cluster know, such as the output of openssl rand -base64 32. Nodes sign what they write to NATS and send to each other with it. Required unless everything is on loopback.',
+    help: 'A secret that only the nodes of the cluster know, such as the output of openssl rand -base64 32. Nodes sign with it what they write to NATS and to the shared files, and what they send to each other. Required unless everything is on loopback.',
   },
   clusterUser: {
     ...text('a name'),

@@ -7,6 +7,7 @@ import { LogArchive } from '../../src/cluster/archive/log-archive.js';
 import { RecentMessages } from '../../src/cluster/archive/recent-messages.js';
 import { RepairingLog } from '../../src/cluster/archive/repairing-log.js';
 import { MemoryBlobs } from '../../src/cluster/blobs/memory-blobs.js';
+import { SealedBlobs } from '../../src/cluster/blobs/sealed-blobs.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import {
   type CollectionLog,
@@ -18,6 +19,7 @@ import {
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { StreamMessage } from '../../src/cluster/logs/message-stream.js';
 import { silentLogger } from '../../src/common/logger.js';
+import { NodeKeys } from '../../src/platform/node-keys.js';
 import { commitOf, committed, outline, readAll, takeOver } from './log-contract.js';
 import { changed, damages } from './log-damage.js';
 
@@ -26,7 +28,8 @@ const LOG = 'log';
 
 class Harness {
   readonly stream = new MemoryStream({ name: LOG });
-  readonly blobs = new MemoryBlobs();
+  readonly stored = new MemoryBlobs();
+  readonly blobs = new SealedBlobs(this.stored, new NodeKeys([], 'test'));
   readonly log = new ChainedLog(this.stream, { messageBytesMax: 1_000 });
   readonly archive = new LogArchive(LOG, { blobs: this.blobs, logger: silentLogger });
   repairedCount = 0;
@@ -62,9 +65,9 @@ class Harness {
 
   /** Damages a blob under its name, as a disk would. */
   async damageBlob(name: string): Promise<void> {
-    const bytes = Uint8Array.from((await this.blobs.get(name))!);
+    const bytes = Uint8Array.from((await this.stored.get(name))!);
     bytes[bytes.length >> 1]! ^= 1;
-    await this.blobs.put(name, [bytes]);
+    await this.stored.put(name, [bytes]);
   }
 }
 

@@ -3,13 +3,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
 import { MemoryBlobs } from '../../src/cluster/blobs/memory-blobs.js';
+import { SealedBlobs } from '../../src/cluster/blobs/sealed-blobs.js';
 import { ClusterNode } from '../../src/cluster/nodes/cluster-node.js';
 import type { ClusterTiming } from '../../src/cluster/nodes/node-parts.js';
+import { SealedService } from '../../src/cluster/service/sealed-service.js';
+import type { SharedService } from '../../src/cluster/service/shared-service.js';
 import type { Clock } from '../../src/common/clock.js';
 import type { Limits } from '../../src/common/limits.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
 import type { Peers } from '../../src/database/search/peers.js';
+import { NodeKeys } from '../../src/platform/node-keys.js';
 import {
   createMemoryState,
   createMemoryStore,
@@ -64,12 +68,19 @@ interface TestOptions {
   readonly change?: (store: Store) => Store;
   /** Wraps the shared files for the node. */
   readonly share?: (blobs: Blobs) => Blobs;
+  /** Signs what the node writes to the logs, too, which is not signed without keys. */
+  readonly keys?: NodeKeys;
   readonly logger?: Logger;
 }
+
+/** Keys without a secret. */
+const KEYS = new NodeKeys([], 'memory');
 
 export class MemoryCluster {
   readonly network = new MemoryNetwork();
   readonly blobs: Blobs = new MemoryBlobs();
+  /** The shared files as nodes without keys see them. */
+  readonly files = new SealedBlobs(this.blobs, KEYS);
   readonly clock: TestClock = createTestClock();
   readonly #states = new Map<string, MemoryState>();
   readonly #limits: Partial<Limits>;
@@ -121,6 +132,7 @@ export class MemoryCluster {
       limits,
       change = (store) => store,
       share = (blobs) => blobs,
+      keys,
       logger = silentLogger,
       ...databaseOptions
     }: TestOptions = {},
@@ -130,22 +142,28 @@ export class MemoryCluster {
     const store = change(createMemoryStore({ state }));
     const service = this.network.connect();
     const node = await ClusterNode.open({
-      service,
+      service: keys === undefined ? service : withSignedLogs(service, keys),
       node: name,
       zone,
       version: '1.0.0',
       store,
-      blobs: share(this.blobs),
+      blobs: new SealedBlobs(share(this.blobs), keys ?? KEYS),
       layout: Database.storeLayout,
       snapshotBytes: this.#snapshotBytes,
       logger,
       timing: { ...TIMING, ...this.#timing },
     });
-    await node.catchUp({
-      incarnationsIn: () => Database.incarnationsIn(store),
-      isFounded: () => Database.secretIn(store) !== null,
-      foundation: Database.foundation,
-    });
+    try {
+      await node.catchUp({
+        incarnationsIn: () => Database.incarnationsIn(store),
+        isFounded: () => Database.secretIn(store) !== null,
+        foundation: Database.foundation,
+      });
+    } catch (error) {
+      await node.close();
+      await service.close();
+      throw error;
+    }
     const skewMs = CLOCK_SKEW_MS * this.#nodes.size;
     const clock = { now: () => this.clock.now() + skewMs };
     const database = await openDatabase({
@@ -236,6 +254,21 @@ export class MemoryCluster {
   async stop(): Promise<void> {
     for (const { kill } of this.nodes) await kill();
   }
+}
+
+/** Signs the logs, but not the announcements, some of which the network makes. */
+function withSignedLogs(service: MemoryService, keys: NodeKeys): SharedService {
+  const signed = new SealedService(service, keys, silentLogger);
+  return {
+    get state() {
+      return service.state;
+    },
+    openStream: (name) => signed.openStream(name),
+    createLog: (name, options) => signed.createLog(name, options),
+    announce: (bytes) => service.announce(bytes),
+    onAnnouncement: (listener) => service.onAnnouncement(listener),
+    close: () => service.close(),
+  };
 }
 
 /** The ids, in the order of the list that clients get. */

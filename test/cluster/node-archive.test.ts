@@ -143,7 +143,7 @@ describe('the archive of a cluster', () => {
     assert.deepEqual(await idsIn(back), ids);
     assert.ok(back.node.health.counts.repairedRecords > 0);
     // Later snapshots remove the oldest chunks, and leave no gap.
-    const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
+    const archive = new LogArchive(incarnation, { blobs: cluster.files, logger: silentLogger });
     const [oldest] = await archive.list();
     await waitFor('the removal', async () => {
       ids.push(...(await write(database, i, i)));
@@ -203,7 +203,7 @@ describe('the archive of a cluster', () => {
     await write(database, 1, 3);
     await leader.node.archive();
     const incarnation = database.incarnationOf('c')!;
-    const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
+    const archive = new LogArchive(incarnation, { blobs: cluster.files, logger: silentLogger });
     assert.equal((await archive.list()).length, 1);
     await database.collection('c').drop();
     await waitFor('the removal', async () => (await archive.list()).length === 0 || undefined);

@@ -172,7 +172,7 @@ describe('a collection that a node could not load at first', () => {
         .write(batchOf(rows), { mode: 'upsert' });
       assert.equal(sequence, 1);
       await owner.node.archive();
-      const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
+      const archive = new LogArchive(incarnation, { blobs: cluster.files, logger: silentLogger });
       assert.ok((await archive.list()).length > 0);
     } finally {
       await cluster.stop();

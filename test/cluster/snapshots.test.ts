@@ -71,13 +71,13 @@ class Written {
   }
 
   get files(): SnapshotFiles {
-    return new SnapshotFiles(this.cluster.blobs, this.incarnation);
+    return new SnapshotFiles(this.cluster.files, this.incarnation);
   }
 
   /** Writes until neither the log nor the archive has the next record after a position. */
   async writeBeyond(position: number): Promise<void> {
     const { cluster, incarnation } = this;
-    const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
+    const archive = new LogArchive(incarnation, { blobs: cluster.files, logger: silentLogger });
     await this.writeUntil('a shorter log and archive', async () => {
       const first = await cluster.network.streams.get(incarnation)!.firstPosition();
       const [oldest] = await archive.list();
@@ -214,21 +214,26 @@ describe('a snapshot of a log', () => {
     await written.writeUntil('the begin of a snapshot', isHeld);
     for (let i = 0; i < 100; i++) await written.write();
     assert.equal(node.node.health.counts.snapshots, 0);
+    // The log is read now, since the next snapshot trims it.
+    const appended: { readonly position: number; readonly sequence: number }[] = [];
+    const log = new ChainedLog(cluster.network.streams.get(incarnation)!);
+    const signal = new AbortController().signal;
+    for await (const record of log.readToEnd(LOG_START, { signal })) {
+      if (record.kind !== 'commit') continue;
+      const { position } = record.link;
+      for (const { bytes } of record.commit.fragments) {
+        for (const operation of decodeOperations(bytes, 'the log')) {
+          if (operation.kind !== 'append') continue;
+          appended.push({ position, sequence: operation.sequence });
+        }
+      }
+    }
     release();
     await written.writeUntil('a snapshot', () => node.node.health.counts.snapshots > 0);
     const [first] = await written.files.list();
     // The log up to the position of the snapshot, and no more.
-    let expected = 0;
-    const log = new ChainedLog(cluster.network.streams.get(incarnation)!);
-    const signal = new AbortController().signal;
-    for await (const record of log.readToEnd(LOG_START, { signal })) {
-      if (record.kind !== 'commit' || record.link.position > first!.position) continue;
-      for (const { bytes } of record.commit.fragments) {
-        for (const operation of decodeOperations(bytes, 'the log')) {
-          if (operation.kind === 'append') expected = operation.sequence;
-        }
-      }
-    }
+    const contained = appended.filter(({ position }) => position <= first!.position);
+    const expected = Math.max(...contained.map(({ sequence }) => sequence));
     let found = 0;
     for await (const operations of written.files.readState(await written.files.read(first!.name))) {
       for (const operation of operations) {
@@ -250,7 +255,7 @@ describe('a snapshot of a log', () => {
     await written.writeUntil('more', () => owner.node.health.counts.snapshots > count);
     const [before, newest] = await written.files.list();
     assert.ok(before !== undefined && newest !== undefined);
-    const { blobs } = cluster;
+    const { files: blobs } = cluster;
     const [oldest] = await new LogArchive(written.incarnation, {
       blobs,
       logger: silentLogger,
@@ -474,7 +479,7 @@ describe('a node that was away for longer than the logs reach', () => {
       await leader.database.collection('renamed').rename('gone');
       await leader.database.createCollection({ id: 'renamed', ...SHAPE });
       const stream = cluster.network.streams.get('catalogue')!;
-      const archive = new LogArchive('catalogue', { blobs: cluster.blobs, logger: silentLogger });
+      const archive = new LogArchive('catalogue', { blobs: cluster.files, logger: silentLogger });
       const position = (await stream.firstPosition())! + 40;
       let i = 0;
       await waitFor('a shorter log of the catalogue', async () => {
@@ -550,7 +555,7 @@ describe('the state of a collection', () => {
     const { incarnation } = written;
     const loader = new StateLoader({
       store,
-      blobs: cluster.blobs,
+      blobs: cluster.files,
       layout: Database.storeLayout,
       fetcher: new FileFetcher({ store, blobs: cluster.blobs, isHome: () => true }),
       database: () => node.database,

@@ -4,7 +4,7 @@
 
 import { assert } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { readFirstLink, readRecords } from '../logs/chain-reader.js';
 import { linkToRecord, logDamaged } from '../logs/chain-record.js';
 import { isDamage, type LogLink, LogTrimmedError } from '../logs/collection-log.js';
@@ -24,7 +24,7 @@ const CHUNK_BYTES_MIN = 8 * 1024 * 1024;
 const READ_MS_MAX = 60_000;
 
 export interface ArchiverOptions {
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly openStream: (log: string) => MessageStream;
   readonly logger: Logger;
   readonly readMsMax?: number;
@@ -59,6 +59,12 @@ export class Archiver {
   /** The number of chunks of a log that this node has written. */
   chunkCountOf(log: string): number {
     return this.#chunkCounts.get(log) ?? 0;
+  }
+
+  /** The blobs with the chunks of a log. */
+  async chunksOf(log: string): Promise<string[]> {
+    const { blobs, logger } = this.#options;
+    return (await new LogArchive(log, { blobs, logger }).list()).map(({ name }) => name);
   }
 
   /** Reads up to which position the log is archived, by this node or another one. */

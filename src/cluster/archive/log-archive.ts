@@ -3,7 +3,7 @@
 // another one has its records.
 
 import type { Logger } from '../../common/logger.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { readRecords } from '../logs/chain-reader.js';
 import {
   isDamage,
@@ -18,11 +18,14 @@ export type LinkedRecord = Exclude<LogRecord, { kind: 'barrier' }>;
 
 export class LogArchive {
   readonly name: string;
-  readonly #blobs: Blobs;
+  readonly #blobs: SealedBlobs;
   readonly #logger: Logger;
 
   /** `name`: the name of the log. */
-  constructor(name: string, { blobs, logger }: { readonly blobs: Blobs; readonly logger: Logger }) {
+  constructor(
+    name: string,
+    { blobs, logger }: { readonly blobs: SealedBlobs; readonly logger: Logger },
+  ) {
     this.name = name;
     this.#blobs = blobs;
     this.#logger = logger;
@@ -38,9 +41,12 @@ export class LogArchive {
     return names;
   }
 
-  /** The position of the last record in any chunk; 0 without chunks. */
+  /** The position of the last record in any chunk that a node has written; 0 without chunks. Reads their seals only. */
   async endPosition(): Promise<number> {
-    return Math.max(0, ...(await this.list()).map(({ endPosition }) => endPosition));
+    for (const { name, endPosition } of newestFirst(await this.list())) {
+      if ((await this.#blobs.sealOf(name)) !== null) return endPosition;
+    }
+    return 0;
   }
 
   /** Throws `data_corrupt`. */
@@ -50,8 +56,7 @@ export class LogArchive {
 
   /** The last record of the newest intact chunk; null without one. */
   async end(): Promise<LogLink | null> {
-    const names = (await this.list()).sort((a, b) => b.endPosition - a.endPosition);
-    for (const name of names) {
+    for (const name of newestFirst(await this.list())) {
       const chunk = await this.#loadIfWhole(name);
       if (chunk !== null) return chunk.end;
     }
@@ -113,9 +118,9 @@ class ArchivedMessages implements MessageSource {
     let after = afterPosition;
     for (;;) {
       // The chunk that reaches farthest comes first.
-      const found = names
-        .filter((name) => name.afterPosition <= after && name.endPosition > after)
-        .sort((a, b) => b.endPosition - a.endPosition);
+      const found = newestFirst(
+        names.filter((name) => name.afterPosition <= after && name.endPosition > after),
+      );
       let chunk: Chunk | null = null;
       for (const name of found) chunk ??= await this.#load(name);
       if (chunk === null) return;
@@ -130,4 +135,8 @@ class ArchivedMessages implements MessageSource {
   async firstPosition(): Promise<number | null> {
     return (await this.#archive.list())[0]?.afterPosition ?? null;
   }
+}
+
+function newestFirst(names: readonly ChunkName[]): ChunkName[] {
+  return [...names].sort((a, b) => b.endPosition - a.endPosition);
 }

@@ -27,8 +27,12 @@ export interface Blobs {
 /** Plain characters and slashes, so that a name means the same in a folder and in a URL. */
 const NAME_PATTERN = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*$/;
 
+export function isBlobName(name: string): boolean {
+  return NAME_PATTERN.test(name);
+}
+
 export function assertBlobName(name: string): void {
-  assert(NAME_PATTERN.test(name), `the name of a blob: ${name}`);
+  assert(isBlobName(name), `the name of a blob: ${name}`);
 }
 
 /** Throws unless the range was read to its end. */

@@ -5,7 +5,7 @@ import type { BlobStoreSettings } from '../../platform/settings.js';
 import type { BlockSource } from '../../storage/block-source.js';
 import type { Blobs } from './blobs.js';
 import { openBlobs } from './open-blobs.js';
-import { type BlobDigest, getBlock, getBlockDigests } from './pinned-blobs.js';
+import { type BlobDigest, openPinned, type PinnedBlocks } from './pinned-blobs.js';
 
 /** Names a file for the source, as JSON. */
 export interface BlockName extends BlobDigest {
@@ -20,13 +20,12 @@ export async function openBlockSource(data: unknown): Promise<BlockSource> {
 }
 
 export function createBlockSource(blobs: Blobs): BlockSource {
-  const files = new Map<string, { readonly blob: string; readonly digests: Uint8Array }>();
-  const find = async ({ blob, digest, byteCount }: BlockName) => {
+  const files = new Map<string, PinnedBlocks>();
+  const open = async ({ blob, digest, byteCount }: BlockName) => {
     const known = files.get(digest);
     if (known !== undefined) return known;
     const name = await currentName(blobs, blob);
-    const digests = await getBlockDigests(blobs, name, { byteCount, digest });
-    const found = { blob: name, digests };
+    const found = await openPinned(blobs, name, { byteCount, digest });
     if (files.size >= FILES_MAX) files.delete(files.keys().next().value!);
     files.set(digest, found);
     return found;
@@ -34,9 +33,9 @@ export function createBlockSource(blobs: Blobs): BlockSource {
   return {
     async read(source, block) {
       const name = JSON.parse(source) as BlockName;
-      const { blob, digests } = await find(name);
+      const file = await open(name);
       try {
-        return await getBlock(blobs, blob, { byteCount: name.byteCount, digests, block });
+        return await file.read(block);
       } catch (error) {
         // The file may have been uploaded again, under another name, and removed.
         files.delete(name.digest);

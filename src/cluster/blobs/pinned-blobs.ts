@@ -40,40 +40,41 @@ export async function getPinned(
   return bytes;
 }
 
-/** Reads the digests of the blocks of a blob. Throws `data_corrupt`. */
-export async function getBlockDigests(
+/** Blocks of a blob. */
+export interface PinnedBlocks {
+  /** Reads one block. Throws `data_corrupt` unless it has the bytes that were written. */
+  read(block: number): Promise<Uint8Array>;
+}
+
+/** Reads the digests of the blocks. Throws `data_corrupt`. */
+export async function openPinned(
   blobs: Blobs,
   name: string,
   expected: BlobDigest,
-): Promise<Uint8Array> {
+): Promise<PinnedBlocks> {
   const { byteCount } = expected;
   const to = byteCount + DIGEST_BYTES * blockCountOf(byteCount);
   const digests = await blobs.get(name, { from: byteCount, to });
   if (digests === undefined) throw otherBlob(name, expected, 'none');
   if (digestOfBlocks(digests) !== expected.digest) throw otherBlob(name, expected, 'others');
-  return digests;
-}
-
-/** Reads one block, whose digest is among those of all blocks. Throws `data_corrupt`. */
-export async function getBlock(
-  blobs: Blobs,
-  name: string,
-  { byteCount, digests, block }: { byteCount: number; digests: Uint8Array; block: number },
-): Promise<Uint8Array> {
-  const from = block * BLOCK_BYTES;
-  const range = { from, to: Math.min(byteCount, from + BLOCK_BYTES) };
-  const bytes = await blobs.get(name, range);
-  const digest = digests.subarray(block * DIGEST_BYTES, (block + 1) * DIGEST_BYTES);
-  if (bytes !== undefined && Buffer.compare(blockDigests([bytes]), digest) === 0) return bytes;
-  throw new SagittaError(
-    'data_corrupt',
-    `Expected block ${block} of the blob ${name} with the SHA-256 ${Buffer.from(digest).toString('hex')}; found ${bytes === undefined ? 'no blob' : 'other bytes'}.`,
-  );
+  return {
+    async read(block) {
+      const from = block * BLOCK_BYTES;
+      const range = { from, to: Math.min(byteCount, from + BLOCK_BYTES) };
+      const bytes = await blobs.get(name, range);
+      const digest = digests.subarray(block * DIGEST_BYTES, (block + 1) * DIGEST_BYTES);
+      if (bytes !== undefined && Buffer.compare(blockDigests([bytes]), digest) === 0) return bytes;
+      throw new SagittaError(
+        'data_corrupt',
+        `Expected block ${block} of the shared file ${name} with the SHA-256 ${Buffer.from(digest).toString('hex')}; found ${bytes === undefined ? 'no file' : 'other bytes'}.`,
+      );
+    },
+  };
 }
 
 function otherBlob(name: string, { byteCount, digest }: BlobDigest, found: string): SagittaError {
   return new SagittaError(
     'data_corrupt',
-    `Expected the blob ${name} with ${byteCount} bytes, followed by digests of its blocks with the SHA-256 ${digest}; found ${found}.`,
+    `Expected the shared file ${name} with ${byteCount} bytes, followed by digests of its blocks with the SHA-256 ${digest}; found ${found}.`,
   );
 }

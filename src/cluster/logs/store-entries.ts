@@ -10,6 +10,8 @@ export const CATALOGUE = 'catalogue';
 export const APPLIED_POSITIONS: StoreKey = ['replication'];
 /** The newest snapshot, by log. */
 export const SNAPSHOTS: StoreKey = ['log-snapshot'];
+/** The logs that continue a first snapshot: those of clones, and of the data that founded the cluster. */
+export const ORIGINS: StoreKey = ['log-origin'];
 /** The nodes that hold a collection, by incarnation. */
 export const PLACEMENTS: StoreKey = ['placement'];
 /** The nodes that are drained, by name. */
@@ -23,6 +25,7 @@ export const FOUNDED: StoreKey = ['replication-founded'];
 export const CLUSTER_PREFIXES: readonly StoreKey[] = [
   APPLIED_POSITIONS,
   SNAPSHOTS,
+  ORIGINS,
   DRAINED_NODES,
   PLACEMENTS,
   FOUNDED,

@@ -8,7 +8,7 @@ import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import type { StoreHealth } from '../health/store-health.js';
 import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import type { HeldCollections } from '../placement/held-collections.js';
@@ -21,6 +21,7 @@ import type { Ownership } from '../replication/ownership.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
+import { originOperation, originRemoval } from '../snapshots/snapshot-record.js';
 import type { StateLoader } from '../snapshots/state-loader.js';
 import type { LogApplier } from './log-applier.js';
 
@@ -41,7 +42,7 @@ export interface ClusterLogsOptions {
   readonly node: string;
   readonly service: SharedService;
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   readonly logs: NodeLogs;
   readonly progress: LogProgress;
@@ -104,6 +105,7 @@ export class ClusterLogs implements CommitLogs {
     held.expect(incarnation);
     const placing = requests.ofNew(incarnation, options);
     placements.apply(placing);
+    const made = options.isCopied ? [...placing, originOperation(incarnation)] : placing;
     await service.createLog(incarnation);
     await store.commit([startPositionOperation(incarnation)]).catch((error: Error) => {
       storeHealth.recordFailure(error);
@@ -121,16 +123,16 @@ export class ClusterLogs implements CommitLogs {
     if (this.holds(incarnation)) {
       // For the time when this node no longer owns the log.
       log.follow();
-      return placing;
+      return made;
     }
     // The first in line of the nodes that hold the collection then takes over immediately.
     await log.release();
     await held.forget(incarnation);
-    return placing;
+    return made;
   }
 
   removal(incarnation: string): readonly StoreOperation[] {
-    return [placementRemoval(incarnation)];
+    return [placementRemoval(incarnation), originRemoval(incarnation)];
   }
 
   async prepare(incarnation: string): Promise<void> {

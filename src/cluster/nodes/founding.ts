@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { startPositionOperation } from '../logs/applied-position.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { LOG_START, type LogRecord, LogTrimmedError } from '../logs/collection-log.js';
@@ -16,7 +16,7 @@ import type { ReplicatedLog } from '../replication/replicated-log.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { logsWithSnapshots, SnapshotFiles } from '../snapshots/snapshot-files.js';
-import { snapshotOperation } from '../snapshots/snapshot-record.js';
+import { originOperation, snapshotOperation } from '../snapshots/snapshot-record.js';
 
 /** A collection that the node brings in. */
 export interface FoundingCollection {
@@ -30,7 +30,7 @@ export interface FoundingOptions {
   /** The name of this node. */
   readonly node: string;
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   /** All collections in the store. */
   readonly collections: readonly FoundingCollection[];
   readonly layout: StoreLayout;
@@ -69,7 +69,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   }
   await store.commit([
     ...CLUSTER_PREFIXES.map((prefix): StoreOperation => ({ kind: 'removeUnder', prefix })),
-    ...incarnations.map(startPositionOperation),
+    ...incarnations.flatMap((each) => [startPositionOperation(each), originOperation(each)]),
     // Other nodes are added when they are up.
     ...collections.flatMap(({ incarnation, replicationFactor: factor }) =>
       factor === null ? [] : [placementOperation(incarnation, placedOn([node], factor))],
@@ -143,7 +143,7 @@ export function foreignData(): SagittaError {
 export function foundedMeanwhile(): SagittaError {
   return new SagittaError(
     'configuration_invalid',
-    'Another node has brought its data into the cluster since this node was started. Start this node again, so that it loads that data.',
+    'Another node has brought its data into the cluster since this node was started. Start this node again, so that it loads that data. If this happens again, the first snapshot of the cluster is missing from SAGITTA_BLOBS: restore it.',
   );
 }
 

@@ -6,7 +6,7 @@ import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
 import { ArchiveScheduler } from '../archive/archive-scheduler.js';
 import { Archiver } from '../archive/archiver.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { NodeHealth } from '../health/node-health.js';
 import { NodeLogger } from '../health/node-logger.js';
 import { StoreHealth } from '../health/store-health.js';
@@ -58,7 +58,7 @@ export interface NodePartsOptions {
   readonly zone?: string;
   readonly version: string;
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   /** Bytes written to a log between two snapshots. */
   readonly snapshotBytes: number;

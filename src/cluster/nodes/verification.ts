@@ -1,16 +1,18 @@
 // Verifies what the nodes of a cluster share: the chain of each log, the chunks of its archive and whether they belong to the
-// log, and the files of snapshots and clones by their digests. Everything is read and nothing is changed. Of each log,
-// the replica that answers is checked, as a reader would get it.
+// log, the files of snapshots and clones by their digests, and the signatures of all of them. Everything is read and nothing
+// is changed. Of each log, the replica that answers is checked, as a reader would get it.
 
 import type { Logger } from '../../common/logger.js';
+import type { Store } from '../../storage/store.js';
 import type { ChunkName } from '../archive/chunk.js';
 import { LogArchive } from '../archive/log-archive.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { readFirstLink } from '../logs/chain-reader.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { byteCountOf, type LogLink } from '../logs/collection-log.js';
 import type { SharedService } from '../service/shared-service.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
+import { hasOrigin, readSnapshotRecord } from '../snapshots/snapshot-record.js';
 
 export interface VerifiedFiles {
   readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
@@ -30,7 +32,9 @@ interface Counts {
 }
 
 interface VerificationOptions {
-  readonly blobs: Blobs;
+  /** The store of this node, which knows the newest snapshots. */
+  readonly store: Pick<Store, 'get'>;
+  readonly blobs: SealedBlobs;
   readonly service: SharedService;
   /** The names of the logs. */
   readonly logs: readonly string[];
@@ -42,7 +46,7 @@ interface VerificationOptions {
 const READ_MS_MAX = 30_000;
 
 export async function verifyShared(options: VerificationOptions): Promise<VerifiedFiles[]> {
-  const { blobs, logs, logger, signal } = options;
+  const { store, blobs, logs, logger, signal } = options;
   const verified: VerifiedFiles[] = [];
   const verify = async (
     kind: VerifiedFiles['kind'],
@@ -61,14 +65,23 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
   for (const name of logs) {
     const archive = new LogArchive(name, { blobs, logger });
     await verify('log', name, (counts) => verifyLog(archive, options, counts));
-    await verify('archive', name, (counts) => verifyArchive(archive, counts, signal));
+    await verify('archive', name, async (counts) => {
+      await verifyArchive(archive, counts, signal);
+      const chunks = await archive.list();
+      await requireCurrent(
+        blobs,
+        chunks.map((chunk) => chunk.name),
+      );
+    });
     const files = new SnapshotFiles(blobs, name);
+    await verify('snapshot', name, () => requireNewest(files, store, name));
     for (const snapshot of await files.list()) {
       // The state of a collection before its first record: of a clone, or from the founding.
       const kind = snapshot.position === 0 ? 'origin' : 'snapshot';
       await verify(kind, `${name}/${snapshot.name}`, async (counts) => {
         try {
           await files.verify(snapshot.name, (byteCount) => add(counts, byteCount));
+          await requireCurrent(blobs, [files.indexOf(snapshot.name)]);
         } catch (error) {
           // The snapshot may have been removed since it was listed.
           const listed = await files.list();
@@ -78,6 +91,36 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
     }
   }
   return verified;
+}
+
+/** Throws if the snapshot is gone with which a node would start that has nothing of the log. */
+async function requireNewest(
+  files: SnapshotFiles,
+  store: Pick<Store, 'get'>,
+  log: string,
+): Promise<void> {
+  const newest = readSnapshotRecord(store, log)?.name;
+  const listed = await files.list();
+  const isThere =
+    newest === undefined
+      ? listed.length > 0 || !hasOrigin(store, log)
+      : listed.some(({ name }) => name === newest);
+  // Another one may have been taken meanwhile.
+  if (isThere || readSnapshotRecord(store, log)?.name !== newest) return;
+  throw new Error(
+    `Expected ${newest === undefined ? 'the snapshot with which the log begins' : `the shared file ${files.indexOf(newest)}`}; found none. Nodes that start empty need it until the log has its next snapshot.`,
+  );
+}
+
+/** Throws for files that cannot be read once the earlier secret is removed. */
+async function requireCurrent(blobs: SealedBlobs, names: readonly string[]): Promise<void> {
+  if (!blobs.isChangingSecret) return;
+  let count = 0;
+  for (const name of names) if ((await blobs.sealOf(name)) === 'earlier') count++;
+  if (count === 0) return;
+  throw new Error(
+    `Expected files that are signed with the first secret in SAGITTA_CLUSTER_SECRET; found ${count} signed with another one. Keep that one on all nodes until the owner of the log has signed them again, which takes up to ten minutes.`,
+  );
 }
 
 function add(counts: Counts, byteCount: number): void {

@@ -6,7 +6,7 @@ import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { appliedLogs, findAppliedPosition } from '../logs/applied-position.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { Members } from '../members/members.js';
@@ -39,7 +39,7 @@ export interface HoldingDatabase {
 export interface HeldCollectionsOptions {
   readonly node: string;
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   readonly logs: NodeLogs;
   readonly members: Members;

@@ -7,7 +7,7 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
 import { RepairingLog } from '../archive/repairing-log.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { SharedService } from '../service/shared-service.js';
@@ -20,7 +20,7 @@ const COMMITS_MAX = 1_000;
 export interface NodeLogsOptions {
   readonly service: SharedService;
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   /** Remembers what this node publishes. */
   readonly archiver: Archiver;

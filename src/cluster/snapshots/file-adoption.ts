@@ -3,7 +3,7 @@
 
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { SNAPSHOTS } from '../logs/store-entries.js';
 import type { FileFetcher } from './file-fetcher.js';
 import { SnapshotFiles } from './snapshot-files.js';
@@ -31,7 +31,7 @@ export interface AdoptingDatabase {
 
 export interface FileAdoptionOptions {
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly fetcher: FileFetcher;
   /** Null until it is open. */
   readonly database: () => AdoptingDatabase | null;

@@ -3,14 +3,13 @@
 
 import { BLOCK_BYTES, blockCountOf } from '../../platform/blocks.js';
 import type { Store } from '../../storage/store.js';
-import type { Blobs } from '../blobs/blobs.js';
 import type { BlockName } from '../blobs/block-source.js';
-import { getBlock, getBlockDigests } from '../blobs/pinned-blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import type { SnapshotFiles, StoredFile } from './snapshot-files.js';
 
 export interface FileFetcherOptions {
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   /** Whether this node is one of those that keep all of the file with this first sequence. */
   readonly isHome: (log: string, firstSequence: number) => boolean;
 }
@@ -51,7 +50,7 @@ export class FileFetcher {
       return;
     }
     const { blob, byteCount, digest, kept } = file;
-    const digests = await getBlockDigests(blobs, blob, file);
+    const blocks = await blobs.openPinned(blob, file);
     const source: BlockName = { blob, byteCount, digest };
     await store.writePartialBlob(name, {
       byteLength: byteCount,
@@ -60,7 +59,7 @@ export class FileFetcher {
       read: async (block) => {
         signal.throwIfAborted();
         this.#fetchedBytes += Math.min(BLOCK_BYTES, byteCount - block * BLOCK_BYTES);
-        return getBlock(blobs, blob, { byteCount, digests, block });
+        return blocks.read(block);
       },
     });
   }

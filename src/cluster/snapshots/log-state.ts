@@ -13,6 +13,7 @@ import {
   DRAINED_NODES,
   FOUNDED,
   FOUNDING,
+  ORIGINS,
   PLACEMENTS,
   SNAPSHOTS,
 } from '../logs/store-entries.js';
@@ -64,7 +65,7 @@ export interface StoreLayout {
 function prefixesOf(layout: StoreLayout, log: string): readonly StoreKey[] {
   const snapshot = [...SNAPSHOTS, log];
   if (log !== CATALOGUE) return [...layout.collection(log).prefixes, snapshot];
-  return [...layout.catalogue, DRAINED_NODES, PLACEMENTS, FOUNDING, FOUNDED, snapshot];
+  return [...layout.catalogue, ORIGINS, DRAINED_NODES, PLACEMENTS, FOUNDING, FOUNDED, snapshot];
 }
 
 /** Writes the name of the log into the replies that are committed to it. */

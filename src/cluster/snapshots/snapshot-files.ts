@@ -1,15 +1,15 @@
-// Snapshots of one log as blobs: the state of the log in a store at some position. An index, written last, names the
-// blobs, some of which an earlier snapshot may have uploaded. The name of a blob contains its digest and a text that is
-// unique to the upload, so one node never removes a blob that another one is uploading.
+// Snapshots of one log as blobs: the state of the log in a store at some position. An index, written last and sealed,
+// names the blobs with their digests; an earlier snapshot may have uploaded some. The name of a blob contains its digest
+// and a text that is unique to the upload, so one node never removes a blob that another one is uploading.
 
 import { randomUUID } from 'node:crypto';
-import { assert } from '../../common/errors.js';
+import { SagittaError } from '../../common/errors.js';
 import { blockDigests, digestOfBlocks } from '../../platform/blocks.js';
 import type { Store, StoreOperation, StoreSnapshot } from '../../storage/store.js';
-import type { Blobs } from '../blobs/blobs.js';
-import { type BlobDigest, getPinned, putPinned } from '../blobs/pinned-blobs.js';
-import { getIndex } from '../blobs/verified-blobs.js';
+import type { BlobDigest } from '../blobs/pinned-blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { readAppliedPosition } from '../logs/applied-position.js';
+import { isDamage } from '../logs/collection-log.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import { batchesOf, type FileShape, type StoreLayout, stateOf } from './log-state.js';
@@ -45,7 +45,7 @@ export function snapshotFolder(log: string): string {
 }
 
 /** The logs with blobs of snapshots. */
-export async function logsWithSnapshots(blobs: Blobs): Promise<string[]> {
+export async function logsWithSnapshots(blobs: SealedBlobs): Promise<string[]> {
   const logs = new Set<string>();
   for await (const name of blobs.list(FOLDER)) logs.add(name.split('/')[1]!);
   return [...logs];
@@ -63,12 +63,12 @@ export interface UploadOptions {
 }
 
 export class SnapshotFiles {
-  readonly #blobs: Blobs;
+  readonly #blobs: SealedBlobs;
   readonly #log: string;
   /** Digests of files in the store, by name and version. */
   #digests = new Map<string, BlobDigest>();
 
-  constructor(blobs: Blobs, log: string) {
+  constructor(blobs: SealedBlobs, log: string) {
     this.#blobs = blobs;
     this.#log = log;
   }
@@ -89,7 +89,7 @@ export class SnapshotFiles {
         const name = `${snapshotFolder(this.#log)}/files/${found.digest}-${unique}`;
         blob = { ...found, blob: name };
         uploaded.push(name);
-        await putPinned(this.#blobs, name, await read());
+        await this.#blobs.putPinned(name, await read());
         known.set(found.digest, blob);
       }
       const { blob: name, byteCount, digest } = blob;
@@ -133,7 +133,7 @@ export class SnapshotFiles {
         check();
         // The index may exist although this fails, so its blobs must stay.
         uploaded.length = 0;
-        await this.#blobs.put(this.#indexOf(name), [Buffer.from(JSON.stringify(made))]);
+        await this.#blobs.put(this.indexOf(name), [Buffer.from(JSON.stringify(made))]);
         return { name, position };
       });
     } catch (error) {
@@ -141,6 +141,11 @@ export class SnapshotFiles {
       for (const name of uploaded) await this.#blobs.remove(name).catch(() => {});
       throw error;
     }
+  }
+
+  /** The blob with the index of a snapshot. */
+  indexOf(name: string): string {
+    return `${snapshotFolder(this.#log)}/${name}.json`;
   }
 
   /** The complete snapshots, oldest first. */
@@ -159,7 +164,7 @@ export class SnapshotFiles {
   async findUnreferenced(names: readonly string[]): Promise<string[]> {
     const kept = new Set<string>();
     for (const name of names) {
-      kept.add(this.#indexOf(name));
+      kept.add(this.indexOf(name));
       const index = await this.#readUsable(name);
       for (const { blob } of [...(index?.state ?? []), ...(index?.files ?? [])]) kept.add(blob);
     }
@@ -172,32 +177,34 @@ export class SnapshotFiles {
 
   /** Throws `data_corrupt`, also for a missing index. */
   async read(name: string): Promise<SnapshotIndex> {
-    const index = await getIndex<SnapshotIndex>(this.#blobs, this.#indexOf(name));
-    if (index === undefined) {
-      // Throws the same error as for a blob that the index names.
-      await getPinned(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
-    }
-    assert(index !== undefined, 'the index is there');
-    return index;
+    const blob = this.indexOf(name);
+    const bytes = await this.#blobs.get(blob);
+    const index = bytes && (JSON.parse(Buffer.from(bytes).toString()) as SnapshotIndex);
+    if (index?.formatVersion === 1) return index;
+    const found = index === undefined ? 'none' : `format ${index.formatVersion}`;
+    throw new SagittaError(
+      'data_corrupt',
+      `Expected the shared file ${blob} with an index of format 1; found ${found}.`,
+    );
   }
 
   /** The batches of operations. Throws `data_corrupt`. */
   async *readState(index: SnapshotIndex): AsyncIterable<StoreOperation[]> {
     for (const batch of index.state) {
-      yield decodeOperations(await getPinned(this.#blobs, batch.blob, batch), batch.blob);
+      yield decodeOperations(await this.#blobs.getPinned(batch.blob, batch), batch.blob);
     }
   }
 
   /** Throws `data_corrupt`. */
   readFile(file: SnapshotIndex['files'][number]): Promise<Uint8Array> {
-    return getPinned(this.#blobs, file.blob, file);
+    return this.#blobs.getPinned(file.blob, file);
   }
 
   /** Reads all blobs and reports the size of each. Throws `data_corrupt` for the first one that is damaged. */
   async verify(name: string, onBlob: (byteCount: number) => void): Promise<void> {
     const index = await this.read(name);
     for (const blob of [...index.state, ...index.files]) {
-      await getPinned(this.#blobs, blob.blob, blob);
+      await this.#blobs.getPinned(blob.blob, blob);
       onBlob(blob.byteCount);
     }
   }
@@ -205,8 +212,13 @@ export class SnapshotFiles {
   /** Removes all snapshots of the log. */
   async removeAll(): Promise<void> {
     // The indexes first, without which a snapshot is not complete.
-    for (const { name } of await this.list()) await this.#blobs.remove(this.#indexOf(name));
+    for (const { name } of await this.list()) await this.#blobs.remove(this.indexOf(name));
     for (const blob of await this.findUnreferenced([])) await this.#blobs.remove(blob);
+  }
+
+  /** Whether the index of a snapshot is intact. */
+  async isUsable(name: string): Promise<boolean> {
+    return (await this.#readUsable(name)) !== undefined;
   }
 
   /** Undefined for an index that is damaged or missing, whose snapshot and blobs cannot be used. */
@@ -214,13 +226,9 @@ export class SnapshotFiles {
     try {
       return await this.read(name);
     } catch (error) {
-      if ((error as { code?: unknown }).code === 'data_corrupt') return undefined;
+      if (isDamage(error)) return undefined;
       throw error;
     }
-  }
-
-  #indexOf(name: string): string {
-    return `${snapshotFolder(this.#log)}/${name}.json`;
   }
 }
 

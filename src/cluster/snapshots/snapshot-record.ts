@@ -1,8 +1,8 @@
-// The record of a log's newest snapshot. The owner of the log commits it, and the commit fails once another node owns the
+// The record of a log's newest snapshot, and that of a first snapshot which the log continues. The owner of the log commits it, and the commit fails once another node owns the
 // log, so only the owner removes anything.
 
 import type { StateReader, StoreOperation } from '../../storage/store.js';
-import { putEntry, readEntry, SNAPSHOTS } from '../logs/store-entries.js';
+import { ORIGINS, putEntry, readEntry, SNAPSHOTS } from '../logs/store-entries.js';
 
 export interface LogSnapshot {
   readonly name: string;
@@ -27,4 +27,17 @@ export function readSnapshotRecord(
   log: string,
 ): SnapshotRecord | null {
   return readEntry<SnapshotRecord>(store, [...SNAPSHOTS, log]) ?? null;
+}
+
+/** Committed to the log of the catalogue: nodes without the first snapshot of the log cannot begin with its first record. */
+export function originOperation(log: string): StoreOperation {
+  return putEntry([...ORIGINS, log], {});
+}
+
+export function originRemoval(log: string): StoreOperation {
+  return { kind: 'remove', key: [...ORIGINS, log] };
+}
+
+export function hasOrigin(store: Pick<StateReader, 'get'>, log: string): boolean {
+  return store.get([...ORIGINS, log]) !== undefined;
 }

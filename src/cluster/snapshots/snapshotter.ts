@@ -1,12 +1,13 @@
 // Takes snapshots of the logs that a node owns, one at a time, and removes what they make unnecessary. The record of a
 // snapshot must be committed to the log in the epoch in which the snapshot was begun: a node that has lost the log since,
-// even if it has regained it, removes nothing.
+// even if it has regained it, removes nothing. While the secret of the nodes is being changed, the owner also seals the
+// files of its logs again by the new one.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
-import type { Blobs } from '../blobs/blobs.js';
-import type { LogLink } from '../logs/collection-log.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
+import { isDamage, type LogLink } from '../logs/collection-log.js';
 import type { StoreLayout } from './log-state.js';
 import { SnapshotFiles } from './snapshot-files.js';
 import {
@@ -23,8 +24,10 @@ const CHUNKS_BETWEEN_SNAPSHOTS_MAX = 5_000;
  * in memory until they can use its owner's files.
  */
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
-/** The pause after a failed snapshot of a log. */
+/** The pause after a failed snapshot of a log, and after its files could not be sealed again. */
 const RETRY_MS = 60_000;
+/** The interval in which the files of a log are looked through: nodes with the old secret may still be writing some. */
+const RESEAL_MS = 600_000;
 
 /** A log of which snapshots are taken. */
 export interface SnapshotSource {
@@ -42,7 +45,7 @@ export interface SnapshotSource {
 
 export interface SnapshotterOptions {
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   readonly archiver: Archiver;
   /** Bytes written to a log between two snapshots. */
@@ -64,6 +67,8 @@ interface Progress {
   newest: string | undefined;
   /** The time of the next attempt, on `performance.now`. */
   notBeforeMs: number;
+  /** The time at which the files are to be sealed again, on `performance.now`. */
+  resealAtMs: number;
 }
 
 export class Snapshotter {
@@ -89,19 +94,34 @@ export class Snapshotter {
 
   /** Called periodically with the logs that this node owns. */
   run(owned: readonly SnapshotSource[]): void {
-    if (this.#running !== null || this.#options.signal.aborted) return;
-    const log = owned.find((candidate) => this.#isDue(candidate));
-    if (log === undefined) return;
-    const { epoch } = log;
-    const ended = this.#take(log)
-      .catch((err: unknown) => {
-        if (!this.#isOwned(log, epoch)) return;
-        this.#progressOf(log.name).notBeforeMs = performance.now() + RETRY_MS;
+    const { blobs, logger, signal } = this.#options;
+    if (this.#running !== null || signal.aborted) return;
+    const due = owned.find((candidate) => this.#isDue(candidate));
+    if (due !== undefined) {
+      this.#start(due, this.#take(due), (err) => {
+        this.#progressOf(due.name).notBeforeMs = performance.now() + RETRY_MS;
         this.#failureCount++;
-        this.#options.logger.warn(
-          { err, log: log.name },
-          'a snapshot of a log failed; the log is kept, and the snapshot will be retried',
-        );
+        const text =
+          'a snapshot of a log failed; the log is kept, and the snapshot will be retried';
+        logger.warn({ err, log: due.name }, text);
+      });
+      return;
+    }
+    if (!blobs.isChangingSecret) return;
+    const old = owned.find(({ name }) => performance.now() >= this.#progressOf(name).resealAtMs);
+    if (old === undefined) return;
+    this.#start(old, this.#reseal(old), (err) => {
+      this.#progressOf(old.name).resealAtMs = performance.now() + RETRY_MS;
+      const text = 'files of a log could not be signed with the new secret; this will be retried';
+      logger.warn({ err, log: old.name }, text);
+    });
+  }
+
+  #start(log: SnapshotSource, work: Promise<void>, onFailure: (error: unknown) => void): void {
+    const { epoch } = log;
+    const ended = work
+      .catch((error: unknown) => {
+        if (this.#isOwned(log, epoch)) onFailure(error);
       })
       .finally(() => {
         this.#running = null;
@@ -109,7 +129,7 @@ export class Snapshotter {
     this.#running = { log: log.name, ended };
   }
 
-  /** Resolves when no snapshot is being taken. */
+  /** Resolves when nothing is being uploaded. */
   async settled(): Promise<void> {
     while (this.#running !== null) await this.#running.ended;
   }
@@ -155,6 +175,7 @@ export class Snapshotter {
         fileBytes: 0,
         newest: readSnapshotRecord(store, log)?.name,
         notBeforeMs: 0,
+        resealAtMs: 0,
       };
       this.#progress.set(log, progress);
     }
@@ -206,8 +227,29 @@ export class Snapshotter {
     previous: SnapshotRecord | null,
   ): Promise<LogSnapshot | null> {
     if (previous !== null) return { name: previous.name, position: previous.position };
-    const listed = await files.list();
-    return listed.find(({ position }) => position === 0) ?? null;
+    for (const { name, position } of await files.list()) {
+      if (position === 0 && (await files.isUsable(name))) return { name, position };
+    }
+    return null;
+  }
+
+  /** Seals the files of a log by the current secret, so that the earlier one can be removed. */
+  async #reseal(log: SnapshotSource): Promise<void> {
+    const { archiver, blobs, logger } = this.#options;
+    const { epoch, name } = log;
+    const progress = this.#progressOf(name);
+    const indexes = (await progress.files.list()).map(({ name: each }) =>
+      progress.files.indexOf(each),
+    );
+    const sealed = [...indexes, ...(await archiver.chunksOf(name))];
+    for (const blob of sealed) {
+      if (!this.#isOwned(log, epoch)) return;
+      await blobs.reseal(blob).catch((err: unknown) => {
+        if (!isDamage(err)) throw err;
+        logger.error({ err, log: name }, 'a shared file is damaged and is not used');
+      });
+    }
+    progress.resealAtMs = performance.now() + RESEAL_MS;
   }
 
   async #commitRecord(

@@ -5,13 +5,14 @@
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import type { Blobs } from '../blobs/blobs.js';
+import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import { isDamage } from '../logs/collection-log.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { FileFetcher } from './file-fetcher.js';
 import { removeState, type StoreLayout, stateOf } from './log-state.js';
 import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
+import { hasOrigin } from './snapshot-record.js';
 
 /** The methods of the node's database for replacing the state of collections. */
 export interface ReloadingDatabase {
@@ -22,7 +23,7 @@ export interface ReloadingDatabase {
 
 export interface StateLoaderOptions {
   readonly store: Store;
-  readonly blobs: Blobs;
+  readonly blobs: SealedBlobs;
   readonly layout: StoreLayout;
   readonly fetcher: FileFetcher;
   /** Null until it is open. */
@@ -41,9 +42,9 @@ export class StateLoader {
 
   /**
    * Replaces the state of a log in the store by the newest snapshot that reaches farther. The log must not be followed
-   * meanwhile. A store without an applied position starts at the beginning of the log if no snapshot exists. Throws
-   * `data_corrupt` when neither is possible, and the reason of the signal; a log without a position must then be loaded
-   * again.
+   * meanwhile. A store without an applied position starts at the beginning of the log if no snapshot exists and the log
+   * does not continue one. Throws `data_corrupt` when neither is possible, and the reason of the signal; a log without a
+   * position must then be loaded again.
    */
   async load(log: string, signal: AbortSignal): Promise<void> {
     const { store, blobs, logger } = this.#options;
@@ -53,7 +54,7 @@ export class StateLoader {
     for (;;) {
       const listed = (await files.list()).filter(({ position }) => position > before);
       const next = listed.findLast(({ name }) => !damages.has(name));
-      if (next === undefined && listed.length === 0 && before < 0) {
+      if (next === undefined && listed.length === 0 && before < 0 && !hasOrigin(store, log)) {
         await store.commit([startPositionOperation(log)]);
         return;
       }

@@ -2,10 +2,12 @@
 // process that ends by itself is started again, like by a supervisor.
 
 import type { Blobs } from '../../../src/cluster/blobs/blobs.js';
+import { SealedBlobs } from '../../../src/cluster/blobs/sealed-blobs.js';
 import { ClusterNode } from '../../../src/cluster/nodes/cluster-node.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { Database } from '../../../src/database/database.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
+import { NodeKeys } from '../../../src/platform/node-keys.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { openDatabase } from '../../database/harness.js';
 import type { Calls } from './calls.js';
@@ -26,6 +28,8 @@ const START_MS_MIN = 50;
 const START_MS_MAX = 1_500;
 const RESTART_MS = 1_000;
 const LEAVE_MS_MAX = 8_000;
+/** Of nodes without a secret. */
+const KEYS = new NodeKeys([], 'simulation');
 
 export interface Surroundings {
   readonly scheduler: Scheduler;
@@ -164,7 +168,10 @@ export class SimulatedNode {
       node: this.name,
       version: '1.0.0',
       store,
-      blobs: new SimulatedBlobs({ blobs, faults, scheduler, network, process }),
+      blobs: new SealedBlobs(
+        new SimulatedBlobs({ blobs, faults, scheduler, network, process }),
+        KEYS,
+      ),
       layout: Database.storeLayout,
       snapshotBytes: around.snapshotBytes,
       logger: trace.loggerOf(process.name),
