@@ -2,8 +2,7 @@
 // block thread.
 //
 // Nothing tells which mapped blocks are being read, so a block is evicted in two steps: it is first unmapped but stays in
-// the file, where a reader maps it again by itself. Only a block that nobody has read since then is removed. A quarter of
-// all blocks rest like this.
+// the file, where a reader maps it again by itself. Only a block that nobody has read since then is removed.
 
 import { fstatSync, writeSync } from 'node:fs';
 import { assert } from '../common/errors.js';
@@ -23,6 +22,9 @@ import { ReadAhead } from './read-ahead.js';
 export const CACHED_BLOCKS_MIN = 16;
 /** Blocks that are fetched ahead of one sequence: more than the blocks that a source returns in one round trip. */
 const AHEAD_COUNT_MAX = 16;
+
+/** The share of the blocks that are unmapped: more of them leave readers more time, and make them map more often. */
+const RESTING_SHARE = 1 / 4;
 
 /** A mapping as the main thread describes it. */
 export interface MappedFile {
@@ -87,6 +89,7 @@ export class BlockCache {
   readonly #mappings = new Map<string, Mapping>();
   /** Blocks that were fetched or read lately, those longest in it first. Those fetched ahead are mapped when they are read. */
   readonly #recent = new Set<Entry>();
+  readonly #recentMax: number;
   /** Blocks that were unmapped; some were read since then. */
   readonly #resting = new Set<Entry>();
   #demanded: Fetch[] = [];
@@ -97,6 +100,7 @@ export class BlockCache {
     assert(options.blockCountMax >= CACHED_BLOCKS_MIN, 'the cache has room for what is fetched');
     this.#options = options;
     this.#native = options.native;
+    this.#recentMax = Math.floor(options.blockCountMax * (1 - RESTING_SHARE));
   }
 
   add(mapped: MappedFile): void {
@@ -249,7 +253,7 @@ export class BlockCache {
       while (this.#recent.size + this.#resting.size >= this.#options.blockCountMax) this.#evict();
       this.#write(entry, bytes);
       file.entries.set(block, entry);
-      this.#recent.add(entry);
+      this.#addRecent(entry);
       if (!isMarker) for (const mapping of file.mappings) this.#rest(mapping, block);
     }
     for (const mapping of waiting) this.#show(entry, mapping);
@@ -284,7 +288,12 @@ export class BlockCache {
         this.#failMapping(mapping);
       }
     }
+    this.#addRecent(entry);
+  }
+
+  #addRecent(entry: Entry): void {
     this.#recent.add(entry);
+    if (this.#recent.size > this.#recentMax) this.#restOldest();
   }
 
   #failMapping(mapping: Mapping): void {
@@ -315,7 +324,7 @@ export class BlockCache {
   /** Removes the block that has rested longest without having been read. */
   #evict(): void {
     for (;;) {
-      while (this.#resting.size <= this.#recent.size / 3) this.#restOldest();
+      if (this.#resting.size === 0) this.#restOldest();
       const [entry] = this.#resting;
       assert(entry !== undefined, 'there is a block to evict');
       this.#resting.delete(entry);
@@ -324,7 +333,7 @@ export class BlockCache {
         this.#punch(entry);
         return;
       }
-      this.#recent.add(entry);
+      this.#addRecent(entry);
     }
   }
 
