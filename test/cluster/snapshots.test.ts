@@ -557,7 +557,7 @@ describe('the state of a collection', () => {
       store,
       blobs: cluster.files,
       layout: Database.storeLayout,
-      fetcher: new FileFetcher({ store, blobs: cluster.blobs, isHome: () => true }),
+      fetcher: new FileFetcher({ store, blobs: cluster.files, isHome: () => true }),
       database: () => node.database,
       applyCatalogue: () => assert.fail('the catalogue stays'),
       logger: silentLogger,
