@@ -60,6 +60,34 @@ describe('JetStream', { skip: missing ?? false }, () => {
     assert.ok(openCount >= 2, `${openCount} consumers`);
   });
 
+  it('is read on, as soon as somebody waits, after its consumers were removed or deliver nothing', async () => {
+    const connection = await connect();
+    const { client, manager } = connection;
+    const { name } = new JetStreamStream(connection, 'hanging');
+    let openedCount = 0;
+    const get = (stream: string, options: object) => {
+      const isHanging = ++openedCount <= 2;
+      const subjects = isHanging ? { filter_subjects: [`${name}.nothing`] } : {};
+      return client.consumers.get(stream, { ...options, ...subjects });
+    };
+    const hanging = { ...connection, client: { consumers: { get } } as unknown as typeof client };
+    const stream = new JetStreamStream(hanging, name, PATIENT);
+    await stream.create({ replicas: 3, messageBytesMax: 1_000 });
+    let end = await stream.announce('barrier', Buffer.from('a'));
+    let last = 0;
+    const isAwaited = () => last < end;
+    const options = { shards: undefined, signal: new AbortController().signal, isAwaited };
+    for await (const { position } of stream.read(0, options)) {
+      last = position;
+      if (position === 2) break;
+      for await (const { name: consumer } of manager.consumers.list(name)) {
+        await manager.consumers.delete(name, consumer);
+      }
+      end = await stream.announce('barrier', Buffer.from('b'));
+    }
+    assert.ok(openedCount >= 3, `${openedCount} consumers`);
+  });
+
   it('counts as trimmed when the server has done so without a reply', async () => {
     const connection = await connect();
     const { streams } = connection.manager;

@@ -18,6 +18,7 @@ import type { Member } from '../members/members.js';
 import { type Placement, placementOperation } from '../placement/placements.js';
 import { ownerOf } from '../replication/elections.js';
 import type { LogProgress } from '../replication/log-progress.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
 import { readSnapshotRecord } from '../snapshots/snapshot-record.js';
 import {
   type FoundingCollection,
@@ -30,6 +31,10 @@ import {
 import type { FollowingDatabase } from './log-applier.js';
 import { composeNode, type NodeParts, type NodePartsOptions } from './node-parts.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
+
+/** A node that is late for longer makes sure that it misses nothing, with pauses, since it may only be busy. */
+const LAG_SECONDS_MAX = 2;
+const READ_ON_MS = 30_000;
 
 /** The collections that a node brings into an empty cluster. */
 interface Founding {
@@ -48,6 +53,8 @@ export class ClusterNode {
   readonly #parts: NodeParts;
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  /** When the logs were last told to read on, on `performance.now`. */
+  #readOnAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(options: ClusterNodeOptions, founding: Founding | null) {
     this.#options = options;
@@ -156,6 +163,7 @@ export class ClusterNode {
 
   #run(database: FollowingDatabase): void {
     const { all, owned } = this.#parts.logs;
+    this.#readOnIfBehind(all);
     this.#parts.elections.run(all);
     this.#parts.ownership.announce();
     this.health.update();
@@ -164,6 +172,14 @@ export class ClusterNode {
     this.#parts.archiving.run(owned);
     this.#parts.snapshotter.run(owned);
     this.changes.notify();
+  }
+
+  /** The lag does not tell in which logs: perhaps in one of which another process has become the owner. */
+  #readOnIfBehind(logs: readonly ReplicatedLog[]): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#readOnAtMs < READ_ON_MS || this.health.lag.seconds < LAG_SECONDS_MAX) return;
+    this.#readOnAtMs = nowMs;
+    for (const log of logs) log.readOn();
   }
 
   /** A collection that cannot be served does not keep the node from serving the others. */
