@@ -261,6 +261,17 @@ export class ReplicatedLog implements CommitLog {
     this.#followUnlessLeading();
   }
 
+  /** Follows the log until the work is done. Nothing is applied after that. */
+  async followDuring(work: () => Promise<void>): Promise<void> {
+    this.follow();
+    try {
+      await work();
+    } finally {
+      this.#mayFollow = false;
+      await this.#inOrder(() => this.#stopFollowing());
+    }
+  }
+
   /** Called when this node seems to lack records: a reader that gets nothing connects to the log again. */
   readOn(): void {
     this.#isDoubted = true;
