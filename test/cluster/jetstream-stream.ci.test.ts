@@ -88,6 +88,27 @@ describe('JetStream', { skip: missing ?? false }, () => {
     assert.ok(openedCount >= 3, `${openedCount} consumers`);
   });
 
+  it('is used with other sizes, and refused with settings of another version', async () => {
+    const connection = await connect();
+    const { streams } = connection.manager;
+    const edited = new JetStreamStream(connection, 'edited');
+    await edited.create({ replicas: 3, messageBytesMax: 1_000 });
+    await edited.create({ replicas: 1, messageBytesMax: 2_000 });
+    await streams.add({
+      name: 'other',
+      subjects: ['other.>'],
+      num_replicas: 3,
+      deny_delete: true,
+      allow_atomic: true,
+    });
+    const other = new JetStreamStream(connection, 'other');
+    await assert.rejects(other.create({ replicas: 3, messageBytesMax: 1_000 }), {
+      code: 'configuration_invalid',
+      message:
+        'The log other in JetStream has other settings than this version of Sagitta gives it: found discard "old" instead of "new", allow_direct false instead of true. Another version has created it, or somebody has edited it. Set them back (nats stream edit other), or bring the data into a new cluster: docs/cluster.md, Update.',
+    });
+  });
+
   it('counts as trimmed when the server has done so without a reply', async () => {
     const connection = await connect();
     const { streams } = connection.manager;

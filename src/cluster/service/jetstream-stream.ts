@@ -20,7 +20,7 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/nats-core';
-import { assert } from '../../common/errors.js';
+import { assert, SagittaError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
   type Channel,
@@ -36,6 +36,8 @@ import {
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
 /** The JetStream cluster has no leader. */
 const JETSTREAM_UNAVAILABLE = 10008;
+/** A stream with this name has other settings. */
+const STREAM_EXISTS = 10058;
 /**
  * A leader that is gone does not reply, and a publication cannot be sent twice: what became of it is then found out with
  * messages that can (`ChainedLog`), which takes as long as the election of another leader.
@@ -124,23 +126,40 @@ export class JetStreamStream implements MessageStream {
     this.#publishMsMax = publishMsMax;
   }
 
-  /** Creates the stream, unless it exists with the same settings. */
+  /**
+   * Creates the stream, unless it exists. Throws `configuration_invalid` if it exists with other settings than those that
+   * the log relies on; the number of replicas and the size of messages may differ.
+   */
   async create({ replicas, messageBytesMax }: StreamSettings): Promise<void> {
-    await this.#jetStream.manager.streams.add({
-      name: this.name,
+    const { streams } = this.#jetStream.manager;
+    const settings = {
       subjects: [`${this.name}.>`],
       storage: 'file',
-      num_replicas: replicas,
       allow_atomic: true,
       // A full stream refuses new messages; by default it would remove old ones.
       discard: 'new',
       deny_delete: true,
       // Every replica answers reads, also without a leader.
       allow_direct: true,
+    } as const;
+    const others = {
+      num_replicas: replicas,
       max_msg_size: messageBytesMax,
       // The chain accepts one of two messages for the same head, so the server need not find duplicates.
       duplicate_window: 0,
-    });
+    };
+    try {
+      await streams.add({
+        name: this.name,
+        ...settings,
+        subjects: [...settings.subjects],
+        ...others,
+      });
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
+      const { config } = await streams.info(this.name);
+      requireSettings(this.name, settings, config as unknown as Readonly<Record<string, unknown>>);
+    }
   }
 
   async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
@@ -357,6 +376,22 @@ export class JetStreamStream implements MessageStream {
     const last = subject.slice(subject.lastIndexOf('.') + 1);
     return last === 'chain' || last === 'claim' || last === 'barrier' ? last : Number(last);
   }
+}
+
+function requireSettings(
+  stream: string,
+  expected: Readonly<Record<string, unknown>>,
+  found: Readonly<Record<string, unknown>>,
+): void {
+  const differences = Object.entries(expected).flatMap(([name, value]) => {
+    const [wanted, existing] = [JSON.stringify(value), JSON.stringify(found[name])];
+    return wanted === existing ? [] : `${name} ${existing ?? 'unset'} instead of ${wanted}`;
+  });
+  if (differences.length === 0) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `The log ${stream} in JetStream has other settings than this version of Sagitta gives it: found ${differences.join(', ')}. Another version has created it, or somebody has edited it. Set them back (nats stream edit ${stream}), or bring the data into a new cluster: docs/cluster.md, Update.`,
+  );
 }
 
 async function open(consumer: Consumer): Promise<OpenConsumer> {

@@ -144,6 +144,7 @@ export class NatsService implements SharedService {
         if (isFirst) await stream.firstPosition();
         return;
       } catch (cause) {
+        if (cause instanceof SagittaError) throw cause;
         const lastedMs = performance.now() - startedAtMs;
         const mayPass = cause instanceof TimeoutError || isStarting(cause);
         if (mayPass && lastedMs < CREATE_MS_MAX) {
