@@ -34,12 +34,12 @@ export function configOf({ nats, name, node, folder, config = {} }: NodeOptions)
     limits: { ...usual.limits, requestMsMax: 120_000 },
     // A busy machine must not fail a test.
     clusterSilentMs: 60_000,
-    blobStore: { kind: 'folder', folder: join(folder, 'blobs') },
     ...config,
     dataDir: join(folder, node),
     cluster: nats.urls,
     clusterName: name,
     clusterNode: node,
+    blobStore: config.blobStore ?? { kind: 'folder', folder: join(folder, 'blobs') },
   };
 }
 
