@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides npm packages: compilers, emulators and a browser from Debian, a NATS server into
-# build/nats, Prometheus into build/prometheus, other versions of Node into the user's cache, and Python with libraries
-# that read our files into the folder given as the argument. Fails if anything that every run needs is missing.
+# Installs what the tests need besides npm packages: compilers, emulators, a browser and an object store from Debian, a
+# NATS server into build/nats, Prometheus into build/prometheus, other versions of Node into the user's cache, and Python
+# with libraries that read our files into the folder given as the argument. Fails if anything that every run needs is
+# missing.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder="$1"
 log="$folder/install.log"
 
-debian=(g++ clang libclang-rt-14-dev systemd libsimde-dev g++-aarch64-linux-gnu qemu-user chromium faketime iproute2 procps)
+debian=(g++ clang libclang-rt-14-dev systemd libsimde-dev g++-aarch64-linux-gnu qemu-user chromium faketime iproute2 procps
+  ceph-mon ceph-osd radosgw)
 missing=()
 for package in "${debian[@]}"; do
   dpkg -s "$package" > /dev/null 2>&1 || missing+=("$package")
@@ -41,7 +43,7 @@ if [ -z "${SAGITTA_TEST_PYTHON:-}" ]; then
     timeout 300 "${pip[@]}" "$package" >> "$log" 2>&1 || echo "not available: $package"
   done
 fi
-for tool in g++ clang++ systemd-analyze aarch64-linux-gnu-g++ qemu-aarch64 chromium build/nats/nats-server \
+for tool in g++ clang++ systemd-analyze aarch64-linux-gnu-g++ qemu-aarch64 chromium radosgw build/nats/nats-server \
   build/prometheus/prometheus build/prometheus/promtool; do
   command -v "$tool" > /dev/null || { echo "Expected $tool in PATH; found none"; exit 1; }
   echo "$tool: $("$tool" --version | head -n 1)"

@@ -10,6 +10,11 @@ export class Milestones {
     this.#reached = reached;
   }
 
+  /** Whether anything waits. */
+  get isAwaited(): boolean {
+    return this.#waiters.size > 0;
+  }
+
   /** Resolves when the value is reached; rejects with the reason of the signal. */
   async wait(value: number, signal: AbortSignal | undefined): Promise<void> {
     if (value <= this.#reached) return;

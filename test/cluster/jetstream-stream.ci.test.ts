@@ -60,6 +60,55 @@ describe('JetStream', { skip: missing ?? false }, () => {
     assert.ok(openCount >= 2, `${openCount} consumers`);
   });
 
+  it('is read on, as soon as somebody waits, after its consumers were removed or deliver nothing', async () => {
+    const connection = await connect();
+    const { client, manager } = connection;
+    const { name } = new JetStreamStream(connection, 'hanging');
+    let openedCount = 0;
+    const get = (stream: string, options: object) => {
+      const isHanging = ++openedCount <= 2;
+      const subjects = isHanging ? { filter_subjects: [`${name}.nothing`] } : {};
+      return client.consumers.get(stream, { ...options, ...subjects });
+    };
+    const hanging = { ...connection, client: { consumers: { get } } as unknown as typeof client };
+    const stream = new JetStreamStream(hanging, name, PATIENT);
+    await stream.create({ replicas: 3, messageBytesMax: 1_000 });
+    let end = await stream.announce('barrier', Buffer.from('a'));
+    let last = 0;
+    const isAwaited = () => last < end;
+    const options = { shards: undefined, signal: new AbortController().signal, isAwaited };
+    for await (const { position } of stream.read(0, options)) {
+      last = position;
+      if (position === 2) break;
+      for await (const { name: consumer } of manager.consumers.list(name)) {
+        await manager.consumers.delete(name, consumer);
+      }
+      end = await stream.announce('barrier', Buffer.from('b'));
+    }
+    assert.ok(openedCount >= 3, `${openedCount} consumers`);
+  });
+
+  it('is used with other sizes, and refused with settings of another version', async () => {
+    const connection = await connect();
+    const { streams } = connection.manager;
+    const edited = new JetStreamStream(connection, 'edited');
+    await edited.create({ replicas: 3, messageBytesMax: 1_000 });
+    await edited.create({ replicas: 1, messageBytesMax: 2_000 });
+    await streams.add({
+      name: 'other',
+      subjects: ['other.>'],
+      num_replicas: 3,
+      deny_delete: true,
+      allow_atomic: true,
+    });
+    const other = new JetStreamStream(connection, 'other');
+    await assert.rejects(other.create({ replicas: 3, messageBytesMax: 1_000 }), {
+      code: 'configuration_invalid',
+      message:
+        'The log other in JetStream has other settings than this version of Sagitta gives it: found discard "old" instead of "new", allow_direct false instead of true. Another version has created it, or somebody has edited it. Set them back (nats stream edit other), or bring the data into a new cluster: docs/cluster.md, Update.',
+    });
+  });
+
   it('counts as trimmed when the server has done so without a reply', async () => {
     const connection = await connect();
     const { streams } = connection.manager;

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
+import { CLUSTER_FORMAT } from '../../src/cluster/logs/cluster-format.js';
 import { NO_SIZES } from '../../src/cluster/members/announced-sizes.js';
 import { type Member, Members, newMember } from '../../src/cluster/members/members.js';
 
@@ -20,10 +21,16 @@ function listen() {
   members.start({
     measure: () => ({ position: 0, positions: {}, sizes: NO_SIZES, problems: [] }),
     onMember() {},
+    onOtherFormat() {},
   });
   let clockMs = 0;
   const hear = (node: string, run: number, change: Partial<Member> = {}) => {
-    const announced = { ...member(node, run), ...change, clockMs: ++clockMs };
+    const announced = {
+      format: CLUSTER_FORMAT,
+      ...member(node, run),
+      ...change,
+      clockMs: ++clockMs,
+    };
     listener(Buffer.from(JSON.stringify(announced)));
   };
   return { members, hear };

@@ -39,7 +39,7 @@ export function configOf({ nats, name, node, folder, config = {} }: NodeOptions)
     cluster: nats.urls,
     clusterName: name,
     clusterNode: node,
-    blobStore: { kind: 'folder', folder: join(folder, 'blobs') },
+    blobStore: config.blobStore ?? { kind: 'folder', folder: join(folder, 'blobs') },
   };
 }
 

@@ -135,6 +135,27 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     await at(leader).post('/collections/c/vectors/delete', { ids });
   });
 
+  it('answer strong reads in time after all consumers were removed from the NATS servers', async () => {
+    const strong = { headers: { 'sagitta-consistency': 'strong' } };
+    const { manager, close } = await nats.connect();
+    try {
+      for await (const { config } of manager.streams.list()) {
+        for await (const { name } of manager.consumers.list(config.name)) {
+          await manager.consumers.delete(config.name, name);
+        }
+      }
+    } finally {
+      await close();
+    }
+    const vectors = [{ id: 'kept', values: [0, 1] }];
+    const written = await at(leader).post('/collections/c/vectors', { vectors });
+    assert.equal(written.status, 200, JSON.stringify(written.json));
+    for (const node of [follower, other]) {
+      assert.equal((await at(node).get('/collections/c/vectors/kept', strong)).status, 200);
+    }
+    await at(leader).post('/collections/c/vectors/delete', { ids: ['kept'] });
+  });
+
   it('audit the requests of their own clients, and those that they carry out for others', async () => {
     await at(follower).post('/collections', { id: 'audited', dimension: 2 });
     await at(follower).delete('/collections/audited');

@@ -94,6 +94,7 @@ describe('a stranger with access to the logs', () => {
       members.start({
         measure: () => ({ position: 0, positions: {}, sizes: NO_SIZES, problems: [] }),
         onMember: ({ url }) => heard.push(url),
+        onOtherFormat() {},
       });
       members.close();
       return members;

@@ -23,7 +23,8 @@ Examples:
 
 --remove refuses to remove a server that runs, and to remove one while fewer
 than most servers or replicas would remain. It ends when the other servers have
-all replicas. The exit code is 1 if anything is wrong.`;
+all replicas, or says what keeps them from it, such as another server that has
+not answered for a minute. The exit code is 1 if anything is wrong.`;
 
 interface NatsOptions extends PrintOptions {
   readonly remove?: string;

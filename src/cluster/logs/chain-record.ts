@@ -4,12 +4,9 @@
 
 import { hash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
-import { packageVersion } from '../../common/package-files.js';
+import { CLUSTER_FORMAT, otherFormat, VERSION, type WrittenFormat } from './cluster-format.js';
 import type { Commit, CommitFragment, LogLink } from './collection-log.js';
 
-/** Changes with the layout of records: a node that misread one would hold other data than the owner of the log. */
-const FORMAT = 1;
-const VERSION = packageVersion();
 const DIGEST_BYTES = 32;
 const LENGTH_BYTES = 4;
 
@@ -46,7 +43,7 @@ export interface Claim {
 }
 
 export function encodeChainRecord({ summary, ...header }: ChainRecord): Uint8Array {
-  const json = Buffer.from(JSON.stringify({ format: FORMAT, version: VERSION, ...header }));
+  const json = Buffer.from(JSON.stringify({ format: CLUSTER_FORMAT, version: VERSION, ...header }));
   const bytes = Buffer.allocUnsafe(LENGTH_BYTES + json.length + summary.length + DIGEST_BYTES);
   bytes.writeUInt32LE(json.length);
   bytes.set(json, LENGTH_BYTES);
@@ -66,22 +63,9 @@ export function decodeChainRecord(bytes: Uint8Array, where: string): ChainRecord
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headerEnd = LENGTH_BYTES + view.getUint32(0, true);
   const json = Buffer.from(bytes.subarray(LENGTH_BYTES, headerEnd)).toString();
-  const { format, version, ...header } = JSON.parse(json) as ChainHeader & StoredFormat;
-  if (format !== FORMAT) throw otherFormat(where, { format, version });
+  const { format, version, ...header } = JSON.parse(json) as ChainHeader & WrittenFormat;
+  if (format !== CLUSTER_FORMAT) throw otherFormat(where, { format, version });
   return { ...header, summary: bytes.subarray(headerEnd, end) };
-}
-
-interface StoredFormat {
-  readonly format: number;
-  /** The version of the program that wrote the record. */
-  readonly version: string;
-}
-
-function otherFormat(where: string, { format, version }: StoredFormat): SagittaError {
-  return new SagittaError(
-    'configuration_invalid',
-    `${where} has format ${format}, which version ${version} of Sagitta wrote; this node, version ${VERSION}, reads format ${FORMAT} and stops there. Run the same version on all nodes.`,
-  );
 }
 
 /** The digest of an encoded record, by which the next record names it. */

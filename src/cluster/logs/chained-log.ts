@@ -11,6 +11,7 @@ import { type ChainItem, readChain, readRecords, toLogRecord } from './chain-rea
 import {
   type ChainRecord,
   commitRecord,
+  decodeChainRecord,
   digestOfRecord,
   encodeChainRecord,
   encodeClaim,
@@ -95,6 +96,29 @@ export class ChainedLog implements CollectionLog {
         // The record may be in the log nevertheless, or another writer was faster: the next read tells.
         await pause(attempt, signal);
       }
+    }
+  }
+
+  /**
+   * Throws `configuration_invalid` if the first record has another format than this version, which a node may not notice
+   * otherwise: it reads on after the last record that it has applied.
+   */
+  async requireFormat(signal: AbortSignal): Promise<void> {
+    const first = await this.#stream.firstPosition();
+    if (first === null) return;
+    const end = await this.barrier();
+    try {
+      for await (const message of this.#stream.read(first - 1, { shards: [], signal })) {
+        const { channel, position, bytes } = message;
+        if (channel === 'chain') {
+          decodeChainRecord(bytes, `Position ${position} of ${this.#stream.name}`);
+          return;
+        }
+        if (position >= end) return;
+      }
+    } catch (error) {
+      // Damage is dealt with by whoever needs the record.
+      if (!isDamage(error)) throw error;
     }
   }
 

@@ -79,6 +79,11 @@ export interface ReadOptions {
   readonly signal: AbortSignal;
   /** Called when the log answers, also if it has no records to yield. */
   readonly onOpen?: () => void;
+  /**
+   * Whether somebody waits for records, as by default. Otherwise a reader that gets none may take minutes to notice that
+   * the log has some, should the connection to it hang.
+   */
+  readonly isAwaited?: () => boolean;
 }
 
 export interface CollectionLog {

@@ -23,7 +23,8 @@ export interface MessageSource {
   readonly name: string;
   /**
    * Yields the messages after a position as they are appended: those of the named channels, and those of the given
-   * shards, by default of all. Returns when the signal is aborted. `onOpen` is called when the stream answers.
+   * shards, by default of all. Returns when the signal is aborted. `onOpen` is called when the stream answers. `isAwaited`
+   * tells whether somebody waits for messages, as by default: then the reader soon makes sure that it misses none.
    */
   read(
     afterPosition: number,
@@ -31,6 +32,7 @@ export interface MessageSource {
       readonly shards: readonly number[] | undefined;
       readonly signal: AbortSignal;
       readonly onOpen?: () => void;
+      readonly isAwaited?: () => boolean;
     },
   ): AsyncIterable<StreamMessage>;
   /** The position of the first message that has not been removed; null for an empty stream. */

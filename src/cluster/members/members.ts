@@ -3,6 +3,7 @@
 // says nothing about the others. A mistake costs time, never data, since the logs decide who may write.
 
 import type { ServiceProblem } from '../../common/problems.js';
+import { CLUSTER_FORMAT, type WrittenFormat } from '../logs/cluster-format.js';
 import type { SharedService } from '../service/shared-service.js';
 import { type AnnouncedSizes, isAnnouncedSizes, NO_SIZES } from './announced-sizes.js';
 
@@ -65,6 +66,8 @@ export interface MembersListener {
   measure(): Pick<Member, 'position' | 'positions' | 'sizes' | 'problems'>;
   /** Called with each announcement of another node. */
   onMember(member: Member): void;
+  /** Called with each announcement that has another format than those of this version. */
+  onOtherFormat(stranger: WrittenFormat & { readonly node: string }): void;
 }
 
 type AnnouncementBus = Pick<SharedService, 'announce' | 'onAnnouncement'>;
@@ -191,11 +194,20 @@ export class Members {
   #announce(): void {
     if (this.#listener === null) return;
     this.#self = { ...this.#self, ...this.#listener.measure(), clockMs: performance.now() };
-    this.#bus.announce(Buffer.from(JSON.stringify(this.#self)));
+    const announced = { format: CLUSTER_FORMAT, ...this.#self };
+    this.#bus.announce(Buffer.from(JSON.stringify(announced)));
   }
 
   #receive(bytes: Uint8Array): void {
-    const member = decodeMember(bytes);
+    const announced = parseAnnouncement(bytes);
+    const { format, node, version } = announced;
+    if (format !== CLUSTER_FORMAT) {
+      const isNode = isText(node) && isText(version) && isNumber(format);
+      const stranger = announced as unknown as WrittenFormat & { node: string };
+      if (isNode) this.#listener?.onOtherFormat(stranger);
+      return;
+    }
+    const member = toMember(announced);
     if (member === null || member.instance === this.#self.instance) return;
     const known = this.#others.get(member.instance)?.member;
     // An older announcement may be replayed.
@@ -234,13 +246,17 @@ const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
   clockMs: isNumber,
 };
 
-/** Null for anything but an announcement of this version. */
-function decodeMember(bytes: Uint8Array): Member | null {
+function parseAnnouncement(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   try {
-    const member = JSON.parse(Buffer.from(bytes).toString()) as Record<string, unknown>;
-    const isMember = Object.entries(CHECKS).every(([name, isValid]) => isValid(member[name]));
-    return isMember ? (member as unknown as Member) : null;
+    const found: unknown = JSON.parse(Buffer.from(bytes).toString());
+    return isObject(found) ? (found as Record<string, unknown>) : {};
   } catch {
-    return null;
+    return {};
   }
+}
+
+/** Null for an announcement that lacks something. */
+function toMember({ format, ...member }: Readonly<Record<string, unknown>>): Member | null {
+  const isMember = Object.entries(CHECKS).every(([name, isValid]) => isValid(member[name]));
+  return isMember ? (member as unknown as Member) : null;
 }

@@ -7,17 +7,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Changes } from '../../common/changes.js';
 import { SagittaError } from '../../common/errors.js';
+import { LogLimiter } from '../../common/log-limiter.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type { MemberStatus } from '../health/member-states.js';
 import type { NodeHealth } from '../health/node-health.js';
 import { findAppliedPosition } from '../logs/applied-position.js';
+import { ChainedLog } from '../logs/chained-log.js';
+import { CLUSTER_FORMAT } from '../logs/cluster-format.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import { drainOperation } from '../members/drained-nodes.js';
 import type { Member } from '../members/members.js';
 import { type Placement, placementOperation } from '../placement/placements.js';
 import { ownerOf } from '../replication/elections.js';
 import type { LogProgress } from '../replication/log-progress.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
 import { readSnapshotRecord } from '../snapshots/snapshot-record.js';
 import {
   type FoundingCollection,
@@ -30,6 +34,14 @@ import {
 import type { FollowingDatabase } from './log-applier.js';
 import { composeNode, type NodeParts, type NodePartsOptions } from './node-parts.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
+
+/** A node that is late for longer makes sure that it misses nothing, with pauses, since it may only be busy. */
+const LAG_SECONDS_MAX = 2;
+const READ_ON_MS = 30_000;
+/** How long the first record of the catalogue may take. */
+const FORMAT_MS_MAX = 60_000;
+/** The interval between two warnings about nodes with another format. */
+const WARN_MS = 60_000;
 
 /** The collections that a node brings into an empty cluster. */
 interface Founding {
@@ -48,6 +60,8 @@ export class ClusterNode {
   readonly #parts: NodeParts;
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  /** When the logs were last told to read on, on `performance.now`. */
+  #readOnAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(options: ClusterNodeOptions, founding: Founding | null) {
     this.#options = options;
@@ -78,10 +92,13 @@ export class ClusterNode {
     return this.#parts.changes;
   }
 
-  /** Creates the log of the catalogue unless it exists. */
+  /** Creates the log of the catalogue unless it exists. Throws `configuration_invalid` for one of another format. */
   static async open(options: ClusterNodeOptions): Promise<ClusterNode> {
-    await options.service.createLog(CATALOGUE, { isStarting: true });
-    const { founding } = options;
+    const { service, founding } = options;
+    await service.createLog(CATALOGUE, { isStarting: true });
+    await new ChainedLog(service.openStream(CATALOGUE)).requireFormat(
+      AbortSignal.timeout(FORMAT_MS_MAX),
+    );
     const isFounding =
       founding !== undefined && (await prepareFounding({ ...options, ...founding }));
     return new ClusterNode(options, isFounding ? founding : null);
@@ -133,12 +150,20 @@ export class ClusterNode {
   }
 
   #startMembers(): void {
+    const warnings = new LogLimiter({ intervalMs: WARN_MS });
     this.#parts.members.start({
       measure: () => this.health.measure(),
       onMember: (member) => {
         this.health.observe(member);
         this.#parts.ownership.observe(member);
         this.changes.notify();
+      },
+      onOtherFormat: ({ node, version, format }) => {
+        if (warnings.next() === 0) return;
+        this.#options.logger.warn(
+          { node, version, format, expected: CLUSTER_FORMAT },
+          'ignored a node whose version has another format: it cannot be part of this cluster (docs/cluster.md, Update)',
+        );
       },
     });
   }
@@ -157,6 +182,7 @@ export class ClusterNode {
 
   #run(database: FollowingDatabase): void {
     const { all, owned } = this.#parts.logs;
+    this.#readOnIfBehind(all);
     this.#parts.elections.run(all);
     this.#parts.ownership.announce();
     this.health.update();
@@ -166,6 +192,14 @@ export class ClusterNode {
     this.#parts.snapshotter.run(owned);
     this.#parts.adoption.run();
     this.changes.notify();
+  }
+
+  /** The lag does not tell in which logs: perhaps in one of which another process has become the owner. */
+  #readOnIfBehind(logs: readonly ReplicatedLog[]): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#readOnAtMs < READ_ON_MS || this.health.lag.seconds < LAG_SECONDS_MAX) return;
+    this.#readOnAtMs = nowMs;
+    for (const log of logs) log.readOn();
   }
 
   /** A collection that cannot be served does not keep the node from serving the others. */

@@ -1,6 +1,7 @@
 // Applies what is committed to the logs of a node: to its store while the node catches up, and to its database once that
 // is open.
 
+import type { Changes } from '../../common/changes.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { CATALOGUE } from '../logs/store-entries.js';
 import type { HeldCollections, HoldingDatabase } from '../placement/held-collections.js';
@@ -26,11 +27,20 @@ export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase, A
 export class LogApplier {
   readonly #store: Store;
   readonly #placements: Placements;
+  readonly #changes: Changes;
+  #catalogueVersion = 0;
   #open: { readonly database: FollowingDatabase; readonly held: HeldCollections } | null = null;
 
-  constructor(store: Store, placements: Placements) {
+  /** `changes` is notified of those of the catalogue. */
+  constructor(store: Store, placements: Placements, changes: Changes) {
     this.#store = store;
     this.#placements = placements;
+    this.#changes = changes;
+  }
+
+  /** Another number after each change of the catalogue. */
+  get catalogueVersion(): number {
+    return this.#catalogueVersion;
   }
 
   /** Null until the database is open. */
@@ -62,10 +72,12 @@ export class LogApplier {
     this.#placements.apply(operations);
     if (this.#open === null) {
       await this.#store.commit(operations);
-      return;
+    } else {
+      const { database, held } = this.#open;
+      await database.followCatalogue(operations);
+      await held.sync(database);
     }
-    const { database, held } = this.#open;
-    await database.followCatalogue(operations);
-    await held.sync(database);
+    this.#catalogueVersion++;
+    this.#changes.notify();
   }
 }

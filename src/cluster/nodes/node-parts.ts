@@ -120,9 +120,9 @@ function composeReplication(
   const { node, zone = '', version, service, store, blobs, layout } = options;
   const timing = { ...TIMING, ...options.timing };
   const placements = new Placements(store);
-  const applier = new LogApplier(store, placements);
-  const logger = new NodeLogger(options.logger, (name) => applier.database?.idOf(name));
   const changes = new Changes();
+  const applier = new LogApplier(store, placements, changes);
+  const logger = new NodeLogger(options.logger, (name) => applier.database?.idOf(name));
   const shared = { service, store, blobs, layout, logger, signal, changes };
   const instance = `${node}/${randomUUID()}`;
   const self = newMember({ instance, node, version, zone, state: 'joining' });

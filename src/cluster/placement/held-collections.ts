@@ -1,7 +1,7 @@
 // The collections that this node holds. It follows their logs, loads further ones from the newest snapshot and the log
 // while it serves, drops those that it should no longer hold, and forgets deleted ones.
 
-import { endsWithin } from '../../common/ends-within.js';
+import type { Changes } from '../../common/changes.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
@@ -20,8 +20,6 @@ import type { Placements } from './placements.js';
 
 /** Collections that are loaded or dropped at the same time. */
 const CHANGES_MAX = 4;
-/** The interval for checking whether a collection was deleted while a starting node reads its log. */
-const DELETED_POLL_MS = 1_000;
 
 /** The methods of the node's database for adding and dropping collections. */
 export interface HoldingDatabase {
@@ -49,6 +47,12 @@ export interface HeldCollectionsOptions {
   readonly adoption: FileAdoption;
   /** Requests for rows, by incarnation. */
   readonly reads: InFlightRequests;
+  readonly applier: {
+    /** Another number after each change of the catalogue. */
+    readonly catalogueVersion: number;
+  };
+  /** Changes of the catalogue, among others. */
+  readonly changes: Changes;
   readonly logger: Logger;
   /** Aborted when the node closes. */
   readonly signal: AbortSignal;
@@ -81,17 +85,26 @@ export class HeldCollections {
 
   /**
    * Brings a store up to date, before a database is opened on it. `incarnationsIn` lists the collections in the store,
-   * which change as the log of the catalogue is read on.
+   * which change while the log of the catalogue is followed.
    */
   async catchUp(incarnationsIn: () => readonly string[]): Promise<void> {
+    const { catalogue } = this.#options.logs;
     await this.#removeAllBut(incarnationsIn());
+    const listed = new ListedCollections(incarnationsIn, this.#options.applier);
     const done = new Set<string>();
-    for (;;) {
-      const incarnation = incarnationsIn().find((each) => !done.has(each));
-      if (incarnation === undefined) return;
+    // Those that are added at the end, while the log of the catalogue is still followed, need another turn.
+    while ([...listed.current].some((each) => !done.has(each))) {
+      await catalogue.followDuring(() => this.#catchUpListed(listed, done));
+    }
+  }
+
+  async #catchUpListed(listed: ListedCollections, done: Set<string>): Promise<void> {
+    const { node, placements } = this.#options;
+    for (const incarnation of listed.current) {
+      if (done.has(incarnation)) continue;
       done.add(incarnation);
-      if (this.#options.placements.isAssigned(this.#options.node, incarnation)) {
-        await this.#catchUpUnlessDeleted(incarnation, incarnationsIn);
+      if (placements.isAssigned(node, incarnation)) {
+        await this.#catchUpUnlessDeleted(incarnation, listed);
       } else {
         await this.#markAbsent(incarnation);
       }
@@ -99,22 +112,23 @@ export class HeldCollections {
   }
 
   /** The log of a collection never answers if that is deleted meanwhile, which the log of the catalogue tells. */
-  async #catchUpUnlessDeleted(
-    incarnation: string,
-    incarnationsIn: () => readonly string[],
-  ): Promise<void> {
-    const { store, layout, logs, signal } = this.#options;
+  async #catchUpUnlessDeleted(incarnation: string, listed: ListedCollections): Promise<void> {
+    const { store, layout, logs, changes, signal } = this.#options;
     const { absence } = layout.collection(incarnation);
     if (store.get(absence) !== undefined) await store.commit([{ kind: 'remove', key: absence }]);
-    const catchingUp = logs.open(incarnation).catchUp(signal);
-    while (!(await endsWithin(catchingUp, DELETED_POLL_MS))) {
-      await logs.catalogue.catchUp(signal);
-      if (incarnationsIn().includes(incarnation)) continue;
+    const ended = new AbortController();
+    const isDeleted = () => (listed.current.has(incarnation) ? null : true);
+    const deleted = changes.until(isDeleted, AbortSignal.any([ended.signal, signal]));
+    const caughtUp = logs.open(incarnation).catchUp(signal);
+    try {
+      const wasDeleted = await Promise.race([deleted, caughtUp.then(() => false)]);
+      if (!wasDeleted) return;
       await this.forget(incarnation);
       await removeState(store, layout, incarnation);
-      return;
+    } finally {
+      ended.abort();
+      for (const each of [deleted, caughtUp]) each.catch(() => {});
     }
-    await catchingUp;
   }
 
   /** Removes collections that were deleted while this node was away. */
@@ -250,5 +264,27 @@ export class HeldCollections {
     await logs.remove(incarnation)?.close();
     await database.stopHolding(incarnation);
     await removeState(store, layout, incarnation);
+  }
+}
+
+/** The collections in a store, which are listed again only after a change of the catalogue. */
+class ListedCollections {
+  readonly #incarnationsIn: () => readonly string[];
+  readonly #applier: HeldCollectionsOptions['applier'];
+  #version: number | null = null;
+  #current: ReadonlySet<string> = new Set();
+
+  constructor(incarnationsIn: () => readonly string[], applier: HeldCollectionsOptions['applier']) {
+    this.#incarnationsIn = incarnationsIn;
+    this.#applier = applier;
+  }
+
+  get current(): ReadonlySet<string> {
+    const { catalogueVersion } = this.#applier;
+    if (this.#version !== catalogueVersion) {
+      this.#version = catalogueVersion;
+      this.#current = new Set(this.#incarnationsIn());
+    }
+    return this.#current;
   }
 }

@@ -103,6 +103,8 @@ export class ReplicatedLog implements CommitLog {
   #following: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
   /** Whether the log is followed while this node does not own it. */
   #mayFollow = false;
+  /** Whether the log may have records that its reader has missed. */
+  #isDoubted = false;
   /** Whether the log is being read to take it over or to catch up. */
   #isReading = false;
   /** Aborted when this node takes over. */
@@ -257,6 +259,22 @@ export class ReplicatedLog implements CommitLog {
   follow(): void {
     this.#mayFollow = true;
     this.#followUnlessLeading();
+  }
+
+  /** Follows the log until the work is done. Nothing is applied after that. */
+  async followDuring(work: () => Promise<void>): Promise<void> {
+    this.follow();
+    try {
+      await work();
+    } finally {
+      this.#mayFollow = false;
+      await this.#inOrder(() => this.#stopFollowing());
+    }
+  }
+
+  /** Called when this node seems to lack records: a reader that gets nothing connects to the log again. */
+  readOn(): void {
+    this.#isDoubted = true;
   }
 
   #followUnlessLeading(): void {
@@ -595,10 +613,13 @@ export class ReplicatedLog implements CommitLog {
     };
     // An intact log may have nothing new; a damaged one answers, too.
     const onOpen = () => {
+      this.#isDoubted = false;
       if (!isLasting(this.#failure)) this.#recovered();
     };
+    const isAwaited = () => this.#isDoubted || this.#milestones.isAwaited;
     try {
-      for await (const record of this.#options.log.read(this.#applied, { signal, onOpen })) {
+      const options = { signal, onOpen, isAwaited };
+      for await (const record of this.#options.log.read(this.#applied, options)) {
         // Records after a failed one must not be applied without it.
         if (failed.signal.aborted) break;
         this.#recovered();

@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  type Consumer,
   type ConsumerMessages,
   JetStreamApiError,
   type JetStreamClient,
@@ -19,7 +20,7 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/nats-core';
-import { assert } from '../../common/errors.js';
+import { assert, SagittaError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
   type Channel,
@@ -35,6 +36,8 @@ import {
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
 /** The JetStream cluster has no leader. */
 const JETSTREAM_UNAVAILABLE = 10008;
+/** A stream with this name has other settings. */
+const STREAM_EXISTS = 10058;
 /**
  * A leader that is gone does not reply, and a publication cannot be sent twice: what became of it is then found out with
  * messages that can (`ChainedLog`), which takes as long as the election of another leader.
@@ -43,8 +46,17 @@ const PUBLISH_MS_MAX = 2_000;
 /** A leader that is gone does not reply, so a message that may be sent twice is sent again, first after this time. */
 const ANNOUNCE_MS_MIN = 500;
 const NO_RESPONDERS_MS = 50;
-/** A reader that gets nothing for this long opens another consumer. */
-const STALL_MS = 3_000;
+/**
+ * How often a reader looks whether it gets messages. It opens another consumer if it got none since the last look, and
+ * somebody waited for them at both.
+ */
+const LOOK_MS = 1_000;
+/**
+ * A reader also opens another one if it gets nothing for this long although nobody waits. Each one after that gets about
+ * twice as long, up to the limit: creating one costs the servers about as much as a write, and many logs may be idle.
+ */
+const QUIET_MS_MIN = 3_000;
+const QUIET_MS_MAX = 300_000;
 /** Bytes of messages that the server sends ahead of the reader. */
 const AHEAD_BYTES_MAX = 32 * 1024 * 1024;
 /**
@@ -65,6 +77,12 @@ export interface StreamSettings {
   readonly messageBytesMax: number;
 }
 
+interface OpenConsumer {
+  readonly messages: ConsumerMessages;
+  /** Ends the messages, and removes the consumer from the server. */
+  stop(): void;
+}
+
 /** The readers of streams over one connection. */
 export class Readers {
   /** Each lets a reader open another consumer. */
@@ -78,7 +96,7 @@ export class Readers {
     return () => this.#restarts.delete(restart);
   }
 
-  /** Called when a server is gone: the consumers on it are, too, which their readers would notice later. */
+  /** Called when consumers may be gone, as those on a server that is gone are: their readers would notice later. */
   restart(): void {
     for (const restart of [...this.#restarts]) restart();
   }
@@ -108,23 +126,40 @@ export class JetStreamStream implements MessageStream {
     this.#publishMsMax = publishMsMax;
   }
 
-  /** Creates the stream, unless it exists with the same settings. */
+  /**
+   * Creates the stream, unless it exists. Throws `configuration_invalid` if it exists with other settings than those that
+   * the log relies on; the number of replicas and the size of messages may differ.
+   */
   async create({ replicas, messageBytesMax }: StreamSettings): Promise<void> {
-    await this.#jetStream.manager.streams.add({
-      name: this.name,
+    const { streams } = this.#jetStream.manager;
+    const settings = {
       subjects: [`${this.name}.>`],
       storage: 'file',
-      num_replicas: replicas,
       allow_atomic: true,
       // A full stream refuses new messages; by default it would remove old ones.
       discard: 'new',
       deny_delete: true,
       // Every replica answers reads, also without a leader.
       allow_direct: true,
+    } as const;
+    const others = {
+      num_replicas: replicas,
       max_msg_size: messageBytesMax,
       // The chain accepts one of two messages for the same head, so the server need not find duplicates.
       duplicate_window: 0,
-    });
+    };
+    try {
+      await streams.add({
+        name: this.name,
+        ...settings,
+        subjects: [...settings.subjects],
+        ...others,
+      });
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
+      const { config } = await streams.info(this.name);
+      requireSettings(this.name, settings, config as unknown as Readonly<Record<string, unknown>>);
+    }
   }
 
   async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
@@ -176,13 +211,14 @@ export class JetStreamStream implements MessageStream {
 
   async *read(
     afterPosition: number,
-    { shards, signal, onOpen }: Parameters<MessageStream['read']>[1],
+    { shards, signal, onOpen, isAwaited = () => true }: Parameters<MessageStream['read']>[1],
   ): AsyncIterable<StreamMessage> {
     let after = afterPosition;
+    let quietMsMax = QUIET_MS_MIN;
     while (!signal.aborted) {
-      const messages = await this.#consume(after, shards);
+      const opened = await this.#consume(after, shards);
       onOpen?.();
-      if (messages === null) {
+      if (opened === null) {
         for await (const message of this.#fetch(after)) {
           after = message.position;
           if (isRead(message.channel, shards)) yield message;
@@ -190,15 +226,25 @@ export class JetStreamStream implements MessageStream {
         await sleep(FETCH_PAUSE_MS, undefined, { signal }).catch(() => {});
         continue;
       }
+      const { messages, stop } = opened;
       // In rare cases a consumer hangs for tens of seconds. Only a new one tells that from a stream without messages.
-      const stop = () => messages.stop();
-      const watchdog = setInterval(stop, STALL_MS);
+      let quietMs = 0;
+      let wasAwaited = false;
+      const watchdog = setInterval(() => {
+        quietMs += LOOK_MS;
+        const isLate = wasAwaited && isAwaited();
+        wasAwaited = isAwaited();
+        if (isLate || quietMs >= quietMsMax) stop();
+      }, LOOK_MS);
       const stopWaiting = whenAborted(signal, stop);
       const remove = this.#jetStream.readers.add(stop);
       try {
         if (signal.aborted) return;
         for await (const { seq, subject, data } of messages) {
           watchdog.refresh();
+          quietMs = 0;
+          wasAwaited = false;
+          quietMsMax = QUIET_MS_MIN;
           if (seq <= after) continue;
           after = seq;
           yield { position: seq, channel: this.#channelOf(subject), bytes: data };
@@ -209,6 +255,7 @@ export class JetStreamStream implements MessageStream {
         remove();
         stop();
       }
+      quietMsMax = quietMs < quietMsMax ? QUIET_MS_MIN : nextQuietMsMax(quietMsMax);
     }
   }
 
@@ -266,7 +313,7 @@ export class JetStreamStream implements MessageStream {
   async #consume(
     after: number,
     shards: readonly number[] | undefined,
-  ): Promise<ConsumerMessages | null> {
+  ): Promise<OpenConsumer | null> {
     const { client, readers } = this.#jetStream;
     if (performance.now() - readers.noConsumerAtMs < WITHOUT_CONSUMER_MS) return null;
     const channels: Channel[] = ['chain', 'claim', 'barrier', ...(shards ?? [])];
@@ -277,12 +324,12 @@ export class JetStreamStream implements MessageStream {
         deliver_policy: 'by_start_sequence',
         opt_start_seq: after + 1,
       })
-      .then((consumer) => consumer.consume({ max_bytes: AHEAD_BYTES_MAX }));
+      .then(open);
     const timer = new AbortController();
     const late = sleep(CONSUMER_MS_MAX, null, { signal: timer.signal }).catch(() => null);
     try {
-      const messages = await Promise.race([opened, late]);
-      if (messages !== null) return messages;
+      const consumer = await Promise.race([opened, late]);
+      if (consumer !== null) return consumer;
     } catch (error) {
       const isPassing = error instanceof JetStreamApiError && error.code === JETSTREAM_UNAVAILABLE;
       if (!isPassing && !(error instanceof TimeoutError)) throw error;
@@ -290,7 +337,7 @@ export class JetStreamStream implements MessageStream {
       timer.abort();
     }
     opened.then(
-      (messages) => messages.stop(),
+      ({ stop }) => stop(),
       () => {},
     );
     readers.noConsumerAtMs = performance.now();
@@ -329,6 +376,42 @@ export class JetStreamStream implements MessageStream {
     const last = subject.slice(subject.lastIndexOf('.') + 1);
     return last === 'chain' || last === 'claim' || last === 'barrier' ? last : Number(last);
   }
+}
+
+function requireSettings(
+  stream: string,
+  expected: Readonly<Record<string, unknown>>,
+  found: Readonly<Record<string, unknown>>,
+): void {
+  const differences = Object.entries(expected).flatMap(([name, value]) => {
+    const [wanted, existing] = [JSON.stringify(value), JSON.stringify(found[name])];
+    return wanted === existing ? [] : `${name} ${existing ?? 'unset'} instead of ${wanted}`;
+  });
+  if (differences.length === 0) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `The log ${stream} in JetStream has other settings than this version of Sagitta gives it: found ${differences.join(', ')}. Another version has created it, or somebody has edited it. Set them back (nats stream edit ${stream}), or bring the data into a new cluster: docs/cluster.md, Update.`,
+  );
+}
+
+async function open(consumer: Consumer): Promise<OpenConsumer> {
+  const messages = await consumer.consume({ max_bytes: AHEAD_BYTES_MAX });
+  let isStopped = false;
+  return {
+    messages,
+    stop() {
+      if (isStopped) return;
+      isStopped = true;
+      messages.stop();
+      // Otherwise the server would keep it for five minutes. If it is gone with its server, there is nothing to remove.
+      consumer.delete().catch(() => {});
+    },
+  };
+}
+
+/** Chance keeps the readers of many streams, which a node opens at the same time, from going on in step. */
+function nextQuietMsMax(quietMsMax: number): number {
+  return Math.min(QUIET_MS_MAX, quietMsMax * (1.5 + Math.random()));
 }
 
 class RefusedError extends Error {

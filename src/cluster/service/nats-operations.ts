@@ -7,7 +7,7 @@ import { SagittaError } from '../../common/errors.js';
 import { toSeconds } from '../../common/problems.js';
 import type { NatsConfig } from '../../platform/config.js';
 import { connectNats, natsLoginOf } from './nats-login.js';
-import { isSilent, type NatsReplica, silentMsOf } from './nats-replica.js';
+import { GONE_MS_MIN, isSilent, type NatsReplica, silentMsOf } from './nats-replica.js';
 
 interface NatsServer {
   readonly name: string;
@@ -85,6 +85,8 @@ const REMOVE_MS_MAX = 10_000;
 const POLL_MS = 500;
 /** A leader hears from an idle replica at least every two seconds. */
 const SILENT_MS_MAX = 5_000;
+/** A removal that nothing hinders, but of which nothing has changed for this long, is not waited for any longer. */
+const UNCHANGED_MS_MAX = 1_800_000;
 
 export class NatsOperations {
   readonly #connection: NatsConnection;
@@ -116,7 +118,7 @@ export class NatsOperations {
   /**
    * Removes a server that is gone for good. JetStream moves its replicas to other servers. Resolves when all logs are
    * complete again; `onProgress` gets the number of logs that are not. Throws `invalid_request` if that would be
-   * dangerous.
+   * dangerous, and `no_leader` if the removal does not go on, for example because another server is down.
    *
    * @param server its name, or its id if no server knows its name any more
    */
@@ -132,10 +134,10 @@ export class NatsOperations {
       const { description = 'an error without a description' } = error;
       throw refused(`NATS did not remove the server ${found.name}: ${description}.`);
     }
+    const removal = new Removal(found);
     for (;;) {
       const report = await this.report();
-      const isGone = report.servers.every(({ peer }) => peer !== found.peer);
-      if (isGone && report.incomplete.length === 0) return report;
+      if (removal.isComplete(report, performance.now())) return report;
       onProgress(report.incomplete.length);
       await sleep(POLL_MS);
     }
@@ -161,6 +163,50 @@ export class NatsOperations {
       if (!(error instanceof NoRespondersError)) throw error;
     }
     return found;
+  }
+}
+
+/** A removal that NATS has accepted. */
+export class Removal {
+  readonly #name: string;
+  readonly #peer: string | null;
+  /** What was found last, and since when. */
+  #found = '';
+  #foundAtMs = 0;
+  /** Since when a server is down, or none leads; null while nothing hinders the removal. */
+  #hinderedAtMs: number | null = null;
+
+  constructor({ name, peer }: Pick<NatsServer, 'name' | 'peer'>) {
+    this.#name = name;
+    this.#peer = peer;
+  }
+
+  /** Whether all logs have all their replicas without the server. Throws `no_leader` if the removal does not go on. */
+  isComplete(report: NatsReport, nowMs: number): boolean {
+    const { servers, incomplete, problems } = report;
+    const others = servers.filter(({ peer }) => peer === null || peer !== this.#peer);
+    const isGone = others.length > 0 && others.length === servers.length;
+    if (isGone && incomplete.length === 0) return true;
+    const isHindered =
+      others.some(({ isUp }) => !isUp) || !servers.some(({ isLeader }) => isLeader);
+    this.#hinderedAtMs = isHindered ? (this.#hinderedAtMs ?? nowMs) : null;
+    const found = JSON.stringify([isGone, incomplete]);
+    if (found !== this.#found) {
+      this.#found = found;
+      this.#foundAtMs = nowMs;
+    }
+    const isStuck =
+      nowMs - (this.#hinderedAtMs ?? nowMs) > GONE_MS_MIN ||
+      nowMs - this.#foundAtMs > UNCHANGED_MS_MAX;
+    if (!isStuck) return false;
+    const missing = servers.length === 0 ? 'No NATS server answers.' : problems.join(' ');
+    const name = JSON.stringify(this.#name);
+    throw new SagittaError(
+      'no_leader',
+      isGone
+        ? `${this.#name} is removed, but logs lack replicas. ${missing} The servers add the replicas by themselves once that is repaired; sagitta cluster nats shows when they are complete.`
+        : `${this.#name} is not removed yet. ${missing} Once that is repaired, run this again: sagitta cluster nats --remove ${name}`,
+    );
   }
 }
 

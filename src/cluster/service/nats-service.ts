@@ -56,7 +56,7 @@ export class NatsService implements SharedService {
     const onServerGone = () => jetStream.readers.restart();
     const stream = `${cluster}-${CATALOGUE}`;
     this.#monitor = new NatsMonitor({ connection, stream, onServerGone, logger });
-    void watchConnection(connection, this.#monitor, logger);
+    void watchConnection(jetStream, this.#monitor, logger);
   }
 
   /**
@@ -144,6 +144,7 @@ export class NatsService implements SharedService {
         if (isFirst) await stream.firstPosition();
         return;
       } catch (cause) {
+        if (cause instanceof SagittaError) throw cause;
         const lastedMs = performance.now() - startedAtMs;
         const mayPass = cause instanceof TimeoutError || isStarting(cause);
         if (mayPass && lastedMs < CREATE_MS_MAX) {
@@ -194,7 +195,7 @@ function isStarting(error: unknown): boolean {
 }
 
 async function watchConnection(
-  connection: NatsConnection,
+  { connection, readers }: JetStreamConnection,
   monitor: NatsMonitor,
   logger: Logger,
 ): Promise<void> {
@@ -204,6 +205,7 @@ async function watchConnection(
     } else if (status.type === 'error')
       logger.warn({ err: status.error }, 'NATS reported an error');
     else if (status.type === 'reconnect') {
+      readers.restart();
       logger.info({ server: connection.getServer() }, 'connected to NATS again');
     }
   }
