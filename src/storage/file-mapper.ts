@@ -4,6 +4,7 @@
 import { statfsSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
 import type { FileMapping, KeptParts } from '../common/types.js';
+import { BLOCK_BYTES, blockCountOf } from '../platform/blocks.js';
 import {
   blocksOf,
   loadNativeFiles,
@@ -11,7 +12,7 @@ import {
   type NativeFiles,
   UNAVAILABLE_FLAG,
 } from '../platform/native-files.js';
-import { BLOCK_BYTES, blockCountOf, keptPartsOf, type PartialBlob } from './partial-blob.js';
+import { keptPartsOf, type PartialBlob } from './partial-blob.js';
 
 /** Whether to map files. `auto` maps a file if that is worthwhile and mappings are reliable on its file system. */
 export type MappingRule = 'auto' | 'mapped' | 'memory';

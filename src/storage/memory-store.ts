@@ -3,11 +3,12 @@
 // restarted process.
 
 import { assert } from '../common/errors.js';
+import { blockCountOf } from '../platform/blocks.js';
 import { assertStoreBlobName } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
 import { entriesOf, NO_FRAME } from './frame.js';
 import type { JournalFiles } from './journal-files.js';
-import { blockCountOf, type PartialBlobContent } from './partial-blob.js';
+import type { PartialBlobContent } from './partial-blob.js';
 import { StateView } from './state-view.js';
 import type { LogEntry, Store, StoreOperation, StoreSnapshot } from './store.js';
 import { type Change, StoreState } from './store-state.js';

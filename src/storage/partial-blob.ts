@@ -10,8 +10,6 @@ import { BLOCK_BYTES, type BlockRange, blockCountOf } from '../platform/blocks.j
 import { checksumText, crcOf } from '../platform/crc32.js';
 import { FILE_MODE, writeParts } from './disk.js';
 
-export { BLOCK_BYTES, type BlockRange, blockCountOf };
-
 /** What a trailer says. */
 export interface PartialBlob {
   /** The length of the blob. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BLOCK_BYTES } from '../../src/storage/partial-blob.js';
+import { BLOCK_BYTES } from '../../src/platform/blocks.js';
 import type { Store } from '../../src/storage/store.js';
 import { makeBlock, sourceName } from './made-blocks.js';
 

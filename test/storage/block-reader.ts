@@ -2,7 +2,7 @@
 // them are wrong.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { BLOCK_BYTES } from '../../src/storage/partial-blob.js';
+import { BLOCK_BYTES } from '../../src/platform/blocks.js';
 import { createRandom } from '../support/random.js';
 import { wordAt } from './made-blocks.js';
 

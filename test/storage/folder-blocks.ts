@@ -2,7 +2,7 @@
 
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BLOCK_BYTES } from '../../src/storage/partial-blob.js';
+import { BLOCK_BYTES } from '../../src/platform/blocks.js';
 import { SourceControl } from './made-blocks.js';
 
 export interface FolderBlocks {

@@ -10,6 +10,7 @@ import { basename, join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { FileMapping } from '../../src/common/types.js';
+import { BLOCK_BYTES, type BlockRange } from '../../src/platform/blocks.js';
 import { checksumOf } from '../../src/platform/crc32.js';
 import {
   blocksOf,
@@ -20,7 +21,6 @@ import {
 import { CACHED_BLOCKS_MIN } from '../../src/storage/block-cache.js';
 import type { BlockDeadlines } from '../../src/storage/block-source.js';
 import { openStore } from '../../src/storage/open-store.js';
-import { BLOCK_BYTES, type BlockRange } from '../../src/storage/partial-blob.js';
 import { ReadAhead } from '../../src/storage/read-ahead.js';
 import type { DiskStore } from '../../src/storage/store.js';
 import { StoreInspection } from '../../src/storage/store-inspection.js';

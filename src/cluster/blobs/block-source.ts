@@ -15,11 +15,9 @@ export interface BlockName extends BlobDigest {
 /** Files whose digests of blocks are remembered, 32 bytes for each MiB. */
 const FILES_MAX = 1_000;
 
+/** Called by the thread with the settings of the shared files. */
 export async function openBlockSource(data: unknown): Promise<BlockSource> {
-  return createBlockSource(await openBlobs(data as BlobStoreSettings));
-}
-
-export function createBlockSource(blobs: Blobs): BlockSource {
+  const blobs = await openBlobs(data as BlobStoreSettings);
   const files = new Map<string, PinnedBlocks>();
   const open = async ({ blob, digest, byteCount }: BlockName) => {
     const known = files.get(digest);

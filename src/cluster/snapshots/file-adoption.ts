@@ -4,7 +4,7 @@
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
-import { SNAPSHOTS } from '../logs/store-entries.js';
+import { PLACEMENTS, SNAPSHOTS } from '../logs/store-entries.js';
 import type { FileFetcher } from './file-fetcher.js';
 import { SnapshotFiles } from './snapshot-files.js';
 import { readSnapshotRecord } from './snapshot-record.js';
@@ -13,7 +13,7 @@ import { readSnapshotRecord } from './snapshot-record.js';
 const RETRY_RUNS = 100;
 
 /** Files in a snapshot, as the database uses them. */
-export interface OfferedFiles {
+interface OfferedFiles {
   /** What the database of the owner knew of the files. */
   readonly description: object;
   /** See `digestOfBlocks`; in the order of the description. */
@@ -52,18 +52,19 @@ export class FileAdoption {
     this.#options = options;
   }
 
-  /** Called with the logs whose newest snapshot is to be looked at: at the start, and when other nodes are to keep files. */
+  /** Called with the logs that the node holds from its start on. */
   begin(logs: readonly string[]): void {
     for (const log of logs) this.#due.set(log, 0);
   }
 
-  /** Called with what was committed to a log. */
+  /** Called with what was committed to a log: a snapshot of it, or placements, by which other nodes are to keep files. */
   follow(log: string, operations: readonly StoreOperation[]): void {
-    const [first] = SNAPSHOTS;
-    const isSnapshot = operations.some(({ kind, ...rest }) => {
-      return kind === 'put' && 'key' in rest && rest.key[0] === first;
-    });
-    if (isSnapshot) this.#due.set(log, 0);
+    for (const operation of operations) {
+      if (operation.kind !== 'put') continue;
+      const [kind, incarnation] = operation.key;
+      if (kind === SNAPSHOTS[0]) this.#due.set(log, 0);
+      else if (kind === PLACEMENTS[0]) this.#due.set(incarnation!, 0);
+    }
   }
 
   /** Called periodically. */

@@ -38,7 +38,7 @@ interface NamedFile extends FileShape {
 }
 
 /** The blobs of a collection, and what describes them to the database. */
-export interface DescribedFiles {
+interface DescribedFiles {
   readonly description: object;
   readonly blobs: readonly NamedFile[];
 }

@@ -1,6 +1,7 @@
 // The catalogue in memory: which collections and aliases exist, and for each collection whether it
 // is loaded or why not. catalogue.ts changes it.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endsWithin } from '../../common/ends-within.js';
 import { collectionNotFound, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
@@ -16,6 +17,8 @@ import { LoadQueue } from './load-queue.js';
 
 /** The share of its time limit that a request may wait for its collection; the rest is left for its answer. */
 const WAITING_SHARE_MAX = 0.9;
+/** The pause before a collection is loaded again whose files could not be read. */
+const LOAD_AGAIN_MS = 1_000;
 /** Loads that take longer are logged as info; there may be thousands of shorter ones. */
 const LONG_LOAD_MS = 1_000;
 
@@ -204,12 +207,27 @@ export class Collections {
     const { incarnation } = definition;
     const onDamaged = (error: SagittaError) => {
       // A collection that is still being loaded fails at the end of its load.
-      if (this.findIncarnation(incarnation)?.state.kind === 'ready') this.#fail(incarnation, error);
+      if (this.findIncarnation(incarnation)?.state.kind !== 'ready') return;
+      if (error.code === 'collection_unavailable') void this.#loadLater(incarnation, error);
+      else this.#fail(incarnation, error);
     };
     const generation = this.#unloadCount;
     const blobNames = this.#blobsAtStart && (this.#blobsAtStart.get(incarnation) ?? []);
     const options = { ...this.#options, onDamaged, generation, blobNames };
     return { kind: 'ready', ...(await loadCollection(definition, options, progress)) };
+  }
+
+  /** Loads a collection again whose files could not be read for the moment. What was made from them is not used. */
+  async #loadLater(incarnation: string, error: SagittaError): Promise<void> {
+    const { logger, stopping } = this.#options;
+    const collection = this.#idOf.get(incarnation);
+    logger.warn(
+      { collection, err: error },
+      'a collection is loaded again: its files were unavailable',
+    );
+    await this.unload(incarnation);
+    const isStopping = await sleep(LOAD_AGAIN_MS, false, { signal: stopping }).catch(() => true);
+    if (!isStopping) await this.load(incarnation);
   }
 
   /** Makes a collection unavailable, unless it was deleted. */
