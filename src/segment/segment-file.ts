@@ -112,29 +112,27 @@ function describeCodes(codes: RowCodes | null): CodesDescription | null {
  * others, with ids, sequences and the columns of metadata, take part in every read.
  */
 function wideArraysOf({ vectors, json }: SegmentData): Uint8Array[] {
-  const values = vectors.flatMap((column) =>
-    column.kind === 'dense' ? [asBytes(column.values), ...arraysOf(column.codes)] : [],
-  );
+  const values = vectors.flatMap((column) => {
+    if (column.kind !== 'dense') return [];
+    const basis = column.codes?.basis;
+    // A basis is copied when the file is loaded.
+    const codes = arraysOf(column.codes).filter((array) => array !== basis);
+    return [asBytes(column.values), ...codes];
+  });
   return [...values, json.bytes];
 }
 
-/** The blocks of a file with any bytes but those of the given arrays. */
+/** The blocks of a file with any bytes but those of the given arrays, and of gaps. */
 function blocksBeside(layout: ByteLayout, arrays: readonly Uint8Array[]): BlockRange[] {
-  const kept: BlockRange[] = [];
-  let next = 0;
-  const keep = (from: number, to: number) => {
+  const kept: { first: number; count: number }[] = [];
+  for (const { from, to } of layout.placesBeside(arrays)) {
     const first = Math.floor(from / BLOCK_BYTES);
     const end = Math.ceil(to / BLOCK_BYTES);
     const last = kept.at(-1);
-    if (last !== undefined && first <= last.first + last.count) {
-      kept[kept.length - 1] = { first: last.first, count: end - last.first };
-    } else if (end > first) kept.push({ first, count: end - first });
-  };
-  for (const { from, to } of layout.placesOf(arrays)) {
-    keep(next, from);
-    next = to;
+    if (last === undefined || first > last.first + last.count)
+      kept.push({ first, count: end - first });
+    else last.count = Math.max(last.count, end - last.first);
   }
-  keep(next, layout.length);
   return kept;
 }
 

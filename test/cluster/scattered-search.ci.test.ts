@@ -65,7 +65,7 @@ describe('a query that several nodes answer', () => {
     const memberOf = (name: string) => ({ node: name, instance: `${name}/1`, version: '1' });
     let turn = 0;
     return {
-      cluster: { self: memberOf(self) },
+      cluster: { self: memberOf(self), keepersOf: () => null },
       // A node that has failed is asked again by the next search.
       peers: { isAvoided: () => false, requestFailed() {} },
       replicasOf() {

@@ -3,8 +3,10 @@ import { describe, it } from 'node:test';
 import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { KIND } from '../../src/common/columns.js';
 import { SagittaError } from '../../src/common/errors.js';
+import { sharedFloat32 } from '../../src/common/shared-array.js';
 import { CODE_NAMES, type JsonObject, type RowCodes } from '../../src/common/types.js';
 import { bytesOfRows, UNNAMED, valuesOfRows } from '../../src/common/vectors.js';
+import { BLOCK_BYTES, blockCountOf } from '../../src/platform/blocks.js';
 import { checksumOf } from '../../src/platform/crc32.js';
 import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
@@ -274,6 +276,43 @@ describe('a segment file', () => {
     for (const at of [0, 9, 20, bytes.length - 1]) {
       assert.throws(() => verifySegmentTask.run(changed(at)), isCorrupt);
     }
+  });
+
+  it('is loaded from the blocks that are kept without its vectors', () => {
+    const [rowCount, dimension] = [4_000, 512];
+    const documents = Array.from({ length: rowCount }, (_, i) => ({ i, text: `row ${i % 7}` }));
+    const data = sealedSegment(documents).toData();
+    const values = sharedFloat32(rowCount * dimension).fill(0.5);
+    const bytesOf = (byteCount: number) => new Uint8Array(new SharedArrayBuffer(byteCount)).fill(7);
+    const codes: RowCodes = {
+      encoding: 'test',
+      tiles: bytesOf(rowCount * dimension),
+      coarse: bytesOf(rowCount * 64),
+      refinement: null,
+      basis: bytesOf(1_000),
+      head: bytesOf(rowCount * 256),
+    };
+    const column = { name: '', kind: 'dense', element: 'float32', dimension } as const;
+    const vectors = [{ ...data.vectors[0]!, ...column, values, codes }] as SegmentData['vectors'];
+    const encoded = encodeSegmentTask.run({ data: { ...data, vectors }, hasDigest: true });
+    const bytes = inSharedMemory(Buffer.concat(encoded.parts));
+    const whole = decodeSegment(bytes.slice(), IDENTITY);
+    const keptCount = encoded.kept.reduce((sum, { count }) => sum + count, 0);
+    assert.ok(keptCount < 0.5 * blockCountOf(bytes.length), `keeps ${keptCount} blocks`);
+    const part = new Uint8Array(new SharedArrayBuffer(bytes.length));
+    for (const { first, count } of encoded.kept) {
+      const [from, to] = [first * BLOCK_BYTES, (first + count) * BLOCK_BYTES];
+      part.set(bytes.subarray(from, to), from);
+    }
+    const segment = decodeSegment(part, IDENTITY);
+    for (let row = 0; row < rowCount; row++) {
+      assert.equal(segment.id(row), whole.id(row));
+      assert.equal(segment.insertedSequence(row), whole.insertedSequence(row));
+    }
+    const { columns } = segment.metadataView();
+    assert.deepEqual(columns.get('i')!.numbers, whole.metadataView().columns.get('i')!.numbers);
+    assert.deepEqual(columns.get('text')!.codes, whole.metadataView().columns.get('text')!.codes);
+    assert.deepEqual(segment.bases, whole.bases);
   });
 
   it('is rejected at every shorter length', () => {

@@ -64,7 +64,10 @@ export async function adoptFiles(
     return replace(await changedForms(shared, adopter), shared.manifest, adopter);
   // The rows of the write at the end cannot be counted if some were removed.
   const isCountable = end.partialRowCount === 0 || own.horizonSequence <= end.sequence;
-  const isReadable = collection.retainedSince() >= shared.manifest.horizonSequence;
+  // The shared files that a partial one stands for may be removed soon, so cursors cannot keep it.
+  const isPartial = rows.segments.some((segment) => segment.isPartial);
+  const since = isPartial ? collection.pinnedSince() : collection.retainedSince();
+  const isReadable = since >= shared.manifest.horizonSequence;
   if (!isCountable || !isReadable) return null;
   const active = rows.segments.at(-1);
   if (active !== undefined && beginsBefore(active, end)) rows.sealActive();

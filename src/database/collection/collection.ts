@@ -163,7 +163,12 @@ export class Collection {
 
   /** The oldest sequence that pins and cursors may still read. */
   retainedSince(): number {
-    let sequence = this.#history.horizon(this.#options.clock.now());
+    return Math.min(this.pinnedSince(), this.#history.horizon(this.#options.clock.now()));
+  }
+
+  /** The oldest sequence that requests are reading; infinity for none. */
+  pinnedSince(): number {
+    let sequence = Number.POSITIVE_INFINITY;
     for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
     return sequence;
   }

@@ -62,10 +62,10 @@ export class ByteLayout {
     this.length += other.length;
   }
 
-  /** Returns where arrays are that were added as they are, or the beginnings of them, ascending. */
-  placesOf(arrays: readonly Uint8Array[]): { readonly from: number; readonly to: number }[] {
+  /** Returns where all bytes are, ascending, but those of arrays that were added as they are. */
+  placesBeside(arrays: readonly Uint8Array[]): { readonly from: number; readonly to: number }[] {
     return this.#regions
-      .filter(({ bytes }) => bytes.byteLength > 0 && arrays.some((one) => beginsWith(one, bytes)))
+      .filter(({ bytes }) => bytes.byteLength > 0 && !arrays.some((one) => beginsWith(one, bytes)))
       .map(({ at, bytes }) => ({ from: at, to: at + bytes.byteLength }));
   }
 
