@@ -81,5 +81,10 @@ describe('pinned blobs', () => {
     // The first read finds that the known name is gone.
     await assert.rejects(source.read(wanted, 2), corrupt);
     assert.deepEqual(Buffer.from(await source.read(wanted, 2)), blockOf(2));
+    // The collection was deleted, but not its clone.
+    await putPinned(blobs, NAME.replace('/log/', '/clone/'), BYTES);
+    await blobs.remove(NAME.replace(/a$/, 'b'));
+    await assert.rejects(source.read(wanted, 0), corrupt);
+    assert.deepEqual(Buffer.from(await source.read(wanted, 0)), blockOf(0));
   });
 });

@@ -2,10 +2,10 @@
 // a node that starts empty gets what the nodes have written, or says what is damaged.
 
 import assert from 'node:assert/strict';
-import { hash } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { encodeChunk } from '../../src/cluster/archive/chunk.js';
 import { LogArchive } from '../../src/cluster/archive/log-archive.js';
+import { putPinned } from '../../src/cluster/blobs/pinned-blobs.js';
 import { SealedBlobs } from '../../src/cluster/blobs/sealed-blobs.js';
 import { readAppliedPosition } from '../../src/cluster/logs/applied-position.js';
 import { commitRecord, encodeChainRecord } from '../../src/cluster/logs/chain-record.js';
@@ -13,6 +13,7 @@ import { encodeOperations } from '../../src/cluster/logs/operations.js';
 import { verifyShared } from '../../src/cluster/nodes/verification.js';
 import { SnapshotFiles } from '../../src/cluster/snapshots/snapshot-files.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
+import { blockDigests, digestOfBlocks } from '../../src/platform/blocks.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
 import type { StoreOperation } from '../../src/storage/store.js';
 import { batchOf } from '../database/harness.js';
@@ -144,9 +145,9 @@ describe('a stranger with the shared files', () => {
     const sealed = (await cluster.blobs.get(files.indexOf(name)))!;
     const index = JSON.parse(Buffer.from(sealed.subarray(SEAL_BYTES)).toString());
     const bytes = encodeOperations([planted.operation]);
-    const digest = hash('sha256', bytes, 'hex');
+    const digest = digestOfBlocks(blockDigests([bytes]));
     const blob = `snapshots/${CATALOGUE}/files/${digest}-${UNIQUE}`;
-    await cluster.blobs.put(blob, [bytes]);
+    await putPinned(cluster.blobs, blob, bytes);
     index.state.unshift({ blob, byteCount: bytes.length, digest });
     return {
       name: files.indexOf(`${name.split('-')[0]}-${UNIQUE}`),

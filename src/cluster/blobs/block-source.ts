@@ -43,9 +43,16 @@ export async function openBlockSource(data: unknown): Promise<BlockSource> {
   };
 }
 
-/** The name under which the same file exists now: names begin with a digest, and end with a text that differs by upload. */
+/**
+ * The name under which the same file exists now. A name ends with the digest and a text that differs by upload. The file
+ * of a clone may have been uploaded for the collection that it was made from, which was deleted since, and for itself.
+ */
 async function currentName(blobs: Blobs, blob: string): Promise<string> {
   const prefix = blob.slice(0, blob.lastIndexOf('-') + 1);
   for await (const name of blobs.list(prefix)) return name;
+  const end = prefix.slice(prefix.lastIndexOf('/'));
+  for await (const name of blobs.list(blob.slice(0, blob.indexOf('/') + 1))) {
+    if (name.includes(end)) return name;
+  }
   return blob;
 }

@@ -13,8 +13,16 @@ export interface FileHomesOptions {
   readonly copies: number | null;
 }
 
+/** The homes of the files of a collection, as long as the same nodes hold it. */
+interface Chosen {
+  readonly nodes: readonly string[];
+  readonly byFirstSequence: Map<number, readonly string[]>;
+}
+
 export class FileHomes {
   readonly #options: FileHomesOptions;
+  /** By incarnation. A search asks for each of thousands of files. */
+  readonly #chosen = new Map<string, Chosen>();
 
   constructor(options: FileHomesOptions) {
     this.#options = options;
@@ -25,15 +33,31 @@ export class FileHomes {
     const { placements, copies } = this.#options;
     // A collection without a placement is on all nodes, whichever these are.
     const nodes = placements.of(incarnation)?.nodes;
-    if (copies === null || nodes === undefined || nodes.length <= copies) return null;
-    const rankOf = (node: string) => hash('sha256', `${incarnation}/${firstSequence}/${node}`);
-    const ranked = nodes.map((node) => ({ node, rank: rankOf(node) }));
-    ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1));
-    return ranked.slice(0, copies).map(({ node }) => node);
+    if (copies === null || nodes === undefined || nodes.length <= copies) {
+      this.#chosen.delete(incarnation);
+      return null;
+    }
+    let chosen = this.#chosen.get(incarnation);
+    if (chosen?.nodes !== nodes) {
+      chosen = { nodes, byFirstSequence: new Map() };
+      this.#chosen.set(incarnation, chosen);
+    }
+    let homes = chosen.byFirstSequence.get(firstSequence);
+    if (homes === undefined) {
+      homes = choose(nodes, copies, `${incarnation}/${firstSequence}`);
+      chosen.byFirstSequence.set(firstSequence, homes);
+    }
+    return homes;
   }
 
   /** Whether this node keeps the whole of a file. */
   isHere(incarnation: string, firstSequence: number): boolean {
     return this.of(incarnation, firstSequence)?.includes(this.#options.node) ?? true;
   }
+}
+
+function choose(nodes: readonly string[], count: number, file: string): readonly string[] {
+  const ranked = nodes.map((node) => ({ node, rank: hash('sha256', `${file}/${node}`) }));
+  ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+  return ranked.slice(0, count).map(({ node }) => node);
 }

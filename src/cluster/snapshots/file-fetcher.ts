@@ -1,7 +1,7 @@
 // Fetches files of snapshots into the store of a node: whole files, or of those that other nodes keep only the blocks that
 // every read needs.
 
-import { BLOCK_BYTES, blockCountOf } from '../../platform/blocks.js';
+import { blockCountOf } from '../../platform/blocks.js';
 import type { Store } from '../../storage/store.js';
 import type { BlockName } from '../blobs/block-source.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
@@ -16,15 +16,9 @@ export interface FileFetcherOptions {
 
 export class FileFetcher {
   readonly #options: FileFetcherOptions;
-  #fetchedBytes = 0;
 
   constructor(options: FileFetcherOptions) {
     this.#options = options;
-  }
-
-  /** Bytes of the files that this node has fetched. */
-  get fetchedBytes(): number {
-    return this.#fetchedBytes;
   }
 
   /** Whether this node keeps all of a file. */
@@ -44,9 +38,7 @@ export class FileFetcher {
     signal.throwIfAborted();
     const { store, blobs } = this.#options;
     if (this.isWhole(log, file)) {
-      const bytes = await files.readFile(file);
-      this.#fetchedBytes += bytes.length;
-      await store.writeBlob(name, [bytes]);
+      await store.writeBlob(name, [await files.readFile(file)]);
       return;
     }
     const { blob, byteCount, digest, kept } = file;
@@ -58,7 +50,6 @@ export class FileFetcher {
       source: JSON.stringify(source),
       read: async (block) => {
         signal.throwIfAborted();
-        this.#fetchedBytes += Math.min(BLOCK_BYTES, byteCount - block * BLOCK_BYTES);
         return blocks.read(block);
       },
     });

@@ -45,6 +45,8 @@ const HITS_MIN = 4_096;
 /** A peer may take this many times as long for its range as this node for its own. */
 const PEER_TIME_FACTOR = 4;
 const PEER_WAIT_MS_MIN = 50;
+/** The same where this node would have to fetch the vectors that the peer has. */
+const KEEPER_WAIT_MS_MIN = 2_000;
 /** Lookups of rows of one write before the rows of that write are indexed. */
 const LOOKUPS_BEFORE_INDEX = 8;
 /** A range may deviate by this fraction from the even share, to begin at a segment. */
@@ -120,8 +122,9 @@ export async function searchWithPeers(
   const request = { kind: 'search', ...snapshotOf(first.rows), queries } as const;
   const asked = searches.map(({ query }) => query);
   const rowIndexes = new RowIndexes(collection);
-  const shares = sharesOf(collection.incarnation, snapshot.views, nodes, services.peers);
-  const found = await scatter<readonly SearchHits[]>(nodes, shares, signal, {
+  const { views } = snapshot;
+  const plan = planOf(collection.incarnation, views, nodes, services.peers);
+  const found = await scatter<readonly SearchHits[]>(plan, signal, {
     local: (ranges) => searchRanges(asked, ranges, local),
     async ask(peer, ranges, aborted) {
       const hits = await peer.search({ ...request, ranges }, aborted);
@@ -151,8 +154,8 @@ export async function countWithPeers(
   const counted = sealedRows(rows, query);
   const request = { kind: 'count', ...snapshotOf(rows), query: counted, rankKeys } as const;
   const { incarnation } = rows.collection;
-  const shares = sharesOf(incarnation, rows.snapshot.views, nodes, services.peers);
-  const found = await scatter<Float64Array>(nodes, shares, signal, {
+  const plan = planOf(incarnation, rows.snapshot.views, nodes, services.peers);
+  const found = await scatter<Float64Array>(plan, signal, {
     local: (ranges) => {
       const { views } = narrow(query.views, ranges);
       return countBefore(services, { ...query, views }, rankKeys, signal && { signal });
@@ -194,13 +197,18 @@ function chooseNodes(
   return isWorthIt ? peers.holding(collection.incarnation) : [];
 }
 
-/** The rows that each of the nodes searches. */
-type Shares = readonly (readonly SequenceRange[])[];
+/** Which nodes search which rows. */
+interface Plan {
+  readonly nodes: readonly Holder[];
+  /** The rows of each node. */
+  readonly shares: readonly (readonly SequenceRange[])[];
+  /** How long other nodes may take at least. */
+  readonly waitMsMin: number;
+}
 
 /** The results for the shares of the nodes, from peers that answer in time and otherwise from this node. */
 async function scatter<Found>(
-  nodes: readonly Holder[],
-  shares: Shares,
+  { nodes, shares, waitMsMin }: Plan,
   signal: AbortSignal | undefined,
   {
     local,
@@ -225,7 +233,7 @@ async function scatter<Found>(
   try {
     const own = await local(shares[nodes.findIndex(({ peer }) => peer === null)]!);
     const ownMs = performance.now() - startedAtMs;
-    const timeout = sleep(Math.max(PEER_WAIT_MS_MIN, PEER_TIME_FACTOR * ownMs), null, {
+    const timeout = sleep(Math.max(waitMsMin, PEER_TIME_FACTOR * ownMs), null, {
       signal: ended.signal,
     }).catch(() => null);
     const found: Found[] = [];
@@ -249,16 +257,17 @@ async function scatter<Found>(
  * A node gets about the same rows in every search, whichever node received it, so that only those need memory there: of
  * the segments that it keeps or, if all nodes keep all, an even share.
  */
-function sharesOf(
+function planOf(
   incarnation: string,
   views: readonly SegmentView[],
   nodes: readonly Holder[],
   peers: Peers,
-): Shares {
+): Plan {
   const first = (view: SegmentView) => view.segment.insertedSequence(0);
   const keepers = views.map((view) => peers.keeping(incarnation, first(view)));
   if (keepers.every((names) => names === null)) {
-    return splitEvenly(views, nodes.length).map((range) => [range]);
+    const ranges = splitEvenly(views, nodes.length);
+    return { nodes, shares: ranges.map((range) => [range]), waitMsMin: PEER_WAIT_MS_MIN };
   }
   const shares = nodes.map((): SequenceRange[] => []);
   const rowCounts = nodes.map(() => 0);
@@ -276,7 +285,7 @@ function sharesOf(
     if (last?.to === from) share[share.length - 1] = { from: last.from, to };
     else if (from < to) share.push({ from, to });
   }
-  return shares;
+  return { nodes, shares, waitMsMin: KEEPER_WAIT_MS_MIN };
 }
 
 /** Ranges of sequences with about equally many visible rows, which begin at a segment when one begins nearby. */
