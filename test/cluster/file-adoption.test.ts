@@ -11,7 +11,7 @@ import { batchOf, openDatabase, overrideStore } from '../database/harness.js';
 import { Random, seedOf } from '../segment/sample.js';
 import { MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
 
-const RETENTION_MS = 10_000;
+const RETENTION_MS = 2_000;
 
 function manifestOf({ store, database }: TestNode): Manifest {
   const bytes = store.get(['manifest', database.incarnationOf('c')!]);

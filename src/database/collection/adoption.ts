@@ -45,6 +45,8 @@ interface Exchanged {
   readonly fresh: readonly Segment[];
   readonly entries: readonly ManifestSegment[];
   readonly mapping: RowMapping;
+  /** Whether the old segment stays, with its indexes, and only switches to the arrays of the fresh one. */
+  readonly isSame: boolean;
 }
 
 /**
@@ -80,19 +82,56 @@ export async function adoptFiles(
   const exchanges = exchangesBetween(local, shared.manifest.segments);
   const exchanged: Exchanged[] = [];
   for (const exchange of exchanges) {
+    const isCut = cut !== null && exchange.old.includes(cut.segment);
+    const same = isCut ? null : await fetchSame(exchange, shared, adopter);
+    if (same !== null) {
+      exchanged.push(same);
+      continue;
+    }
     const { fresh, entries } = await fetchFiles(exchange, shared, adopter);
-    if (cut !== null && exchange.old.includes(cut.segment)) {
+    if (isCut) {
       const rest = await rowsAfter(cut, adopter);
       fresh.push(rest);
       // Otherwise the log contains its rows.
       if (isBefore(end, endOf(own))) entries.push(await files.write(rest));
     }
-    const { old } = exchange;
-    const { horizonSequence } = own;
-    const mapping = await RowMapping.between(old, fresh, { horizonSequence, turns: new Turns() });
-    exchanged.push({ old, fresh, entries, mapping });
+    exchanged.push(await matched(exchange.old, fresh, entries, adopter));
   }
   return replace(exchanged, shared.manifest, adopter);
+}
+
+async function matched(
+  old: readonly Segment[],
+  fresh: readonly Segment[],
+  entries: readonly ManifestSegment[],
+  { files }: Adopter,
+): Promise<Exchanged> {
+  const { horizonSequence } = files.manifest;
+  const mapping = await RowMapping.between(old, fresh, { horizonSequence, turns: new Turns() });
+  return { old, fresh, entries, mapping, isSame: false };
+}
+
+/**
+ * Fetches the file of a segment without one that has exactly its rows: the usual case, since nodes seal segments that are
+ * full at the same row. Null if there is no such file.
+ */
+async function fetchSame(
+  { old, files: [entry, ...others] }: Exchange,
+  shared: SharedFiles,
+  adopter: Adopter,
+): Promise<Exchanged | null> {
+  const { files } = adopter;
+  const [segment] = old;
+  const isNamed = files.manifest.segments.some(({ number }) => number === segment?.number);
+  if (segment === undefined || entry === undefined || isNamed) return null;
+  if (old.length + others.length > 1 || segment.rowCount !== entry.rowCount) return null;
+  const { number } = segment;
+  const fresh = await fetchFile(entry, number, shared, adopter);
+  const found = await matched(old, [fresh], [{ ...entry, number }], adopter);
+  const hasVectors = [...segment.vectorFields.keys()].every((name) => fresh.vectorFields.has(name));
+  if (found.mapping.isIdentity && hasVectors) return { ...found, isSame: true };
+  await files.remove(old);
+  return null;
 }
 
 /** Returns the digest of the file of a segment; null if it has none, or the node should keep more or less of it. */
@@ -108,7 +147,7 @@ function usableDigests({ manifest, isWhole }: SharedFiles, own: Manifest) {
 /** The segments of the owner of the log of which it should keep more or less: it has written the shared files itself. */
 async function changedForms(shared: SharedFiles, adopter: Adopter): Promise<Exchanged[]> {
   const { collection, files } = adopter;
-  const { horizonSequence, segments } = files.manifest;
+  const { segments } = files.manifest;
   const own = new Map(segments.map(({ number, digest }) => [digest, number]));
   const exchanged: Exchanged[] = [];
   for (const [place, entry] of shared.manifest.segments.entries()) {
@@ -117,27 +156,33 @@ async function changedForms(shared: SharedFiles, adopter: Adopter): Promise<Exch
     if (segment === undefined || segment.isPartial !== shared.isWhole(place)) continue;
     const old = [segment];
     const { fresh, entries } = await fetchFiles({ old, files: [entry] }, shared, adopter);
-    const mapping = await RowMapping.between(old, fresh, { horizonSequence, turns: new Turns() });
-    exchanged.push({ old, fresh, entries, mapping });
+    exchanged.push(await matched(old, fresh, entries, adopter));
   }
   return exchanged;
 }
 
 async function fetchFiles(exchange: Exchange, shared: SharedFiles, adopter: Adopter) {
-  const { collection, files, encoder } = adopter;
-  const { rows } = collection;
   const fresh: Segment[] = [];
   const entries: ManifestSegment[] = [];
   for (const entry of exchange.files) {
-    const number = rows.takeSegmentNumber();
-    await shared.fetch(shared.manifest.segments.indexOf(entry), files.nameOf(number));
-    const segment = await files.read(rows.segmentKey(number), number);
-    await segment.encode(encoder);
-    segment.shareBases(rows.segments);
-    fresh.push(segment);
+    const number = adopter.collection.rows.takeSegmentNumber();
+    fresh.push(await fetchFile(entry, number, shared, adopter));
     entries.push({ ...entry, number });
   }
   return { fresh, entries };
+}
+
+async function fetchFile(
+  entry: ManifestSegment,
+  number: number,
+  { manifest, fetch }: SharedFiles,
+  { collection: { rows }, files, encoder }: Adopter,
+): Promise<Segment> {
+  await fetch(manifest.segments.indexOf(entry), files.nameOf(number));
+  const segment = await files.read(rows.segmentKey(number), number);
+  await segment.encode(encoder);
+  segment.shareBases(rows.segments);
+  return segment;
 }
 
 /** A segment with the rows from one on. */
@@ -173,17 +218,20 @@ async function replace(
   if (exchanged.length === 0 && !isBefore(endOf(own), endOf(shared))) return [];
   const newest = isBefore(endOf(own), endOf(shared)) ? shared : own;
   const { checkpointSequence, partialRowCount, writtenAtMs } = newest;
-  for (const { mapping } of exchanged) mapping.copyDeletions();
-  const gone = new Set(exchanged.flatMap(({ old }) => old));
+  const moved = exchanged.filter(({ isSame }) => !isSame);
+  for (const { mapping } of moved) mapping.copyDeletions();
+  const gone = new Set(moved.flatMap(({ old }) => old));
   const entriesAt = new Map(exchanged.map(({ old, entries }) => [old[0]!, entries]));
   const kept = new Map(own.segments.map((entry) => [entry.number, entry]));
+  const stayed = rows.segments.filter((one) => kept.has(one.number) && !gone.has(one));
   const segments = rows.segments.flatMap((segment) => {
     const entry = gone.has(segment) ? undefined : kept.get(segment.number);
     return [...(entriesAt.get(segment) ?? []), ...(entry === undefined ? [] : [entry])];
   });
   const named = new Set(segments.map(({ number }) => number));
-  const stayed = rows.segments.filter((one) => named.has(one.number));
-  const fresh = exchanged.flatMap((one) => one.fresh).filter(({ number }) => named.has(number));
+  const written = exchanged
+    .flatMap(({ isSame, old, fresh }) => (isSame ? old : fresh))
+    .filter(({ number }) => named.has(number));
   await files.commit(
     {
       ...own,
@@ -197,14 +245,18 @@ async function replace(
     [
       ...files.withoutDeletions([...gone]),
       ...stayed.flatMap((one) => files.deletions(one, own.checkpointSequence, checkpointSequence)),
-      ...fresh.flatMap((one) => files.deletions(one, 0, checkpointSequence)),
+      ...written.flatMap((one) => files.deletions(one, 0, checkpointSequence)),
       { kind: 'trim', log: logName(collection.incarnation), throughSequence: checkpointSequence },
     ],
   );
   // Rows were deleted in the meantime. No await may come between here and the end of the loop.
-  for (const { old, fresh: segmentsWithFiles, mapping } of exchanged) {
+  for (const { old, fresh, mapping, isSame } of exchanged) {
+    if (isSame) {
+      old[0]!.switchTo(fresh[0]!);
+      continue;
+    }
     mapping.copyDeletions();
-    rows.replace(old, segmentsWithFiles);
+    rows.replace(old, fresh);
   }
   collection.raiseHorizon(shared.horizonSequence);
   return [...gone];

@@ -153,6 +153,12 @@ export class RowMapping {
     }
   }
 
+  /** Whether all rows of an old segment are the same rows of the only fresh one. */
+  get isIdentity(): boolean {
+    const [places, ...others] = this.#places;
+    return others.length === 0 && places!.every((place, row) => place === row);
+  }
+
   /** Called again for rows that were deleted since. */
   copyDeletions(): void {
     for (const [i, places] of this.#places.entries()) {
