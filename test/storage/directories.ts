@@ -1,10 +1,10 @@
-// Temporary data directories of a test file, removed at its end.
+// Temporary data directories of tests, removed when the process ends: several files share it, and some directories.
 
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { restoreBackup } from '../../src/storage/backup.js';
 import { openStore } from '../../src/storage/open-store.js';
 import type { Store } from '../../src/storage/store.js';
@@ -14,8 +14,8 @@ import { SourceControl } from './made-blocks.js';
 const made: string[] = [];
 const directoryOf = new WeakMap<Store, string>();
 
-after(async () => {
-  for (const directory of made) await rm(directory, { recursive: true, force: true });
+process.once('exit', () => {
+  for (const directory of made) rmSync(directory, { recursive: true, force: true });
 });
 
 export async function makeDirectory(): Promise<string> {
