@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Changes } from '../../../src/common/changes.js';
 import { SagittaError } from '../../../src/common/errors.js';
@@ -170,6 +170,13 @@ const OWN_WRITE = [
   [{ owner: 'other', hopCount: HOPS_MAX }, 'no_leader', []],
   [{ owner: 'none', isHeld: true, hopCount: 1 }, 'no_leader', []],
 ] as const;
+
+// Waits for an owner end by timers that do not keep a process running, as a server does.
+let running: NodeJS.Timeout;
+before(() => {
+  running = setInterval(() => {}, 1_000);
+});
+after(() => clearInterval(running));
 
 describe('a change of the catalogue', () => {
   check(
