@@ -44,6 +44,11 @@ export function digestOfBlocks(digests: Uint8Array): string {
   return hash('sha256', digests, 'hex');
 }
 
+/** Returns the length of a block of a file with this length; the last one may be shorter. */
+export function bytesOfBlock(byteCount: number, block: number): number {
+  return Math.min(BLOCK_BYTES, byteCount - block * BLOCK_BYTES);
+}
+
 export function blockCountOf(byteCount: number): number {
   return Math.ceil(byteCount / BLOCK_BYTES);
 }

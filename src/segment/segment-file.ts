@@ -24,7 +24,13 @@ import {
   toField,
 } from '../formats/arrow/ipc-writer.js';
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
-import { BLOCK_BYTES, type BlockRange, blockDigests, digestOfBlocks } from '../platform/blocks.js';
+import {
+  BLOCK_BYTES,
+  type BlockRange,
+  blockCountOf,
+  blockDigests,
+  digestOfBlocks,
+} from '../platform/blocks.js';
 import { checksumOf } from '../platform/crc32.js';
 import type { Task } from '../platform/pool.js';
 import { StoredMetadata } from './metadata-fields.js';
@@ -49,7 +55,7 @@ const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 export interface StoredSegment {
   /** The whole file. */
   readonly bytes: Uint8Array;
-  /** Of the whole file. */
+  /** The checksum of the whole file. */
   readonly checksum: string;
   /** If given, only these parts are verified, by their own checksum. */
   readonly kept?: KeptParts | null;
@@ -127,7 +133,7 @@ function blocksBeside(layout: ByteLayout, arrays: readonly Uint8Array[]): BlockR
   const kept: { first: number; count: number }[] = [];
   for (const { from, to } of layout.placesBeside(arrays)) {
     const first = Math.floor(from / BLOCK_BYTES);
-    const end = Math.ceil(to / BLOCK_BYTES);
+    const end = blockCountOf(to);
     const last = kept.at(-1);
     if (last === undefined || first > last.first + last.count)
       kept.push({ first, count: end - first });

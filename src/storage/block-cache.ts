@@ -6,10 +6,10 @@
 
 import { fstatSync, writeSync } from 'node:fs';
 import { assert } from '../common/errors.js';
-import { BLOCK_BYTES, type BlockRange, blockCountOf } from '../platform/blocks.js';
+import { BLOCK_BYTES, type BlockRange, blockCountOf, bytesOfBlock } from '../platform/blocks.js';
 import type { NativeBlocks } from '../platform/native-files.js';
 import { type BlockDeadlines, type BlockSource, readOnce, retry } from './block-source.js';
-import { blocksIn, bytesOfBlock, FETCH_COUNT_MAX } from './partial-blob.js';
+import { blocksIn, FETCH_COUNT_MAX } from './partial-blob.js';
 import { ReadAhead } from './read-ahead.js';
 
 /** Enough for the fetches that run at the same time, and for the threads that wait for them to read what they fetched. */

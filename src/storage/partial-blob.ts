@@ -6,7 +6,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { assert, SagittaError } from '../common/errors.js';
 import type { KeptParts } from '../common/types.js';
-import { BLOCK_BYTES, type BlockRange, blockCountOf } from '../platform/blocks.js';
+import { BLOCK_BYTES, type BlockRange, blockCountOf, bytesOfBlock } from '../platform/blocks.js';
 import { checksumText, crcOf } from '../platform/crc32.js';
 import { FILE_MODE, writeParts } from './disk.js';
 
@@ -32,11 +32,6 @@ export interface PartialBlobContent extends Pick<PartialBlob, 'byteLength' | 'so
 const MAGIC = Buffer.from('SGTPART1');
 const END_BYTES = 8 + MAGIC.byteLength;
 const TEXT_BYTES_MAX = BLOCK_BYTES - END_BYTES;
-
-/** The length of a block of a blob with this length; the last one may be shorter. */
-export function bytesOfBlock(byteLength: number, block: number): number {
-  return Math.min(BLOCK_BYTES, byteLength - block * BLOCK_BYTES);
-}
 
 export function* blocksIn(ranges: readonly BlockRange[]): Iterable<number> {
   for (const { first, count } of ranges) {

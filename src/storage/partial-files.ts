@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { blocksUnavailableError } from '../common/errors.js';
 import { programFile } from '../common/package-files.js';
 import type { FileMapping } from '../common/types.js';
-import { BLOCK_BYTES } from '../platform/blocks.js';
+import { BLOCK_BYTES, bytesOfBlock } from '../platform/blocks.js';
 import type { NativeBlocks } from '../platform/native-files.js';
 import { CACHED_BLOCKS_MIN, type MappedFile } from './block-cache.js';
 import {
@@ -22,7 +22,7 @@ import {
 import type { BlockThreadData, BlockThreadReply } from './block-thread.js';
 import { FILE_MODE } from './disk.js';
 import type { FileMapper } from './file-mapper.js';
-import { absentRanges, bytesOfBlock, type PartialBlob, readPartialFile } from './partial-blob.js';
+import { absentRanges, type PartialBlob, readPartialFile } from './partial-blob.js';
 
 export interface PartialFilesOptions {
   readonly source: BlockSourceModule;

@@ -1,7 +1,6 @@
 // A source of blocks for tests. It makes the content of a blob from its name, and can be made to fail from any thread.
 
-import { BLOCK_BYTES } from '../../src/platform/blocks.js';
-import { bytesOfBlock } from '../../src/storage/partial-blob.js';
+import { BLOCK_BYTES, bytesOfBlock } from '../../src/platform/blocks.js';
 
 /** What reads do; the index is shared with sources in other threads. */
 const BEHAVIOURS = ['work', 'fail', 'short', 'hang'] as const;

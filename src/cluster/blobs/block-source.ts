@@ -22,8 +22,10 @@ export async function openBlockSource(data: unknown): Promise<BlockSource> {
   const open = async ({ blob, digest, byteCount }: BlockName) => {
     const known = files.get(digest);
     if (known !== undefined) return known;
-    const name = await currentName(blobs, blob);
-    const found = await openPinned(blobs, name, { byteCount, digest });
+    const expected = { byteCount, digest };
+    const found = await openPinned(blobs, blob, expected).catch(async () =>
+      openPinned(blobs, await currentName(blobs, blob), expected),
+    );
     if (files.size >= FILES_MAX) files.delete(files.keys().next().value!);
     files.set(digest, found);
     return found;

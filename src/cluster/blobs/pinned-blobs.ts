@@ -6,6 +6,7 @@ import {
   BLOCK_BYTES,
   blockCountOf,
   blockDigests,
+  bytesOfBlock,
   DIGEST_BYTES,
   digestOfBlocks,
 } from '../../platform/blocks.js';
@@ -60,7 +61,7 @@ export async function openPinned(
   return {
     async read(block) {
       const from = block * BLOCK_BYTES;
-      const range = { from, to: Math.min(byteCount, from + BLOCK_BYTES) };
+      const range = { from, to: from + bytesOfBlock(byteCount, block) };
       const bytes = await blobs.get(name, range);
       const digest = digests.subarray(block * DIGEST_BYTES, (block + 1) * DIGEST_BYTES);
       if (bytes !== undefined && Buffer.compare(blockDigests([bytes]), digest) === 0) return bytes;

@@ -5,6 +5,7 @@
 
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
+import { DIGEST_BYTES } from '../../platform/blocks.js';
 import { type NodeKeys, TAG_BYTES } from '../../platform/node-keys.js';
 import { type Blobs, isBlobName } from './blobs.js';
 import {
@@ -18,7 +19,6 @@ import {
 /** By which of the secrets of this node a file is sealed: the one that signs, or one that is being replaced. */
 export type Seal = 'current' | 'earlier';
 
-const DIGEST_BYTES = 32;
 const SEAL_BYTES = DIGEST_BYTES + TAG_BYTES;
 
 export class SealedBlobs {

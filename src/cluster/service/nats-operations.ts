@@ -170,7 +170,7 @@ export class NatsOperations {
 export class Removal {
   readonly #name: string;
   readonly #peer: string | null;
-  /** What was found last, and since when. */
+  /** The last state that was found, and the time since which it has not changed. */
   #found = '';
   #foundAtMs = 0;
   /** Since when a server is down, or none leads; null while nothing hinders the removal. */

@@ -14,7 +14,7 @@ const RETRY_RUNS = 100;
 
 /** Files in a snapshot, as the database uses them. */
 interface OfferedFiles {
-  /** What the database of the owner knew of the files. */
+  /** The description of the files by the database of the owner (`StoreLayout.filesOf`). */
   readonly description: object;
   /** See `digestOfBlocks`; in the order of the description. */
   readonly digests: readonly string[];

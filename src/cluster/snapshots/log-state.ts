@@ -21,7 +21,7 @@ import {
 /** Bytes of values and records in one batch of operations. */
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** What nodes agree on about a file. */
+/** The properties of a file that are the same on all nodes. */
 export interface FileShape {
   /** The blocks that are kept by nodes that do not keep all of the file. */
   readonly kept: readonly BlockRange[];

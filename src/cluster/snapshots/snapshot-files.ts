@@ -30,7 +30,7 @@ export interface SnapshotIndex {
   /** Batches of operations that write the entries, the records and, last, the applied position. */
   readonly state: readonly SnapshotBlob[];
   readonly files: readonly StoredFile[];
-  /** What the database of the node knew of the files; null for the catalogue, which has none. */
+  /** The description of the files by the database of the node; null for the catalogue, which has no files. */
   readonly description: object | null;
 }
 

@@ -81,7 +81,7 @@ export class CollectionFiles {
     if (mapping !== null) segment.switchTo(decodeSegment(mapping.bytes, { key, number }, mapping));
   }
 
-  /** What stores the deletions in a segment after a sequence, up to and including another. */
+  /** The operations that store the deletions in a segment after a sequence, up to and including another. */
   deletions(segment: Segment, after: number, through: number): StoreOperation[] {
     const entries = segment.deletionsBetween(after, through);
     if (entries.rows.length === 0) return [];
@@ -89,7 +89,7 @@ export class CollectionFiles {
     return [{ kind: 'put', key, value: encodeDeletions(entries) }];
   }
 
-  /** What removes the stored deletions of segments. */
+  /** The operations that remove the stored deletions of segments. */
   withoutDeletions(segments: readonly Segment[]): StoreOperation[] {
     return segments.map(({ number }) => ({
       kind: 'removeUnder',

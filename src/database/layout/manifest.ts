@@ -44,7 +44,7 @@ export interface ManifestSegment {
   readonly digest: string | null;
   /** The blocks of the file that are kept where its vectors are not. */
   readonly kept: readonly BlockRange[];
-  /** Of the first row. It names the segment when nodes agree on which of them keep all of its file. */
+  /** The sequence of the first row, by which all nodes choose the same ones that keep the whole file. */
   readonly firstSequence: number;
 }
 

@@ -45,7 +45,7 @@ const HITS_MIN = 4_096;
 /** A peer may take this many times as long for its range as this node for its own. */
 const PEER_TIME_FACTOR = 4;
 const PEER_WAIT_MS_MIN = 50;
-/** The same where this node would have to fetch the vectors that the peer has. */
+/** A peer may take this long where this node would have to fetch the vectors that the peer has. */
 const KEEPER_WAIT_MS_MIN = 2_000;
 /** Lookups of rows of one write before the rows of that write are indexed. */
 const LOOKUPS_BEFORE_INDEX = 8;
