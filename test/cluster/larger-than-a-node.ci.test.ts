@@ -15,7 +15,7 @@ import { NodeProcesses } from './node-processes.js';
 import { patientFetch } from './patient-fetch.js';
 
 const NODES = ['n1', 'n2', 'n3', 'n4'];
-const ROW_COUNT = Number(process.env.ROWS ?? 100_000);
+const ROW_COUNT = 100_000;
 const DIMENSION = 768;
 const BATCH_ROWS = 2_000;
 /** Segments of 16 MiB, so that there are several for each node. */
@@ -24,7 +24,7 @@ const COPIES = 2;
 const CACHE_BYTES = 16 * 1024 * 1024;
 /** What is kept of a file by nodes that do not keep the whole: blocks of 1 MiB, of which these small files have few. */
 const KEPT_SHARE_MAX = 0.25;
-const WAIT_MS_MAX = Number(process.env.WAIT ?? 300_000);
+const WAIT_MS_MAX = 300_000;
 
 /** The bytes that files take on the disk. */
 function diskBytes(folder: string): number {
@@ -74,7 +74,7 @@ describe('a collection larger than a node', { skip: natsMissing() ?? false }, ()
   after(async () => {
     await nodes?.killAll();
     await nats?.stop();
-    if (process.env.KEEP === undefined) rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const vectorOf = (row: number) => values.subarray(row * DIMENSION, (row + 1) * DIMENSION);
