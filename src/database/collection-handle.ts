@@ -46,13 +46,15 @@ import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue/catalogue.js';
 import { toRecord, toSegmentsPage } from './catalogue/collection-record.js';
+import { BulkStream } from './collection/bulk-stream.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
+import type { FileToAdd } from './collection/file-write.js';
 import { patchVector, writeBatch } from './collection/patches.js';
 import { selectPassing } from './collection/select-passing.js';
 import { countVisible } from './collection/snapshot.js';
 import { findUnknownPaths } from './collection/unknown-paths.js';
 import { updateSelected } from './collection/update-selected.js';
-import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
+import { type RowStream, WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import type { Write } from './collection/writer.js';
 import {
   type CommitTogether,
@@ -218,6 +220,24 @@ export class CollectionHandle {
     return await WriteStream.open(this.#require(), options, {
       ...services,
       onWritten: (result) => observeWritten(services.observer, this.id, result),
+    });
+  }
+
+  /**
+   * Opens a stream whose rows become segment files here, which `commit` hands to the owner of the log
+   * (`Database.addFile`). Only in a cluster.
+   */
+  async openBulkStream(
+    commit: (incarnation: string, file: FileToAdd) => Promise<WriteResult>,
+  ): Promise<RowStream> {
+    await this.#whenLoaded();
+    const collection = this.#require();
+    await collection.whenVerified();
+    return new BulkStream({
+      ...this.#services,
+      collection,
+      encoder: this.#services.engine.rowEncoder,
+      commit: (file) => commit(collection.incarnation, file),
     });
   }
 

@@ -33,8 +33,9 @@ import type {
   CollectionsPage,
   CollectionsRequest,
   IdempotencyRequest,
+  WriteResult,
 } from './api/database-api.js';
-import { type DatabaseObserver, SILENT_OBSERVER } from './api/observer.js';
+import { type DatabaseObserver, observeWritten, SILENT_OBSERVER } from './api/observer.js';
 import { ScanStats } from './bulk/scan-stats.js';
 import type { AliasEntry } from './catalogue/aliases.js';
 import { Catalogue } from './catalogue/catalogue.js';
@@ -53,6 +54,7 @@ import { ExpirySweep } from './catalogue/expiry-sweep.js';
 import type { SharedFiles } from './collection/adoption.js';
 import type { Collection } from './collection/collection.js';
 import { VerificationQueue } from './collection/file-guard.js';
+import { type FileToAdd, fileWrite } from './collection/file-write.js';
 import { followedWrite } from './collection/follow.js';
 import type { SegmentBlocks } from './collection/rows.js';
 import type { Followed } from './collection/writer.js';
@@ -377,6 +379,18 @@ export class Database {
   ): Promise<Followed> {
     const collection = this.#services.collections.requireIncarnation(incarnation);
     return await collection.follow(followedWrite(collection, operations));
+  }
+
+  /**
+   * Adds the rows of a shared segment file in one write; this process must own the log. Rejects like `fileWrite`, and with
+   * what `Collections.requireReady` throws.
+   */
+  async addFile(incarnation: string, file: FileToAdd): Promise<WriteResult> {
+    const { collections, clock, observer } = this.#services;
+    const collection = collections.requireIncarnation(incarnation);
+    const result = await collection.write(await fileWrite(collection, file, clock));
+    observeWritten(observer, collection.definition.id, result);
+    return result;
   }
 
   /**

@@ -1,5 +1,5 @@
-// A log record: one write to a collection, which adds rows, deletes ids or deletes everything. Decoding gives
-// exactly what was encoded or throws `data_corrupt`.
+// A log record: one write to a collection, which adds rows or a file of rows, deletes ids or deletes everything. Decoding
+// gives exactly what was encoded or throws `data_corrupt`.
 
 import type { Utf8Column, VectorBatch } from '../common/types.js';
 import { bytesOfRows, type ColumnSpec, describeSpec, type Named } from '../common/vectors.js';
@@ -8,6 +8,7 @@ import { encodeSchema, type FieldToWrite } from '../formats/arrow/ipc-writer.js'
 import type { ArrowSchema } from '../formats/arrow/schema.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
+import type { BlockRange } from '../platform/blocks.js';
 import type { Task } from '../platform/pool.js';
 import { RowColumns } from './row-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
@@ -21,14 +22,34 @@ export type LogRecord =
       readonly ids: Utf8Column;
       readonly count: number;
     }
-  | { readonly kind: 'deleteAll'; readonly timeMs: number };
+  | { readonly kind: 'deleteAll'; readonly timeMs: number }
+  /** Adds the rows of a file that every node of a cluster can read. */
+  | { readonly kind: 'file'; readonly timeMs: number; readonly file: SharedSegment };
+
+/** The file of a sealed segment that was shared before its rows had a sequence. */
+export interface SharedSegment {
+  /** Its name in the shared files. */
+  readonly blob: string;
+  readonly rowCount: number;
+  readonly byteLength: number;
+  readonly checksum: string;
+  /** See `digestOfBlocks`. */
+  readonly digest: string;
+  /** The blocks of the file that are kept where its vectors are not. */
+  readonly kept: readonly BlockRange[];
+  /** The id of the first row. */
+  readonly firstId: string;
+}
 
 const KIND_KEY = 'sagitta.record';
 const TIME_KEY = 'sagitta.time_ms';
+/** JSON: a SharedSegment. */
+const FILE_KEY = 'sagitta.file';
 
 const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
+const FILE_SCHEMA = schemaOf('file', []);
 
 interface WriteFormat {
   readonly columns: RowColumns;
@@ -59,7 +80,15 @@ export function encodeLogRecord(
     }
     case 'deleteAll':
       return encodeSealedStream(DELETE_ALL_SCHEMA, 0, [], metadata);
+    case 'file':
+      metadata.set(FILE_KEY, JSON.stringify(record.file));
+      return encodeSealedStream(FILE_SCHEMA, 0, [], metadata);
   }
+}
+
+/** Whether an encoded record is of the kind `file`, which shows without decoding it. */
+export function isFileRecord(bytes: Uint8Array): boolean {
+  return Buffer.compare(bytes.subarray(0, FILE_SCHEMA.length), FILE_SCHEMA) === 0;
 }
 
 /** A record of kind `write` to encode on a worker. */
@@ -121,6 +150,8 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
         return { kind, timeMs, ids: readUtf8(columns[0]!), count: rowCount };
       case 'deleteAll':
         return { kind, timeMs };
+      case 'file':
+        return { kind, timeMs, file: JSON.parse(metadata.get(FILE_KEY)!) as SharedSegment };
       default:
         throw corrupt(`a record of the kind ${kind}`);
     }

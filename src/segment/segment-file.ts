@@ -71,7 +71,8 @@ interface SegmentParts {
   readonly parts: readonly Uint8Array[];
   readonly byteLength: number;
   readonly checksum: string;
-  /** See `digestOfBlocks`; null unless asked for. */
+  /** The digests of the blocks, and that of the file by them (`digestOfBlocks`); null unless asked for. */
+  readonly blockDigests: Uint8Array | null;
   readonly digest: string | null;
   /** The blocks that a node keeps of a file whose vectors are on other nodes. */
   readonly kept: readonly BlockRange[];
@@ -179,9 +180,15 @@ export const encodeSegmentTask: Task<SegmentToEncode, SegmentParts> = {
     if (isLarge) collectGarbage();
     const layout = layOutSegment(data);
     const parts = layout.toChunks();
-    const digest = hasDigest ? digestOfBlocks(blockDigests(parts)) : null;
-    const kept = blocksBeside(layout, wideArraysOf(data));
-    return { parts, byteLength: layout.length, checksum: checksumOf(parts), digest, kept };
+    const digests = hasDigest ? blockDigests(parts) : null;
+    return {
+      parts,
+      byteLength: layout.length,
+      checksum: checksumOf(parts),
+      blockDigests: digests,
+      digest: digests && digestOfBlocks(digests),
+      kept: blocksBeside(layout, wideArraysOf(data)),
+    };
   },
 };
 

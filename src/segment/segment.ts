@@ -84,6 +84,7 @@ export class Segment {
   /** Cached bytes of a sealed segment in memory, without visibility. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
+  #firstId: string | null = null;
   #names = new VectorNames();
   #hasDroppedVectors = false;
 
@@ -518,6 +519,17 @@ export class Segment {
 
   #blockKey(column: string): string {
     return column === UNNAMED ? this.key : `${this.key}/${column}`;
+  }
+
+  /** The id of the first row, by which the nodes of a cluster are chosen that keep the whole file of the segment. */
+  get firstId(): string {
+    this.#firstId ??= this.id(0);
+    return this.#firstId;
+  }
+
+  /** Sets the sequence of all rows, whose file was written before it was known. No snapshot may contain them yet. */
+  insertAt(sequence: number): void {
+    this.#visibility.insertAllAt(sequence);
   }
 
   /** Returns the same object until the next `append` or `seal`. */

@@ -80,6 +80,13 @@ export class RowVisibility {
     if (this.#past !== null && sequence <= this.#past.sequence) this.#past = null;
   }
 
+  /** Replaces the sequence of all rows. */
+  insertAllAt(sequence: number): void {
+    this.#inserted = sharedFloat64(this.rowCount).fill(sequence);
+    this.#latest = null;
+    this.#past = null;
+  }
+
   /** Deletes a row. Repeating this at the same sequence has no effect, so that a log can be replayed. */
   delete(row: number, sequence: number): void {
     assert(row >= 0 && row < this.rowCount, `row ${row} of ${this.rowCount}`);

@@ -2,6 +2,7 @@
 // catalogue in a cluster. There, the store of each node follows the shared logs.
 
 import { SagittaError } from '../common/errors.js';
+import type { BlockRange } from '../platform/blocks.js';
 import type { Store, StoreOperation } from './store.js';
 
 /** Thrown when a commit took effect, or may have, but could not be applied here. */
@@ -20,6 +21,40 @@ export interface CommitLog {
   whenStored(): Promise<void> | undefined;
   /** Whether this process may currently commit. */
   readonly isWritable: boolean;
+}
+
+/** A file that a log is going to name. */
+export interface FileToShare {
+  readonly byteLength: number;
+  /** See `digestOfBlocks`. */
+  readonly digest: string;
+  /** The blocks that a process keeps which does not keep all of the file. */
+  readonly kept: readonly BlockRange[];
+  /** The id of the first row, by which the processes are chosen that keep all of it. */
+  readonly firstId: string;
+}
+
+/** How the processes of a cluster share files that their logs name. */
+export interface FileSharing {
+  /** Resolves with the name of the file in the shared files when it is durable there. */
+  upload(
+    incarnation: string,
+    file: FileToShare,
+    content: { readonly parts: readonly Uint8Array[]; readonly blockDigests: Uint8Array },
+  ): Promise<string>;
+  /**
+   * Writes a file to the store of this process under a name: all of it, or what this process keeps. `parts` are its bytes;
+   * null reads the shared file. Rejects with `data_corrupt` if that is damaged or missing.
+   */
+  fetch(
+    incarnation: string,
+    file: FileToShare & { readonly blob: string },
+    target: { readonly name: string; readonly parts: readonly Uint8Array[] | null },
+  ): Promise<void>;
+  /** Whether a log may still name the file: files that it does not name are removed when newer snapshots exist. */
+  mayName(incarnation: string, blob: string): boolean;
+  /** Removes a file that no log names. */
+  remove(blob: string): Promise<void>;
 }
 
 export interface CollectionPlacement {
@@ -51,6 +86,8 @@ export interface CommitLogs {
   ofReplies(incarnation: string): CommitLog;
   /** Whether the process runs without a cluster and thus holds all collections. */
   readonly isAlone: boolean;
+  /** Null without a cluster. */
+  readonly files: FileSharing | null;
   /** Whether this process should hold the rows of the collection. */
   holds(incarnation: string): boolean;
   /** The placement of a collection; null if all nodes hold it. */
@@ -90,6 +127,7 @@ export function logsOfStore(store: Store): CommitLogs {
   return {
     catalogue: log,
     isAlone: true,
+    files: null,
     holds: () => true,
     placementOf: () => null,
     replicate: () => [],

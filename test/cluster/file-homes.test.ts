@@ -20,14 +20,14 @@ function homesOn(nodes: readonly string[] | null, copies: number | null, node = 
 }
 
 const homesOf = (homes: FileHomes) =>
-  Array.from({ length: FILE_COUNT }, (_, i) => homes.of('c', 7 * i)!);
+  Array.from({ length: FILE_COUNT }, (_, i) => homes.of('c', `row ${i}`)!);
 
 describe('the homes of files', () => {
   it('are all nodes without a limit, with few nodes, or without a placement', () => {
-    assert.equal(homesOn(names(4), null).of('c', 1), null);
-    assert.equal(homesOn(names(2), 2).of('c', 1), null);
-    assert.equal(homesOn(null, 2).of('c', 1), null);
-    assert.ok(homesOn(names(2), 2).isHere('c', 1));
+    assert.equal(homesOn(names(4), null).of('c', 'row 1'), null);
+    assert.equal(homesOn(names(2), 2).of('c', 'row 1'), null);
+    assert.equal(homesOn(null, 2).of('c', 'row 1'), null);
+    assert.ok(homesOn(names(2), 2).isHere('c', 'row 1'));
   });
 
   it('are the same on all nodes, and spread evenly', () => {
@@ -42,7 +42,7 @@ describe('the homes of files', () => {
       assert.ok(Math.abs(share - 2 / 8) < 0.03, `${name} keeps ${share} of the files`);
       const homes = homesOn(names(8), 2, name);
       for (const [i, wanted] of found.entries()) {
-        assert.equal(homes.isHere('c', 7 * i), wanted.includes(name));
+        assert.equal(homes.isHere('c', `row ${i}`), wanted.includes(name));
       }
     }
   });

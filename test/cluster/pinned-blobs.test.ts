@@ -28,7 +28,7 @@ describe('pinned blobs', () => {
     for (const bytes of [BYTES, BYTES.subarray(0, BLOCK_BYTES), new Uint8Array()]) {
       const blobs = new MemoryBlobs();
       const expected = { byteCount: bytes.length, digest: digestOfBlocks(blockDigests([bytes])) };
-      await putPinned(blobs, NAME, bytes);
+      await putPinned(blobs, NAME, [bytes]);
       assert.deepEqual(Buffer.from(await getPinned(blobs, NAME, expected)), Buffer.from(bytes));
       const blocks = await openPinned(blobs, NAME, expected);
       for (let block = 0; block * BLOCK_BYTES < bytes.length; block++) {
@@ -40,7 +40,7 @@ describe('pinned blobs', () => {
 
   it('are refused where they are damaged, cut, exchanged or missing', async () => {
     const blobs = new MemoryBlobs();
-    await putPinned(blobs, NAME, BYTES);
+    await putPinned(blobs, NAME, [BYTES]);
     const written = (await blobs.get(NAME))!;
     const change = async (bytes: Uint8Array) => blobs.put(NAME, [bytes]);
     const flipped = (at: number) => written.map((byte, i) => (i === at ? byte ^ 1 : byte));
@@ -74,15 +74,15 @@ describe('pinned blobs', () => {
     const source = await openBlockSource({ kind: 'folder', folder });
     const wanted = JSON.stringify({ blob: NAME, ...EXPECTED });
     await assert.rejects(source.read(wanted, 0), corrupt);
-    await putPinned(blobs, NAME, BYTES);
+    await putPinned(blobs, NAME, [BYTES]);
     assert.deepEqual(Buffer.from(await source.read(wanted, 1)), blockOf(1));
-    await putPinned(blobs, NAME.replace(/a$/, 'b'), BYTES);
+    await putPinned(blobs, NAME.replace(/a$/, 'b'), [BYTES]);
     await blobs.remove(NAME);
     // The first read finds that the known name is gone.
     await assert.rejects(source.read(wanted, 2), corrupt);
     assert.deepEqual(Buffer.from(await source.read(wanted, 2)), blockOf(2));
     // The collection was deleted, but not its clone.
-    await putPinned(blobs, NAME.replace('/log/', '/clone/'), BYTES);
+    await putPinned(blobs, NAME.replace('/log/', '/clone/'), [BYTES]);
     await blobs.remove(NAME.replace(/a$/, 'b'));
     await assert.rejects(source.read(wanted, 0), corrupt);
     assert.deepEqual(Buffer.from(await source.read(wanted, 0)), blockOf(0));

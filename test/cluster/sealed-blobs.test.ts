@@ -108,7 +108,7 @@ describe('a pinned file', () => {
     const blobs = openWith([OLD]);
     const bytes = bytesOf('content');
     const digest = { byteCount: bytes.length, digest: digestOfBlocks(blockDigests([bytes])) };
-    await blobs.putPinned('f/1', bytes);
+    await blobs.putPinned('f/1', [bytes]);
     assert.equal(text(await blobs.getPinned('f/1', digest)), 'content');
     assert.equal(text(await openWith([NEW]).getPinned('f/1', digest)), 'content');
     await assert.rejects(blobs.get('f/1'), DAMAGE);

@@ -147,7 +147,7 @@ describe('a stranger with the shared files', () => {
     const bytes = encodeOperations([planted.operation]);
     const digest = digestOfBlocks(blockDigests([bytes]));
     const blob = `snapshots/${CATALOGUE}/files/${digest}-${UNIQUE}`;
-    await putPinned(cluster.blobs, blob, bytes);
+    await putPinned(cluster.blobs, blob, [bytes]);
     index.state.unshift({ blob, byteCount: bytes.length, digest });
     return {
       name: files.indexOf(`${name.split('-')[0]}-${UNIQUE}`),

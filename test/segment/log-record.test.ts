@@ -17,7 +17,7 @@ function strings(column: VectorBatch['ids'], count: number): string[] {
 }
 
 function contentOf(record: LogRecord): unknown {
-  if (record.kind === 'deleteAll') return record;
+  if (record.kind === 'deleteAll' || record.kind === 'file') return record;
   if (record.kind === 'delete') return { ...record, ids: strings(record.ids, record.count) };
   const { count, ids, vectors, metadata } = record.batch;
   return {
@@ -37,6 +37,19 @@ const RECORDS: LogRecord[] = [
   { kind: 'write', timeMs: TIME_MS, batch: batchOf(rowsOf([{ a: 1 }])) },
   { kind: 'delete', timeMs: TIME_MS, ids: utf8Of(['x', 'ä']), count: 2 },
   { kind: 'deleteAll', timeMs: TIME_MS },
+  {
+    kind: 'file',
+    timeMs: TIME_MS,
+    file: {
+      blob: 'snapshots/c/files/ab-0000000000000001.0123abcd',
+      rowCount: 3,
+      byteLength: 2 ** 32,
+      checksum: '01234567',
+      digest: 'ab',
+      kept: [{ first: 0, count: 2 }],
+      firstId: 'ä',
+    },
+  },
 ];
 
 describe('a log record', () => {

@@ -19,9 +19,14 @@ export interface BlobDigest {
   readonly digest: string;
 }
 
-/** Writes the bytes, followed by the digests of their blocks. */
-export async function putPinned(blobs: Blobs, name: string, bytes: Uint8Array): Promise<void> {
-  await blobs.put(name, [bytes, blockDigests([bytes])]);
+/** Writes the bytes of the parts, followed by the digests of their blocks. */
+export async function putPinned(
+  blobs: Blobs,
+  name: string,
+  parts: readonly Uint8Array[],
+  digests = blockDigests(parts),
+): Promise<void> {
+  await blobs.put(name, [...parts, digests]);
 }
 
 /** Throws `data_corrupt` unless the blob exists and has these bytes. */

@@ -57,9 +57,12 @@ export class SealedBlobs {
     throw notFromNode(name, `its signature with ${bytes.length} other bytes: the file was changed`);
   }
 
-  /** Writes a file that a sealed one is going to name with its digest. */
-  async putPinned(name: string, bytes: Uint8Array): Promise<void> {
-    await putPinned(this.#blobs, name, bytes);
+  /**
+   * Writes a file that a sealed one, or a record of a log, is going to name with its digest. `digests` are those of its
+   * blocks, if they are known.
+   */
+  async putPinned(name: string, parts: readonly Uint8Array[], digests?: Uint8Array): Promise<void> {
+    await putPinned(this.#blobs, name, parts, digests);
   }
 
   /** Reads a file that a sealed one names. Throws `data_corrupt` unless it exists and has these bytes. */

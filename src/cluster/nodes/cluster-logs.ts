@@ -4,7 +4,12 @@
 import type { Changes } from '../../common/changes.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-log.js';
+import type {
+  CommitLog,
+  CommitLogs,
+  FileSharing,
+  NewLogOptions,
+} from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
@@ -53,6 +58,7 @@ export interface ClusterLogsOptions {
   readonly ownership: Ownership;
   readonly archiver: Archiver;
   readonly loader: StateLoader;
+  readonly files: FileSharing;
   readonly applier: LogApplier;
   readonly storeHealth: StoreHealth;
   /** Changes of owners of logs. */
@@ -65,11 +71,13 @@ export interface ClusterLogsOptions {
 export class ClusterLogs implements CommitLogs {
   readonly isAlone = false;
   readonly catalogue: CommitLog;
+  readonly files: FileSharing;
   readonly #options: ClusterLogsOptions;
 
   constructor(options: ClusterLogsOptions) {
     this.#options = options;
     this.catalogue = options.logs.catalogue;
+    this.files = options.files;
   }
 
   ofCollection(incarnation: string): CommitLog {

@@ -290,9 +290,9 @@ export class ClusterNode {
     return this.logs.holds(incarnation);
   }
 
-  /** The nodes that keep a whole segment file, by its first sequence; null for all that hold the collection. */
-  keepersOf(incarnation: string, firstSequence: number): readonly string[] | null {
-    return this.#parts.homes.of(incarnation, firstSequence);
+  /** The nodes that keep a whole segment file, by the id of its first row; null for all that hold the collection. */
+  keepersOf(incarnation: string, firstId: string): readonly string[] | null {
+    return this.#parts.homes.of(incarnation, firstId);
   }
 
   placementOf(incarnation: string): Placement | null {

@@ -98,7 +98,7 @@ export async function found(
   for (const { incarnation } of collections) await upload(incarnation);
   const made = await upload(CATALOGUE);
   await catalogue.commit([
-    snapshotOperation(CATALOGUE, { ...made, previous: null, removed: [] }),
+    snapshotOperation(CATALOGUE, { ...made, previous: null, earlierPosition: 0, removed: [] }),
     { kind: 'remove', key: FOUNDING },
     { kind: 'put', key: FOUNDED, value: Buffer.from(randomUUID()) },
   ]);

@@ -7,6 +7,7 @@ import { CATALOGUE } from '../logs/store-entries.js';
 import type { HeldCollections, HoldingDatabase } from '../placement/held-collections.js';
 import type { Placements } from '../placement/placements.js';
 import type { AdoptingDatabase } from '../snapshots/file-adoption.js';
+import type { SharedFile, StoreLayout } from '../snapshots/log-state.js';
 import type { ReloadingDatabase } from '../snapshots/state-loader.js';
 
 /** The methods of the node's database for following the logs. */
@@ -24,18 +25,23 @@ export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase, A
   ): Promise<{ readonly stored: Promise<void> }>;
 }
 
+export interface LogApplierOptions {
+  readonly store: Store;
+  readonly layout: StoreLayout;
+  readonly placements: Placements;
+  /** Notified of changes of the catalogue. */
+  readonly changes: Changes;
+  /** Writes a shared file that belongs to a log to the store, under a name. */
+  readonly fetch: (log: string, file: SharedFile, name: string) => Promise<void>;
+}
+
 export class LogApplier {
-  readonly #store: Store;
-  readonly #placements: Placements;
-  readonly #changes: Changes;
+  readonly #options: LogApplierOptions;
   #catalogueVersion = 0;
   #open: { readonly database: FollowingDatabase; readonly held: HeldCollections } | null = null;
 
-  /** `changes` is notified of those of the catalogue. */
-  constructor(store: Store, placements: Placements, changes: Changes) {
-    this.#store = store;
-    this.#placements = placements;
-    this.#changes = changes;
+  constructor(options: LogApplierOptions) {
+    this.#options = options;
   }
 
   /** Another number after each change of the catalogue. */
@@ -62,22 +68,25 @@ export class LogApplier {
       await this.applyCatalogue(operations);
       return { stored: Promise.resolve() };
     }
-    return this.#open === null
-      ? { stored: this.#store.commit(operations) }
-      : this.#open.database.followCollection(log, operations);
+    if (this.#open !== null) return this.#open.database.followCollection(log, operations);
+    const { store, layout, fetch } = this.#options;
+    const added = layout.filesAddedBy(operations, store, log);
+    for (const { file, name } of added) await fetch(log, file, name);
+    const naming = added.map(({ operation }) => operation);
+    return { stored: store.commit([...naming, ...operations]) };
   }
 
   /** Stores and applies operations of the catalogue. */
   async applyCatalogue(operations: readonly StoreOperation[]): Promise<void> {
-    this.#placements.apply(operations);
+    this.#options.placements.apply(operations);
     if (this.#open === null) {
-      await this.#store.commit(operations);
+      await this.#options.store.commit(operations);
     } else {
       const { database, held } = this.#open;
       await database.followCatalogue(operations);
       await held.sync(database);
     }
     this.#catalogueVersion++;
-    this.#changes.notify();
+    this.#options.changes.notify();
   }
 }

@@ -27,6 +27,7 @@ import type { Durability } from '../service/nats-durability.js';
 import type { SharedService } from '../service/shared-service.js';
 import { FileAdoption } from '../snapshots/file-adoption.js';
 import { FileFetcher } from '../snapshots/file-fetcher.js';
+import { SharedFiles } from '../snapshots/file-sharing.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
 import { Snapshotter } from '../snapshots/snapshotter.js';
 import { StateLoader } from '../snapshots/state-loader.js';
@@ -121,7 +122,13 @@ function composeReplication(
   const timing = { ...TIMING, ...options.timing };
   const placements = new Placements(store);
   const changes = new Changes();
-  const applier = new LogApplier(store, placements, changes);
+  const applier: LogApplier = new LogApplier({
+    store,
+    layout,
+    placements,
+    changes,
+    fetch: (log, file, name) => files.fetch(log, file, { name, parts: null }),
+  });
   const logger = new NodeLogger(options.logger, (name) => applier.database?.idOf(name));
   const shared = { service, store, blobs, layout, logger, signal, changes };
   const instance = `${node}/${randomUUID()}`;
@@ -139,7 +146,12 @@ function composeReplication(
   const homes = new FileHomes({ placements, node, copies: options.fileCopies ?? null });
   const fetcher = new FileFetcher({
     ...shared,
-    isHome: (log, firstSequence) => homes.isHere(log, firstSequence),
+    isHome: (log, firstId) => homes.isHere(log, firstId),
+  });
+  const files = new SharedFiles({
+    ...shared,
+    fetcher,
+    positionOf: (log) => logs.find(log)?.recordPosition ?? 0,
   });
   const adoption = new FileAdoption({
     ...shared,
@@ -190,7 +202,7 @@ function composeReplication(
     release: (log) => ownership.release(log, { isUrgent: false }),
     logger,
   });
-  const storing = { archiver, archiving, snapshotter, homes, adoption, loader, storeHealth };
+  const storing = { archiver, archiving, snapshotter, homes, files, adoption, loader, storeHealth };
   const parts = { members, placements, applier, logs, ownership, elections, ...storing };
   return { shared, placed, timing, ...parts };
 }

@@ -16,7 +16,7 @@ export interface FileHomesOptions {
 /** The homes of the files of a collection, as long as the same nodes hold it. */
 interface Chosen {
   readonly nodes: readonly string[];
-  readonly byFirstSequence: Map<number, readonly string[]>;
+  readonly byFirstId: Map<string, readonly string[]>;
 }
 
 export class FileHomes {
@@ -29,7 +29,7 @@ export class FileHomes {
   }
 
   /** The nodes that keep the whole of a file; null for all that hold its collection. */
-  of(incarnation: string, firstSequence: number): readonly string[] | null {
+  of(incarnation: string, firstId: string): readonly string[] | null {
     const { placements, copies } = this.#options;
     // A collection without a placement is on all nodes, whichever these are.
     const nodes = placements.of(incarnation)?.nodes;
@@ -39,20 +39,20 @@ export class FileHomes {
     }
     let chosen = this.#chosen.get(incarnation);
     if (chosen?.nodes !== nodes) {
-      chosen = { nodes, byFirstSequence: new Map() };
+      chosen = { nodes, byFirstId: new Map() };
       this.#chosen.set(incarnation, chosen);
     }
-    let homes = chosen.byFirstSequence.get(firstSequence);
+    let homes = chosen.byFirstId.get(firstId);
     if (homes === undefined) {
-      homes = choose(nodes, copies, `${incarnation}/${firstSequence}`);
-      chosen.byFirstSequence.set(firstSequence, homes);
+      homes = choose(nodes, copies, `${incarnation}/${firstId}`);
+      chosen.byFirstId.set(firstId, homes);
     }
     return homes;
   }
 
   /** Whether this node keeps the whole of a file. */
-  isHere(incarnation: string, firstSequence: number): boolean {
-    return this.of(incarnation, firstSequence)?.includes(this.#options.node) ?? true;
+  isHere(incarnation: string, firstId: string): boolean {
+    return this.of(incarnation, firstId)?.includes(this.#options.node) ?? true;
   }
 }
 

@@ -111,7 +111,7 @@ export class FileAdoption {
     if (index.description === null) return true;
     const isWhole = (place: number) => fetcher.isWhole(log, index.files[place]!);
     const fetch = (place: number, target: string) =>
-      fetcher.fetch(log, files, index.files[place]!, { name: target, signal });
+      fetcher.fetch(log, index.files[place]!, { name: target, parts: null, signal });
     const digests = index.files.map(({ digest }) => digest);
     const { description } = index;
     return (await database()?.adoptFiles(log, { description, digests, isWhole, fetch })) ?? true;

@@ -1,17 +1,29 @@
-// Fetches files of snapshots into the store of a node: whole files, or of those that other nodes keep only the blocks that
-// every read needs.
+// Fetches shared files into the store of a node: whole files, or of those that other nodes keep only the blocks that every
+// read needs.
 
-import { blockCountOf } from '../../platform/blocks.js';
+import { BLOCK_BYTES, blockCountOf, bytesOfBlock } from '../../platform/blocks.js';
 import type { Store } from '../../storage/store.js';
 import type { BlockName } from '../blobs/block-source.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
-import type { SnapshotFiles, StoredFile } from './snapshot-files.js';
+import type { FileShape } from './log-state.js';
+import type { SnapshotBlob } from './snapshot-files.js';
 
 export interface FileFetcherOptions {
   readonly store: Store;
   readonly blobs: SealedBlobs;
-  /** Whether this node is one of those that keep all of the file with this first sequence. */
-  readonly isHome: (log: string, firstSequence: number) => boolean;
+  /** Whether this node is one of those that keep all of the file that begins with this id. */
+  readonly isHome: (log: string, firstId: string) => boolean;
+}
+
+/** A file to fetch. */
+type WantedFile = SnapshotBlob & FileShape;
+
+interface Target {
+  /** The name that the file gets in the store. */
+  readonly name: string;
+  /** Its bytes, if they are here; null reads the shared file. */
+  readonly parts: readonly Uint8Array[] | null;
+  readonly signal: AbortSignal;
 }
 
 export class FileFetcher {
@@ -22,27 +34,25 @@ export class FileFetcher {
   }
 
   /** Whether this node keeps all of a file. */
-  isWhole(log: string, { byteCount, kept, firstSequence }: StoredFile): boolean {
+  isWhole(log: string, { byteCount, kept, firstId }: WantedFile): boolean {
     const { store, isHome } = this.#options;
-    if (!store.canPartial || isHome(log, firstSequence)) return true;
+    if (!store.canPartial || isHome(log, firstId)) return true;
     return kept.reduce((sum, { count }) => sum + count, 0) >= blockCountOf(byteCount);
   }
 
-  /** Writes a file of a snapshot of a log to the store, under a name. Throws `data_corrupt`. */
-  async fetch(
-    log: string,
-    files: SnapshotFiles,
-    file: StoredFile,
-    { name, signal }: { readonly name: string; readonly signal: AbortSignal },
-  ): Promise<void> {
+  /** Writes a shared file that belongs to a log to the store. Throws `data_corrupt`. */
+  async fetch(log: string, file: WantedFile, { name, parts, signal }: Target): Promise<void> {
     signal.throwIfAborted();
     const { store, blobs } = this.#options;
+    const { blob, byteCount, digest, kept } = file;
     if (this.isWhole(log, file)) {
-      await store.writeBlob(name, [await files.readFile(file)]);
+      await store.writeBlob(name, parts ?? [await blobs.getPinned(blob, file)]);
       return;
     }
-    const { blob, byteCount, digest, kept } = file;
-    const blocks = await blobs.openPinned(blob, file);
+    const blocks =
+      parts === null
+        ? await blobs.openPinned(blob, file)
+        : { read: async (block: number) => blockIn(parts, byteCount, block) };
     const source: BlockName = { blob, byteCount, digest };
     await store.writePartialBlob(name, {
       byteLength: byteCount,
@@ -54,4 +64,18 @@ export class FileFetcher {
       },
     });
   }
+}
+
+/** A block of the concatenated parts. */
+function blockIn(parts: readonly Uint8Array[], byteCount: number, block: number): Uint8Array {
+  const bytes = new Uint8Array(bytesOfBlock(byteCount, block));
+  const from = block * BLOCK_BYTES;
+  let start = 0;
+  for (const part of parts) {
+    const first = Math.max(from, start);
+    const end = Math.min(from + bytes.length, start + part.length);
+    if (first < end) bytes.set(part.subarray(first - start, end - start), first - from);
+    start += part.length;
+  }
+  return bytes;
 }

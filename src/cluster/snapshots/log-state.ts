@@ -25,16 +25,27 @@ const BATCH_BYTES = 16 * 1024 * 1024;
 export interface FileShape {
   /** The blocks that are kept by nodes that do not keep all of the file. */
   readonly kept: readonly BlockRange[];
-  /** By which the nodes that keep all of it are chosen; no two files of a collection have the same. */
-  readonly firstSequence: number;
+  /** The id of the first row, by which the nodes that keep all of it are chosen. */
+  readonly firstId: string;
 }
 
-interface NamedFile extends FileShape {
+export interface NamedFile extends FileShape {
   readonly name: string;
+  readonly byteLength: number;
   /** Changes with the bytes. */
   readonly version: string;
   /** See `digestOfBlocks`; null if it is unknown. */
   readonly digest: string | null;
+  /** Where the file was shared before the log named it; null if it was not. */
+  readonly blob: string | null;
+}
+
+/** A file that a record of a log adds. */
+export interface SharedFile extends FileShape {
+  /** Its name in the shared files. */
+  readonly blob: string;
+  readonly byteLength: number;
+  readonly digest: string;
 }
 
 /** The blobs of a collection, and what describes them to the database. */
@@ -57,7 +68,20 @@ export interface StoreLayout {
     readonly absence: StoreKey;
   };
   /** The blobs that the entries of a collection name. */
-  filesOf(reader: Pick<StateReader, 'get'>, incarnation: string): DescribedFiles;
+  filesOf(reader: Pick<StateReader, 'get' | 'list'>, incarnation: string): DescribedFiles;
+  /**
+   * The files that records among the operations add to a collection that is not loaded: the name that each must get in the
+   * store, and the operation that goes with the record.
+   */
+  filesAddedBy(
+    operations: readonly StoreOperation[],
+    reader: Pick<StateReader, 'get' | 'list'>,
+    incarnation: string,
+  ): readonly {
+    readonly file: SharedFile;
+    readonly name: string;
+    readonly operation: StoreOperation;
+  }[];
   /** A reply is an entry under `prefix` with the name of its log, and the entry that `entryOf` returns for it. */
   readonly replies: { readonly prefix: StoreKey; entryOf(key: StoreKey): StoreKey };
 }

@@ -1,6 +1,7 @@
 // Snapshots of one log as blobs: the state of the log in a store at some position. An index, written last and sealed,
-// names the blobs with their digests; an earlier snapshot may have uploaded some. The name of a blob contains its digest
-// and a text that is unique to the upload, so one node never removes a blob that another one is uploading.
+// names the blobs with their digests; an earlier snapshot may have uploaded some, and a node a file before a record named
+// it. The name of a blob contains its digest and a text that is unique to the upload, so one node never removes a blob that
+// another one is uploading.
 
 import { randomUUID } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
@@ -12,10 +13,16 @@ import { readAppliedPosition } from '../logs/applied-position.js';
 import { isDamage } from '../logs/collection-log.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-entries.js';
-import { batchesOf, type FileShape, type StoreLayout, stateOf } from './log-state.js';
+import {
+  batchesOf,
+  type FileShape,
+  type NamedFile,
+  type StoreLayout,
+  stateOf,
+} from './log-state.js';
 import type { LogSnapshot } from './snapshot-record.js';
 
-interface SnapshotBlob extends BlobDigest {
+export interface SnapshotBlob extends BlobDigest {
   readonly blob: string;
 }
 
@@ -39,9 +46,24 @@ const FOLDER = 'snapshots/';
 const POSITION_DIGITS = 16;
 const NAME_PATTERN = /^(\d{16})-([A-Za-z0-9]+)\.json$/;
 
+/** The end of the name of a file for a record, before which the log was at a position. */
+const SHARED_PATTERN = /-(\d{16})\.[0-9a-f]{8}$/;
+
 /** The folder with the snapshots of a log. */
 export function snapshotFolder(log: string): string {
   return `${FOLDER}${log}`;
+}
+
+/** The name of a file for a record of a log that has reached a position. */
+export function sharedFileName(log: string, position: number, digest: string): string {
+  const digits = String(position).padStart(POSITION_DIGITS, '0');
+  return `${snapshotFolder(log)}/files/${digest}-${digits}.${randomUUID().slice(0, 8)}`;
+}
+
+/** The position in such a name; null for another blob. */
+export function sharedFilePosition(blob: string): number | null {
+  const [, digits] = SHARED_PATTERN.exec(blob) ?? [];
+  return digits === undefined ? null : Number(digits);
 }
 
 /** The logs with blobs of snapshots. */
@@ -89,7 +111,7 @@ export class SnapshotFiles {
         const name = `${snapshotFolder(this.#log)}/files/${found.digest}-${unique}`;
         blob = { ...found, blob: name };
         uploaded.push(name);
-        await this.#blobs.putPinned(name, await read());
+        await this.#blobs.putPinned(name, [await read()]);
         known.set(found.digest, blob);
       }
       const { blob: name, byteCount, digest } = blob;
@@ -110,7 +132,8 @@ export class SnapshotFiles {
         reader.endEntries();
         const stored: StoredFile[] = [];
         const digests = new Map<string, BlobDigest>();
-        for (const { name, version, digest: given, kept, firstSequence } of files) {
+        await this.#addShared(known, files);
+        for (const { name, version, digest: given, kept, firstId } of files) {
           const key = `${name} ${version}`;
           const shared = given === null ? undefined : known.get(given);
           const read = () => readFile(reader, name);
@@ -119,7 +142,7 @@ export class SnapshotFiles {
           const digest = earlier ?? digestOf(bytes!);
           digests.set(key, digest);
           const blob = await put(digest, async () => bytes ?? (await read()));
-          stored.push({ name, kept, firstSequence, ...blob });
+          stored.push({ name, kept, firstId, ...blob });
         }
         this.#digests = digests;
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;
@@ -143,6 +166,19 @@ export class SnapshotFiles {
     }
   }
 
+  /** Adds the files that were shared for a record of this log: not for that of the source of a clone, or in another cluster. */
+  async #addShared(known: Map<string, SnapshotBlob>, files: readonly NamedFile[]): Promise<void> {
+    const missing = files.filter(({ digest, blob }) => blob !== null && !known.has(digest!));
+    if (missing.length === 0) return;
+    const existing = new Set<string>();
+    for await (const blob of this.#blobs.list(`${snapshotFolder(this.#log)}/files/`)) {
+      existing.add(blob);
+    }
+    for (const { blob, digest, byteLength: byteCount } of missing) {
+      if (existing.has(blob!)) known.set(digest!, { blob: blob!, digest: digest!, byteCount });
+    }
+  }
+
   /** The blob with the index of a snapshot. */
   indexOf(name: string): string {
     return `${snapshotFolder(this.#log)}/${name}.json`;
@@ -160,8 +196,14 @@ export class SnapshotFiles {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The blobs of the log that none of these snapshots uses. */
-  async findUnreferenced(names: readonly string[]): Promise<string[]> {
+  /**
+   * The blobs of the log that none of these snapshots uses, except files for records that were uploaded when the log had
+   * reached `sharedSince` or a later position.
+   */
+  async findUnreferenced(
+    names: readonly string[],
+    sharedSince = Number.POSITIVE_INFINITY,
+  ): Promise<string[]> {
     const kept = new Set<string>();
     for (const name of names) {
       kept.add(this.indexOf(name));
@@ -170,7 +212,8 @@ export class SnapshotFiles {
     }
     const unreferenced: string[] = [];
     for await (const blob of this.#blobs.list(`${snapshotFolder(this.#log)}/`)) {
-      if (!kept.has(blob)) unreferenced.push(blob);
+      const isAwaited = (sharedFilePosition(blob) ?? -1) >= sharedSince;
+      if (!kept.has(blob) && !isAwaited) unreferenced.push(blob);
     }
     return unreferenced;
   }
@@ -193,11 +236,6 @@ export class SnapshotFiles {
     for (const batch of index.state) {
       yield decodeOperations(await this.#blobs.getPinned(batch.blob, batch), batch.blob);
     }
-  }
-
-  /** Throws `data_corrupt`. */
-  readFile(file: SnapshotIndex['files'][number]): Promise<Uint8Array> {
-    return this.#blobs.getPinned(file.blob, file);
   }
 
   /** Reads all blobs and reports the size of each. Throws `data_corrupt` for the first one that is damaged. */

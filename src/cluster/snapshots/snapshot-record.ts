@@ -1,5 +1,5 @@
-// The record of a log's newest snapshot, and that of a first snapshot which the log continues. The owner of the log commits it, and the commit fails once another node owns the
-// log, so only the owner removes anything.
+// The record of a log's newest snapshot, and that of a first snapshot which the log continues. The owner of the log commits
+// it, and the commit fails once another node owns the log, so only the owner removes anything.
 
 import type { StateReader, StoreOperation } from '../../storage/store.js';
 import { ORIGINS, putEntry, readEntry, SNAPSHOTS } from '../logs/store-entries.js';
@@ -13,6 +13,8 @@ export interface LogSnapshot {
 export interface SnapshotRecord extends LogSnapshot {
   /** The snapshot before, which stays, since a node may be loading it; null for the first one. */
   readonly previous: LogSnapshot | null;
+  /** The position of the snapshot before that; 0 for none. */
+  readonly earlierPosition: number;
   /** Blobs that neither of the two uses. The node that committed the record removes them. */
   readonly removed: readonly string[];
 }

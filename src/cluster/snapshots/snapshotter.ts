@@ -200,7 +200,7 @@ export class Snapshotter {
     };
     const base = await this.#baseOf(files, previous);
     const taken = await files.upload({ store, layout, base: base?.name ?? null, check });
-    const record = await this.#commitRecord(log, { epoch, taken, base, files });
+    const record = await this.#commitRecord(log, { epoch, taken, base, previous, files });
     progress.byteCount -= byteCount;
     progress.chunkCount = chunkCount;
     progress.fileBytes = fileBytes;
@@ -258,17 +258,23 @@ export class Snapshotter {
       epoch,
       taken,
       base,
+      previous,
       files,
     }: {
       readonly epoch: number;
       readonly taken: LogSnapshot;
       readonly base: LogSnapshot | null;
+      readonly previous: SnapshotRecord | null;
       readonly files: SnapshotFiles;
     },
   ): Promise<SnapshotRecord> {
     const kept = base === null ? [taken.name] : [taken.name, base.name];
-    const removed = await files.findUnreferenced(kept);
-    const record: SnapshotRecord = { ...taken, previous: base, removed };
+    // A record names no file that was uploaded before the newest snapshot at that time (`mayName`). So a file from before
+    // snapshot n is named before snapshot n + 1, if at all. Nodes may read from the position of the snapshot before
+    // `base` on, and need no file from before the one before that.
+    const removed = await files.findUnreferenced(kept, previous?.earlierPosition ?? 0);
+    const earlierPosition = previous?.previous?.position ?? 0;
+    const record: SnapshotRecord = { ...taken, previous: base, earlierPosition, removed };
     await log.commitInEpoch([snapshotOperation(log.name, record)], epoch);
     await log.whenStored();
     return record;

@@ -95,7 +95,7 @@ export class StateLoader {
     const { store, fetcher, database } = this.#options;
     await this.remove(index.log);
     for (const file of index.files) {
-      await fetcher.fetch(index.log, files, file, { name: file.name, signal });
+      await fetcher.fetch(index.log, file, { name: file.name, parts: null, signal });
     }
     for await (const operations of files.readState(index)) {
       signal.throwIfAborted();

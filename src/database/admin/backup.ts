@@ -10,7 +10,12 @@ import { readMarker } from '../../storage/backup-marker.js';
 import { removeUnfinished } from '../../storage/staged-folder.js';
 import type { DiskStore, ListEntries } from '../../storage/store.js';
 import { keys, segmentBlobName } from '../layout/keys.js';
-import { type CollectionDefinition, decodeJson, type Manifest } from '../layout/manifest.js';
+import {
+  type AddedFile,
+  type CollectionDefinition,
+  decodeJson,
+  type Manifest,
+} from '../layout/manifest.js';
 
 export const BACKUP_NAME_PATTERN = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
@@ -176,6 +181,13 @@ async function chooseBlobs(
     if (!incarnations.has(incarnation)) continue;
     const { segments } = decode<Manifest>(value, `The manifest of incarnation ${incarnation}`);
     for (const { number } of segments) blobNames.push(segmentBlobName(incarnation, number));
+    await yieldSometimes();
+  }
+  for (const { key, value } of list(keys.allAddedFiles)) {
+    const incarnation = key[1]!;
+    if (!incarnations.has(incarnation)) continue;
+    const what = `The entry of an added file of incarnation ${incarnation}`;
+    blobNames.push(segmentBlobName(incarnation, decode<AddedFile>(value, what).number));
     await yieldSometimes();
   }
   return { blobNames, collectionCount: incarnations.size };

@@ -74,7 +74,7 @@ export async function adoptFiles(
   const active = rows.segments.at(-1);
   if (active !== undefined && beginsBefore(active, end)) rows.sealActive();
   const { whole, cut } = segmentsBefore(rows.segments, end);
-  const digests = usableDigests(shared, own);
+  const digests = usableDigests(shared, files);
   const local = [...whole, ...(cut === null ? [] : [cut.segment])].map((segment) => ({
     segment,
     digest: digests(segment),
@@ -122,7 +122,8 @@ async function fetchSame(
 ): Promise<Exchanged | null> {
   const { files } = adopter;
   const [segment] = old;
-  const isNamed = files.manifest.segments.some(({ number }) => number === segment?.number);
+  const named = files.namedThrough(Number.POSITIVE_INFINITY);
+  const isNamed = named.some(({ number }) => number === segment?.number);
   if (segment === undefined || entry === undefined || isNamed) return null;
   if (old.length + others.length > 1 || segment.rowCount !== entry.rowCount) return null;
   const { number } = segment;
@@ -135,8 +136,9 @@ async function fetchSame(
 }
 
 /** Returns the digest of the file of a segment; null if it has none, or the node should keep more or less of it. */
-function usableDigests({ manifest, isWhole }: SharedFiles, own: Manifest) {
-  const digests = new Map(own.segments.map(({ number, digest }) => [number, digest]));
+function usableDigests({ manifest, isWhole }: SharedFiles, files: CollectionFiles) {
+  const named = files.namedThrough(Number.POSITIVE_INFINITY);
+  const digests = new Map(named.map(({ number, digest }) => [number, digest]));
   const wholes = new Map(manifest.segments.map(({ digest }, place) => [digest, isWhole(place)]));
   return (segment: Segment) => {
     const digest = digests.get(segment.number) ?? null;
@@ -179,7 +181,7 @@ async function fetchFile(
   { collection: { rows }, files, encoder }: Adopter,
 ): Promise<Segment> {
   await fetch(manifest.segments.indexOf(entry), files.nameOf(number));
-  const segment = await files.read(rows.segmentKey(number), number);
+  const segment = await files.read({ ...entry, number }, rows.segmentKey(number));
   await segment.encode(encoder);
   segment.shareBases(rows.segments);
   return segment;
@@ -222,7 +224,9 @@ async function replace(
   for (const { mapping } of moved) mapping.copyDeletions();
   const gone = new Set(moved.flatMap(({ old }) => old));
   const entriesAt = new Map(exchanged.map(({ old, entries }) => [old[0]!, entries]));
-  const kept = new Map(own.segments.map((entry) => [entry.number, entry]));
+  const kept = new Map(
+    files.namedThrough(checkpointSequence).map((entry) => [entry.number, entry]),
+  );
   const stayed = rows.segments.filter((one) => kept.has(one.number) && !gone.has(one));
   const segments = rows.segments.flatMap((segment) => {
     const entry = gone.has(segment) ? undefined : kept.get(segment.number);

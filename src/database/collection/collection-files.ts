@@ -1,7 +1,6 @@
 // The segment files of a collection and the manifest that names them, which is replaced in one transaction with what
 // goes with it. Only maintenance changes them, one step at a time.
 
-import { assert } from '../../common/errors.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
@@ -16,12 +15,15 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from '../layout/manifest.js';
+import type { AddedFiles } from './added-files.js';
+import { readStoredSegment } from './stored-segment.js';
 
 export interface CollectionFilesOptions {
   readonly store: Store;
   readonly pool: WorkerPool;
   readonly incarnation: string;
   readonly manifest: Manifest;
+  readonly added: AddedFiles;
   /** Whether other nodes may read the files, which they find by their digests. */
   readonly areShared: boolean;
   /** Resolves when the store contains what was applied to memory. */
@@ -42,7 +44,12 @@ export class CollectionFiles {
     return this.#manifest;
   }
 
-  /** Bytes of the files that were written and named since the collection was loaded. */
+  /** The files of the manifest, and those that writes up to a sequence have added since. */
+  namedThrough(sequence: number): readonly ManifestSegment[] {
+    return [...this.#manifest.segments, ...this.#options.added.namedThrough(sequence)];
+  }
+
+  /** Bytes of the files that were named since the collection was loaded, except files that were shared before. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }
@@ -59,19 +66,15 @@ export class CollectionFiles {
       hasDigest: areShared,
     });
     await store.writeBlob(this.nameOf(segment.number), parts);
-    const { number, rowCount } = segment;
-    const firstSequence = segment.insertedSequence(0);
-    return { number, rowCount, byteLength, checksum, digest, kept, firstSequence };
+    const { number, rowCount, firstId } = segment;
+    const shape = { rowCount, byteLength, checksum, digest, kept, firstId };
+    return { number, ...shape, blob: null, sequence: null };
   }
 
   /** The segment in a file that was written by another node. Throws `data_corrupt`. */
-  async read(key: string, number: number): Promise<Segment> {
-    const { store } = this.#options;
-    const name = this.nameOf(number);
-    const mapping = await store.mapBlob(name);
-    const bytes = mapping?.bytes ?? (await store.readBlob(name));
-    assert(bytes !== undefined, `the file ${name} was written`);
-    return decodeSegment(bytes, { key, number }, mapping);
+  async read(entry: ManifestSegment, key: string): Promise<Segment> {
+    const name = this.nameOf(entry.number);
+    return (await readStoredSegment(this.#options.store, name, entry, key)).segment;
   }
 
   /** Frees the memory of a segment whose file can be mapped. The checksum was computed from the same bytes. */
@@ -99,17 +102,19 @@ export class CollectionFiles {
 
   /** Replaces the manifest in a transaction with other operations. */
   async commit(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
-    const { store, incarnation, whenStored } = this.#options;
+    const { store, incarnation, added, whenStored } = this.#options;
     const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
     // The files contain what was applied to memory, which the store must contain first.
     await whenStored();
     await store.commit([
       { kind: 'put', key: keys.manifest(incarnation), value: encodeJson(next) },
       ...operations,
+      ...added.unnaming(next.checkpointSequence),
     ]);
+    added.unnamed(next.checkpointSequence);
     const before = new Set(this.#manifest.segments.map(({ number }) => number));
-    for (const { number, byteLength } of next.segments) {
-      if (!before.has(number)) this.#writtenBytes += byteLength;
+    for (const { number, byteLength, blob } of next.segments) {
+      if (!before.has(number) && blob === null) this.#writtenBytes += byteLength;
     }
     this.#manifest = next;
   }
@@ -121,11 +126,12 @@ export class CollectionFiles {
 
   /** Removes files whose commit failed, because later attempts do not reuse them and disk space may be short. */
   async removeUnnamed(): Promise<void> {
-    const { store, incarnation } = this.#options;
+    const { store, incarnation, added } = this.#options;
     const stored = store.get(keys.manifest(incarnation));
     // If it is unknown whether a commit reached the disk, the next start may read either manifest.
     const manifests = [this.#manifest];
     if (stored !== undefined) manifests.push(decodeJson<Manifest>(stored, 'The manifest'));
-    await removeUnnamedBlobs(store, incarnation, manifests);
+    const named = manifests.flatMap(({ segments }) => segments);
+    await removeUnnamedBlobs(store, incarnation, [...named, ...added.numbers]);
   }
 }

@@ -35,6 +35,7 @@ import type { CommitTimings, Include, VectorRecord } from '../api/database-api.j
 import type { DatabaseObserver } from '../api/observer.js';
 import type { IncludeMetadata } from '../api/query-api.js';
 import type { CollectionDefinition } from '../layout/manifest.js';
+import type { AddedFiles } from './added-files.js';
 import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
 import type { RowAddress, Rows, SegmentBlocks } from './rows.js';
@@ -56,6 +57,7 @@ interface CollectionOptions {
   readonly definition: CollectionDefinition;
   readonly rows: Rows;
   readonly expiries: Expiries;
+  readonly addedFiles: AddedFiles;
   readonly guard: FileGuard;
   readonly log: CommitLog;
   readonly store: Store;
@@ -77,6 +79,7 @@ interface CollectionOptions {
 export class Collection {
   readonly rows: Rows;
   readonly expiries: Expiries;
+  readonly addedFiles: AddedFiles;
   readonly #options: CollectionOptions;
   readonly #writer: Writer;
   readonly #history: SequenceHistory;
@@ -91,6 +94,7 @@ export class Collection {
     this.#options = options;
     this.rows = options.rows;
     this.expiries = options.expiries;
+    this.addedFiles = options.addedFiles;
     this.#definition = options.definition;
     this.#sequence = options.sequence;
     this.#horizonSequence = options.horizonSequence;

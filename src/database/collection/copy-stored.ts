@@ -1,10 +1,11 @@
-// Copies the stored data of a collection to another incarnation: manifest, deletions, expiries,
-// segment files, and the log up to a sequence. Nothing reads the copy until the catalogue names its
+// Copies the stored data of a collection to another incarnation: manifest, deletions, expiries, segment files, and
+// the log up to a sequence with the files that it adds. Nothing reads the copy until the catalogue names its
 // incarnation, so that it can be made in several commits; the next start removes an interrupted copy.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../layout/keys.js';
-import { encodeJson, type Manifest } from '../layout/manifest.js';
+import { type AddedFile, encodeJson, type Manifest } from '../layout/manifest.js';
+import { addedFilesIn } from '../layout/store-layout.js';
 
 interface Source {
   readonly incarnation: string;
@@ -23,11 +24,15 @@ export async function copyStored(store: Store, source: Source, target: string): 
   const { incarnation, manifest } = source;
   // Read before the first await, because expired vectors that the copy still contains may be deleted later.
   const expiries = [...copiesOfExpiries(store, source, target)];
+  const added = [...addedFilesIn(store, incarnation).values()].filter(
+    ({ sequence }) => sequence <= source.sequence,
+  );
   // The manifest comes first, so that the next start finds the remains of an interrupted copy.
   await store.commit([{ kind: 'put', key: keys.manifest(target), value: encodeJson(manifest) }]);
   await commitInPieces(store, expiries);
   await commitInPieces(store, copiesOfDeletions(store, incarnation, target));
-  for (const { number } of manifest.segments) {
+  await commitInPieces(store, copiesOfAdded(added, target));
+  for (const { number } of [...manifest.segments, ...added]) {
     await store.copyBlob(segmentBlobName(incarnation, number), segmentBlobName(target, number));
   }
   await commitInPieces(store, copiesOfRecords(store, source, target));
@@ -60,6 +65,13 @@ function* copiesOfExpiries(store: Store, source: Source, target: string): Iterab
     const sequence = Number(key[2]);
     if (sequence > source.sequence) return;
     yield { kind: 'put', key: keys.expiries(target, sequence), value };
+  }
+}
+
+function* copiesOfAdded(files: readonly AddedFile[], target: string): Iterable<Copy> {
+  for (const file of files) {
+    const value = encodeJson<AddedFile>(file);
+    yield { kind: 'put', key: keys.addedFile(target, file.sequence), value };
   }
 }
 

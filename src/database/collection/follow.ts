@@ -4,17 +4,22 @@ import { SagittaError } from '../../common/errors.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
 import { logName } from '../layout/keys.js';
+import type { StagedFile } from './added-files.js';
 import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
 import { applyLogRecord } from './writes.js';
 
-/** The write for all operations of one commit. Preparing it throws `data_corrupt` if records are missing. */
+/**
+ * The write for all operations of one commit. Preparing it throws `data_corrupt` if records are missing, and what fetching
+ * files throws.
+ */
 export function followedWrite(
   collection: Collection,
   operations: readonly StoreOperation[],
 ): Write<void> {
   return {
-    prepare(firstSequence) {
+    async prepare(firstSequence) {
+      const { addedFiles } = collection;
       const fresh = withoutApplied(operations, collection, firstSequence);
       const records = recordsIn(fresh, collection).map(({ sequence, record }) => ({
         sequence,
@@ -24,17 +29,24 @@ export function followedWrite(
         if (sequence !== firstSequence + i)
           throw outOfOrder(collection, sequence, firstSequence + i);
       }
+      const staged = new Map<number, StagedFile>();
+      const staging = records.map(async ({ sequence, record }) => {
+        if (record.kind === 'file') staged.set(sequence, await addedFiles.stage(record.file));
+      });
+      await Promise.all(staging);
+      const naming = [...staged].map(([sequence, file]) => addedFiles.naming(file, sequence));
       const last = records.at(-1);
       return {
         ...(last !== undefined && {
           last: { sequence: last.sequence, timeMs: last.record.timeMs },
         }),
-        operations,
+        operations: [...naming, ...operations],
         batches: records.flatMap(({ record }) => (record.kind === 'write' ? record.batch : [])),
         result: undefined,
         apply() {
           for (const { record, sequence } of records) {
-            applyLogRecord(collection.rows, record, sequence);
+            if (record.kind === 'file') addedFiles.apply(staged.get(sequence)!, sequence);
+            else applyLogRecord(collection.rows, record, sequence);
           }
           collection.expiries.follow(fresh);
         },

@@ -94,6 +94,7 @@ export class Maintenance {
       store,
       pool,
       manifest,
+      added: collection.addedFiles,
       incarnation: collection.incarnation,
       areShared: areFilesShared,
       whenStored: () => collection.whenStored(),
@@ -120,9 +121,8 @@ export class Maintenance {
 
   /** Bytes of the segment files by number. A clone may share them with its source. */
   get fileBytes(): ReadonlyMap<number, number> {
-    return new Map(
-      this.#files.manifest.segments.map(({ number, byteLength }) => [number, byteLength]),
-    );
+    const named = this.#files.namedThrough(Number.POSITIVE_INFINITY);
+    return new Map(named.map(({ number, byteLength }) => [number, byteLength]));
   }
 
   /** Bytes of the files that were written or fetched since the collection was loaded. */
@@ -146,9 +146,8 @@ export class Maintenance {
   /** Sealed segments without a file. */
   get #unwrittenCount(): number {
     const { segments } = this.#options.collection.rows;
-    return (
-      segments.filter(({ isSealed }) => isSealed).length - this.#files.manifest.segments.length
-    );
+    const writtenCount = this.#files.namedThrough(Number.POSITIVE_INFINITY).length;
+    return segments.filter(({ isSealed }) => isSealed).length - writtenCount;
   }
 
   /** Checkpoints and compacts now if due; tests and tools call it instead of waiting. */
@@ -313,6 +312,9 @@ export class Maintenance {
   }
 
   #isCheckpointDue(): boolean {
+    const hasAdded = this.#options.collection.addedFiles.named.length > 0;
+    // Naming files that were added costs nothing.
+    if (hasAdded && this.#unwrittenCount === 0) return true;
     if (!this.#isFollowing) return this.#unwrittenCount > 0 || this.#logCost > LOG_COST_MAX;
     return (
       this.#unwrittenCount > FOLLOWED_SEGMENTS_MAX ||
@@ -330,7 +332,8 @@ export class Maintenance {
     const segments = rows.segments.filter(({ isSealed }) => isSealed);
     const { checkpointSequence, partialRowCount } = checkpointOf(collection);
     const writtenAtMs = collection.writtenAtMs;
-    const written = new Map(manifest.segments.map((entry) => [entry.number, entry]));
+    const named = files.namedThrough(checkpointSequence);
+    const written = new Map(named.map((entry) => [entry.number, entry]));
     const entries: ManifestSegment[] = [];
     const operations: StoreOperation[] = [];
     const fresh = segments.filter(({ number }) => !written.has(number));

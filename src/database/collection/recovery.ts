@@ -4,11 +4,13 @@
 import { SagittaError } from '../../common/errors.js';
 import { Turns } from '../../common/turns.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
-import { decodeSegment } from '../../segment/segment-file.js';
+import type { Segment } from '../../segment/segment.js';
 import { decodeDeletions } from '../../segment/stored-tables.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
+import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../layout/keys.js';
 import {
+  type AddedFile,
   type CollectionDefinition,
   decodeJson,
   EMPTY_MANIFEST,
@@ -16,6 +18,8 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from '../layout/manifest.js';
+import { addedFilesIn } from '../layout/store-layout.js';
+import { AddedFiles } from './added-files.js';
 import { Collection } from './collection.js';
 import { Expiries } from './expiries.js';
 import {
@@ -26,6 +30,7 @@ import {
 } from './file-guard.js';
 import { type CollectionServices, Maintenance } from './maintenance.js';
 import { Rows } from './rows.js';
+import { readStoredSegment } from './stored-segment.js';
 import { namesOfColumns } from './vector-changes.js';
 import { applyLogRecord } from './writes.js';
 
@@ -63,19 +68,24 @@ export async function loadCollection(
   const rows = new Rows({ ...options, incarnation, vectors: namesOfColumns(definition) });
   const guard = new FileGuard({ queue: options.verifications, onDamaged });
   const manifest = readManifest(definition, options);
+  const added = addedFilesIn(store, incarnation);
+  const files = [...manifest.segments, ...added.values()];
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
-  await removeUnnamedBlobs(store, incarnation, [manifest], options.blobNames);
-  progress.segmentCount = manifest.segments.length;
-  for (const entry of manifest.segments) {
+  for (const { number } of files) rows.reserveSegmentNumbers(number + 1);
+  await removeUnnamedBlobs(store, incarnation, files, options.blobNames);
+  progress.segmentCount = files.length;
+  const load = async (entry: ManifestSegment) => {
     options.stopping.throwIfAborted();
     const file = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
     guard.add(file);
     await file.segment.encode(encoder);
     file.segment.shareBases(rows.segments);
-    rows.adopt(file.segment);
     progress.loadedSegmentCount++;
-  }
-  const replayed = await replayLog(definition, manifest, rows, options);
+    return file.segment;
+  };
+  for (const entry of manifest.segments) rows.adopt(await load(entry));
+  const source = { definition, manifest, added, load };
+  const { named, ...replayed } = await replayLog(source, rows, options);
 
   const expiries = new Expiries(incarnation, rows);
   expiries.load(store);
@@ -85,6 +95,13 @@ export async function loadCollection(
     definition,
     rows,
     expiries,
+    addedFiles: new AddedFiles({
+      ...options,
+      incarnation,
+      rows,
+      sharing: options.logs.files,
+      named,
+    }),
     guard,
     log: options.logs.ofCollection(incarnation),
     horizonSequence: manifest.horizonSequence,
@@ -113,26 +130,17 @@ async function loadSegment(
   key: string,
   { store }: LoadOptions,
 ): Promise<LoadedFile> {
-  const { number, checksum } = entry;
-  const name = segmentBlobName(definition.incarnation, number);
+  const { checksum } = entry;
+  const name = segmentBlobName(definition.incarnation, entry.number);
   try {
-    const mapping = await store.mapBlob(name);
-    const bytes = mapping?.bytes ?? (await store.readBlob(name));
-    if (bytes === undefined) throw new SagittaError('data_corrupt', 'The file is missing.');
-    if (bytes.byteLength !== entry.byteLength) {
-      throw new SagittaError(
-        'data_corrupt',
-        `It has ${bytes.byteLength} bytes, expected ${entry.byteLength}.`,
-      );
-    }
-    const segment = decodeSegment(bytes, { key, number }, mapping);
+    const { segment, bytes, kept } = await readStoredSegment(store, name, entry, key);
     for (const { value } of store.list(
       keys.deletionsOfSegment(definition.incarnation, entry.number),
     )) {
       const { rows, sequences } = decodeDeletions(value);
       for (let i = 0; i < rows.length; i++) segment.markDeleted(rows[i]!, sequences[i]!);
     }
-    return { name, segment, bytes, checksum, kept: mapping?.kept ?? null };
+    return { name, segment, bytes, checksum, kept };
   } catch (error) {
     if (!(error instanceof SagittaError) || error.code !== 'data_corrupt') throw error;
     throw new SagittaError('data_corrupt', damagedSegmentFile(name, error.message), {
@@ -151,14 +159,31 @@ interface ReplayedRecord {
   readonly sequence: number;
   /** Rows that are already in files. */
   readonly skippedRowCount: number;
+  /** The segment that a record of the kind `file` adds. */
+  readonly segment: Segment | null;
+}
+
+interface ReplaySource {
+  readonly definition: CollectionDefinition;
+  readonly manifest: Manifest;
+  /** The files that records may add, by sequence. */
+  readonly added: ReadonlyMap<number, AddedFile>;
+  readonly load: (entry: AddedFile) => Promise<Segment>;
+}
+
+interface Replayed {
+  readonly sequence: number;
+  readonly writtenAtMs: number;
+  /** The files that records have added, by sequence. */
+  readonly named: ReadonlyMap<number, AddedFile>;
 }
 
 async function replayLog(
-  definition: CollectionDefinition,
-  manifest: Manifest,
+  { definition, manifest, added, load }: ReplaySource,
   rows: Rows,
   { store, stopping }: LoadOptions,
-): Promise<{ sequence: number; writtenAtMs: number }> {
+): Promise<Replayed> {
+  const named = new Map<number, AddedFile>();
   let sequence = manifest.checkpointSequence;
   let writtenAtMs = manifest.writtenAtMs;
   const turns = new Turns(stopping);
@@ -176,7 +201,13 @@ async function replayLog(
     const skippedRowCount = isPartlyInFiles ? manifest.partialRowCount : 0;
     sequence = entry.sequence;
     writtenAtMs = record.timeMs;
-    group.push({ record, sequence, skippedRowCount });
+    let segment: Segment | null = null;
+    if (record.kind === 'file') {
+      const file = requireAdded(definition, added.get(sequence), { record, sequence });
+      segment = await load(file);
+      named.set(sequence, file);
+    }
+    group.push({ record, sequence, skippedRowCount, segment });
     byteCount += entry.record.byteLength;
     if (byteCount >= REPLAYED_BYTES || group.length >= REPLAYED_RECORDS) {
       await applyRecords(rows, group, turns);
@@ -188,7 +219,38 @@ async function replayLog(
   }
   await applyRecords(rows, group, turns);
   stopping.throwIfAborted();
-  return { sequence, writtenAtMs };
+  await removeStale(
+    definition,
+    [...added.values()].filter((file) => !named.has(file.sequence)),
+    store,
+  );
+  return { sequence, writtenAtMs, named };
+}
+
+/** Throws `data_corrupt` unless the file is the one that the record names. */
+function requireAdded(
+  { id }: CollectionDefinition,
+  found: AddedFile | undefined,
+  { record: { file }, sequence }: { record: LogRecord & { kind: 'file' }; sequence: number },
+): AddedFile {
+  if (found?.blob === file.blob) return found;
+  throw new SagittaError(
+    'data_corrupt',
+    `The log of collection "${id}" adds the file ${file.blob} at sequence ${sequence}; the data directory has ${found === undefined ? 'no file' : `another file (${found.blob})`} for it.`,
+  );
+}
+
+/** Removes files whose records were never committed, or will be read again. */
+async function removeStale(
+  { incarnation }: CollectionDefinition,
+  files: readonly AddedFile[],
+  store: Store,
+): Promise<void> {
+  if (files.length === 0) return;
+  await store.commit(
+    files.map(({ sequence }) => ({ kind: 'remove', key: keys.addedFile(incarnation, sequence) })),
+  );
+  for (const { number } of files) await store.removeBlob(segmentBlobName(incarnation, number));
 }
 
 /** Removes dropped vectors before staging, because staged batches are applied unchanged. */
@@ -207,8 +269,9 @@ async function applyRecords(
       record.kind === 'write' ? { batch: record.batch, from: skippedRowCount } : [],
     ),
   );
-  for (const { record, sequence, skippedRowCount } of records) {
-    applyLogRecord(rows, record, sequence, skippedRowCount);
+  for (const { record, sequence, skippedRowCount, segment } of records) {
+    if (segment !== null) rows.applyFile(segment);
+    else if (record.kind !== 'file') applyLogRecord(rows, record, sequence, skippedRowCount);
     const nextTurn = turns.next();
     if (nextTurn !== undefined) await nextTurn;
   }

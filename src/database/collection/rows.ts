@@ -209,6 +209,12 @@ export class Rows {
     }
   }
 
+  /** Appends a segment with the rows of one write, which end live rows with the same ids. */
+  applyFile(segment: Segment): void {
+    this.sealActive();
+    this.adopt(segment);
+  }
+
   /** Replaces `old` by compacted segments with the same live rows. */
   replace(old: readonly Segment[], compacted: readonly Segment[]): void {
     const gone = new Set(old);

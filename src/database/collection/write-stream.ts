@@ -37,6 +37,12 @@ const NO_PROGRESS: StreamProgress = {
   sequence: undefined,
 };
 
+/** A stream of rows to a collection, of which a prefix is durable. */
+export type RowStream = Pick<
+  WriteStream,
+  'progress' | 'resumed' | 'write' | 'flush' | 'end' | 'close'
+>;
+
 /**
  * Writes batches to a collection in order until one of them fails. Its writes fail once the collection that it was
  * opened for is deleted or replaced.
@@ -113,6 +119,9 @@ export class WriteStream {
     this.#durable = advanced(this.#durable, batch.count, result);
     this.#services.onWritten(result);
   }
+
+  /** Resolves when everything that was written is durable, or was refused. */
+  async flush(): Promise<void> {}
 
   /**
    * Ends the stream once all batches are durable. With a key it stores the reply, or returns the reply that an earlier

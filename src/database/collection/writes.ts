@@ -171,7 +171,7 @@ export function checkWriteMode(
 }
 
 /** Throws `invalid_metadata` with issues for the first ISSUES_MAX rows that do not fit the declared types. */
-function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch): void {
+export function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch): void {
   const { schema } = definition;
   if (schema == null) return;
   const issues: ValidationIssue[] = [];
@@ -341,7 +341,7 @@ function deleteAll(
     prepare(sequence) {
       const deletedCount = collection.rows.liveCount;
       if (deletedCount === 0) return nothingDeleted(sequence, options.alsoCommit);
-      const record: LogRecord = { kind: 'deleteAll', timeMs: options.clock.now() };
+      const record = { kind: 'deleteAll', timeMs: options.clock.now() } as const;
       return logged(collection, { deletedCount, sequence }, record, options);
     },
   };
@@ -359,7 +359,7 @@ function loggedDelete(
   },
 ): PreparedWrite<DeleteResult> {
   if (count === 0) return nothingDeleted(sequence, options.alsoCommit);
-  const record: LogRecord = { kind: 'delete', timeMs: options.clock.now(), ids, count };
+  const record = { kind: 'delete', timeMs: options.clock.now(), ids, count } as const;
   return logged(collection, { deletedCount: count, sequence }, record, options);
 }
 
@@ -386,7 +386,7 @@ export function withoutEffect<Result>(
 export function logged<Result extends { readonly sequence: number }>(
   collection: Collection,
   result: Result,
-  record: LogRecord,
+  record: Exclude<LogRecord, { readonly kind: 'file' }>,
   options: {
     readonly alsoCommit?: CommitTogether<Result> | undefined;
     /** The encoded record in a pooled buffer; encoded on the calling thread when absent. */
@@ -418,10 +418,10 @@ export function logged<Result extends { readonly sequence: number }>(
   };
 }
 
-/** Applies a record to the rows, after its commit or during recovery. */
+/** Applies a record that contains its effect to the rows, after its commit or during recovery. */
 export function applyLogRecord(
   rows: Collection['rows'],
-  record: LogRecord,
+  record: Exclude<LogRecord, { readonly kind: 'file' }>,
   sequence: number,
   skippedRowCount = 0,
 ): void {

@@ -16,6 +16,14 @@ export const keys = {
   /** The segment files that make up a collection: a Manifest as JSON. */
   manifest: (incarnation: string): StoreKey => ['manifest', incarnation],
   manifests: ['manifest'] as StoreKey,
+  /** A segment file that the write with this sequence adds, until a manifest names it: an AddedFile as JSON. */
+  addedFile: (incarnation: string, sequence: number): StoreKey => [
+    'file',
+    incarnation,
+    String(sequence).padStart(SEQUENCE_DIGITS, '0'),
+  ],
+  addedFiles: (incarnation: string): StoreKey => ['file', incarnation],
+  allAddedFiles: ['file'] as StoreKey,
   /** Deletions in sealed segments: one entry per checkpoint, with the deletions since the previous one. */
   deletions: (incarnation: string, segmentNumber: number, throughSequence: number): StoreKey => [
     'deletions',
@@ -87,6 +95,7 @@ export function* changesUnder(
 export const storedParts = (incarnation: string) => ({
   prefixes: [
     keys.manifest(incarnation),
+    keys.addedFiles(incarnation),
     keys.deletionsOfCollection(incarnation),
     keys.expiriesOfCollection(incarnation),
   ],

@@ -44,8 +44,18 @@ export interface ManifestSegment {
   readonly digest: string | null;
   /** The blocks of the file that are kept where its vectors are not. */
   readonly kept: readonly BlockRange[];
-  /** The sequence of the first row, by which all nodes choose the same ones that keep the whole file. */
-  readonly firstSequence: number;
+  /** The id of the first row, by which all nodes choose the same ones that keep the whole file. */
+  readonly firstId: string;
+  /** Where the file was shared before the log named it, perhaps for the source of a clone; null if it was written later. */
+  readonly blob: string | null;
+  /** The sequence of all rows, if it was not known yet when the file was written; null if the file contains sequences. */
+  readonly sequence: number | null;
+}
+
+/** A file whose rows the write with its sequence adds, and that no manifest names yet. */
+export interface AddedFile extends ManifestSegment {
+  readonly formatVersion: number;
+  readonly sequence: number;
 }
 
 /**
@@ -105,21 +115,17 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
 }
 
 /**
- * Removes the files that no manifest names, which a checkpoint or compaction left when it ended before its commit.
+ * Removes the files that are not named, which a checkpoint or compaction left when it ended before its commit.
  * `blobNames` are all blobs of the incarnation; null lists them.
  */
 export async function removeUnnamedBlobs(
   store: Store,
   incarnation: string,
-  manifests: readonly Manifest[],
+  named: Iterable<Pick<ManifestSegment, 'number'>>,
   blobNames: readonly string[] | null = null,
 ): Promise<void> {
-  const named = new Set(
-    manifests.flatMap(({ segments }) =>
-      segments.map(({ number }) => segmentBlobName(incarnation, number)),
-    ),
-  );
+  const names = new Set(Array.from(named, ({ number }) => segmentBlobName(incarnation, number)));
   for (const name of blobNames ?? (await store.listBlobs(blobsOf(incarnation)))) {
-    if (!named.has(name)) await store.removeBlob(name);
+    if (!names.has(name)) await store.removeBlob(name);
   }
 }

@@ -264,7 +264,7 @@ function planOf(
   peers: Peers,
 ): Plan {
   const first = (view: SegmentView) => view.segment.insertedSequence(0);
-  const keepers = views.map((view) => peers.keeping(incarnation, first(view)));
+  const keepers = views.map((view) => peers.keeping(incarnation, view.segment.firstId));
   if (keepers.every((names) => names === null)) {
     const ranges = splitEvenly(views, nodes.length);
     return { nodes, shares: ranges.map((range) => [range]), waitMsMin: PEER_WAIT_MS_MIN };

@@ -76,8 +76,8 @@ export interface Cluster {
    * knows none.
    */
   ownerOf(incarnation: string | null): ClusterMember | null;
-  /** The names of the nodes that keep a whole segment file, by its first sequence; null for all that hold the collection. */
-  keepersOf(incarnation: string, firstSequence: number): readonly string[] | null;
+  /** The names of the nodes that keep a whole segment file, by the id of its first row; null for all that hold it. */
+  keepersOf(incarnation: string, firstId: string): readonly string[] | null;
   /** Changes of members, and of owners of logs. */
   readonly changes: Pick<Changes, 'until'>;
   /** Whether this node holds the rows of a collection. Also true for a deleted one, whose placement is gone. */

@@ -62,8 +62,8 @@ export class PeerSearches implements Peers {
     this.#count = options.metrics.addCounter('sagitta_cluster_search_parts_total');
   }
 
-  keeping(incarnation: string, firstSequence: number): readonly string[] | null {
-    return this.#forwarder.cluster.keepersOf(incarnation, firstSequence);
+  keeping(incarnation: string, firstId: string): readonly string[] | null {
+    return this.#forwarder.cluster.keepersOf(incarnation, firstId);
   }
 
   holding(incarnation: string): readonly Holder[] {

@@ -86,7 +86,7 @@ const APPLY_MS_MAX = 5_000;
  * How long a write waits for an owner, on all nodes together: longer than a failover takes, and so short that clients get
  * an answer within ten seconds.
  */
-const OWNER_MS_MAX = 8_000;
+export const OWNER_MS_MAX = 8_000;
 /** How long a read waits until this node has applied what the client has seen; then another node is asked. */
 export const READ_MS_MAX = 1_000;
 
@@ -362,7 +362,7 @@ export class RequestForwarder {
         (log) => !(log in this.cluster.progress.cataloguePositions),
       );
       const all = [...new Set([...incarnations, ...named])];
-      await this.#whenApplied(positions, { incarnations: all, isRead, signal });
+      await this.whenApplied(positions, { incarnations: all, isRead, signal });
       if (request.forwarded === null) reply.headers(this.#sessionHeader(all, positions));
     }
     const status = found.statusCode ?? 502;
@@ -380,7 +380,8 @@ export class RequestForwarder {
     this.#nodes.close();
   }
 
-  async #whenApplied(
+  /** Waits for a moment until this node has applied what another one has: it may be late. */
+  async whenApplied(
     positions: LogPositions,
     {
       incarnations,

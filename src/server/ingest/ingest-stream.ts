@@ -1,11 +1,12 @@
 // Writes a stream of vectors batch by batch while it arrives. Both the reply and errors contain the number of
 // durable rows.
 
-import { rowField, SagittaError } from '../../common/errors.js';
+import { field, rowField, SagittaError, validationError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import { wireName } from '../../common/wire-names.js';
 import type { IdempotencyRequest, WriteMode } from '../../database/api/database-api.js';
-import type { WriteStream } from '../../database/collection/write-stream.js';
+import type { RowStream } from '../../database/collection/write-stream.js';
+import { commitFile } from '../cluster/added-files.js';
 import { embedRows } from '../embedding/embed-rows.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../requests/idempotency.js';
@@ -23,6 +24,17 @@ export interface IngestQuery {
   readonly mode?: WriteMode | undefined;
   readonly idColumn?: string | undefined;
   readonly vectorColumn?: string | undefined;
+  readonly bulk?: boolean | undefined;
+}
+
+/** Whether a stream becomes segment files on the node that receives it. Throws `invalid_request` where it cannot. */
+function isBulk({ query, headers }: RequestContext<IngestQuery>): boolean {
+  if (query.bulk !== true) return false;
+  const { mode = 'upsert' } = query;
+  if (mode === 'upsert' && headers['idempotency-key'] === undefined) return true;
+  const found = mode === 'upsert' ? 'an Idempotency-Key' : `the mode ${mode}`;
+  const detail = `A bulk stream has the mode upsert and no Idempotency-Key; found ${found}. Send it without "bulk".`;
+  throw validationError([{ location: field('bulk'), code: 'invalid_request', detail }]);
 }
 
 /** Freed bytes after which a garbage collection is requested. */
@@ -40,7 +52,13 @@ export async function ingest(
     refuseIfSet(request.query, ['idColumn', 'vectorColumn'], 'This parameter is only for Arrow.');
   const collection = services.database.collection(request.params.id!);
   const idempotency = idempotencyOf(services, request);
-  const stream = await collection.openWriteStream({ mode, idempotency });
+  const { forwarder } = services;
+  const stream: RowStream =
+    isBulk(request) && forwarder !== null
+      ? await collection.openBulkStream((incarnation, file) =>
+          commitFile({ ...services, forwarder }, incarnation, file, request.signal),
+        )
+      : await collection.openWriteStream({ mode, idempotency });
   const reserved = { buffered: 0, inFlight: 0 };
   let reservedMax = 0;
   let isOver = false;
@@ -93,6 +111,8 @@ export async function ingest(
     );
     return isReplay ? asReplay(reply) : reply;
   } catch (error) {
+    // The rows before the one that is wrong are to be durable.
+    await stream.flush();
     throw withCommitted(error, stream);
   } finally {
     // The rest of the body is discarded as it arrives.
@@ -131,7 +151,7 @@ function idempotencyOf(
 }
 
 /** An error about the key contains no count, since the key may belong to another stream. */
-function withCommitted(error: unknown, { progress }: WriteStream): unknown {
+function withCommitted(error: unknown, { progress }: RowStream): unknown {
   const known = error instanceof SagittaError ? error : internalError(error);
   if (known.code.startsWith('idempotency_')) return known;
   const { code, message, issues: items, retryAfterSeconds, scope } = known;

@@ -4,12 +4,12 @@
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted } from '../../database/api/database-api.js';
-import type { WriteStream } from '../../database/collection/write-stream.js';
+import type { RowStream } from '../../database/collection/write-stream.js';
 import { type AtomicRows, bytesOf, type ParsedRows, toAtomicRows } from '../bodies/parsed-rows.js';
 import type { IngestBatch } from './ingest-batch.js';
 
 export interface PipelineOptions {
-  readonly stream: WriteStream;
+  readonly stream: RowStream;
   /** The number of batches that may be parsed at once. */
   readonly threadCount: number;
   /** Waits until `rowCount` rows may be written, or rejects. */

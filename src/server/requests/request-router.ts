@@ -18,6 +18,7 @@ import type { Owner, Route, RouteServices } from './route.js';
 
 /** What the decision depends on besides the request. */
 interface RoutedRoute {
+  readonly route: Pick<Route, 'isBulk'>;
   readonly owner: Owner;
   readonly touchesPath: boolean;
 }
@@ -52,14 +53,19 @@ export class RequestRouter {
    * requests, `here`. Throws like `#writeIn`.
    */
   async destinationOfWrite(
-    { owner, touchesPath }: RoutedRoute,
+    { route, owner, touchesPath }: RoutedRoute,
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Destination> {
     if (owner === 'catalogue') return await this.#writeIn(null, request, reply);
     if (owner === 'any' || !touchesPath) return 'here';
     const { id } = request.params as { readonly id: string };
-    return await this.#writeIn(this.#incarnationOf(id), request, reply);
+    const incarnation = this.#incarnationOf(id);
+    if (incarnation !== null && route.isBulk?.(request) === true) {
+      const destination = this.#readIn([id], { isChange: false }, request, reply);
+      if (destination === 'here') return destination;
+    }
+    return await this.#writeIn(incarnation, request, reply);
   }
 
   /**

@@ -1,6 +1,7 @@
 // A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ. Paths are written
 // as in OpenAPI: `/collections/{id}`.
 
+import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { AuditOperation } from '../../common/audit.js';
 import type { ErrorCode } from '../../common/errors.js';
@@ -89,6 +90,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject, Input = un
   readonly errors: readonly ErrorCode[];
   /** Whether the node that receives the request carries it out, although it is not a read. */
   readonly runsOnAnyNode?: boolean;
+  /** Whether a request is a write that any node which holds the collection carries out, as its headers say. */
+  isBulk?(request: Pick<FastifyRequest, 'headers' | 'query'>): boolean;
   /** Whether the work continues beyond the deadline and after the client has disconnected. */
   readonly mayTakeLong?: boolean;
   /** Whether the route replies in every state of the service, and under overload. */

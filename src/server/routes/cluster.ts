@@ -1,8 +1,14 @@
 // The nodes of the cluster and their shared files: list, verify, drain; and the internal routes between nodes.
 
 import { z } from 'zod';
-import { SagittaError } from '../../common/errors.js';
+import { noLeaderError, SagittaError } from '../../common/errors.js';
 import { isWritable, toSeconds } from '../../common/problems.js';
+import {
+  ADDED_FILES_PATH,
+  type AddedReply,
+  decodeFile,
+  type EncodedFile,
+} from '../cluster/added-files.js';
 import type { Cluster, ClusterMemberStatus } from '../cluster/cluster.js';
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
 import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../cluster/remote-records.js';
@@ -14,7 +20,9 @@ import { defineJsonRoute } from './json-route.js';
 
 export function clusterRoutes(services: RouteServices): Route[] {
   return [
-    ...(services.forwarder === null ? [] : [searchRoute(services), recordsRoute(services)]),
+    ...(services.forwarder === null
+      ? []
+      : [searchRoute(services), recordsRoute(services), addedFilesRoute(services)]),
     getCluster(services),
     verifyFiles(services),
     drainRoute(services, true, {
@@ -186,6 +194,40 @@ function recordsRoute(services: RouteServices): Route {
         positions: cluster.progress.positionsOf(incarnations),
       };
       return jsonReply(JSON.stringify(reply));
+    },
+  });
+}
+
+/** An internal route between nodes. */
+function addedFilesRoute(services: RouteServices): Route {
+  return defineRoute({
+    method: 'POST',
+    path: ADDED_FILES_PATH,
+    operationId: 'addFile',
+    tag: 'Service',
+    summary: 'Commit a segment file that another node has shared',
+    access: 'anyone',
+    body: z.unknown(),
+    reply: z.unknown(),
+    errors: [],
+    runsOnAnyNode: true,
+    isInternal: true,
+    async handle(request) {
+      const body = bodyOf(await parseJsonBody(services, request)) as unknown as EncodedFile;
+      const { incarnation } = body;
+      const { database, forwarder } = services;
+      const end = forwarder!.cluster.owns(incarnation)
+        ? forwarder!.cluster.beginWrite(incarnation)
+        : null;
+      if (end === null) throw noLeaderError();
+      try {
+        const result = await database.addFile(incarnation, decodeFile(body));
+        const positions = forwarder!.cluster.progress.positionsOf([incarnation]);
+        const reply: AddedReply = { ...result, positions };
+        return jsonReply(JSON.stringify(reply));
+      } finally {
+        end();
+      }
     },
   });
 }

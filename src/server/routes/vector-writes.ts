@@ -15,7 +15,7 @@ import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { bodyOf, runWrite } from '../requests/idempotency.js';
-import type { RequestContext } from '../requests/request-context.js';
+import { contentTypeOf, type RequestContext } from '../requests/request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import { validateBody } from '../schemas/validate.js';
 import { checkIfMatch, etagOfVersion } from '../wire/conditional.js';
@@ -75,6 +75,9 @@ function writeVectors(services: RouteServices): Route {
     body: vectors.write,
     reply: vectors.written,
     takesIdempotencyKey: true,
+    isBulk: ({ query, headers }) =>
+      (query as { readonly bulk?: string }).bulk === 'true' &&
+      STREAM_TYPES.some((type) => type === contentTypeOf(headers)),
     errors: [...WRITE_ERRORS, 'duplicate_id', 'vector_exists', 'vector_not_found'],
     async handle(request) {
       if (request.bodyStream !== null) {

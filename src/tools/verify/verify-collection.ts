@@ -4,10 +4,12 @@
 import type { KeptParts } from '../../common/types.js';
 import { keys, logName, segmentBlobName } from '../../database/layout/keys.js';
 import type {
+  AddedFile,
   CollectionDefinition,
   Manifest,
   ManifestSegment,
 } from '../../database/layout/manifest.js';
+import { addedFilesIn } from '../../database/layout/store-layout.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
@@ -56,13 +58,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
         `last sequence ${lastSequence} is after the checkpoint ${manifest.checkpointSequence}`,
       );
     }
-    const data = segment.toData();
-    const vectors = isPartial ? null : data.vectors;
-    checkRows(
-      { count: rowCount, ids: data.ids, metadata: data.json, vectors },
-      definition,
-      (what) => findings.error(where, what),
-    );
+    checkSegment(collection, entry, { segment, isPartial });
     for (let row = 0; row < rowCount; row++) {
       // Rows of the write after the checkpoint replace earlier ones only when the log is replayed.
       if (segment.insertedSequence(row) === partialSequence) partialRowCount++;
@@ -76,7 +72,24 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
     );
   }
   await reportRepeatedIds(collection, ids);
-  verifyLog(collection);
+  const added = addedFilesIn(collection.inspection, definition.incarnation);
+  for (const entry of added.values()) {
+    const read = await readSegment(collection, entry);
+    if (read !== undefined) checkSegment(collection, entry, read);
+  }
+  verifyLog(collection, added);
+}
+
+function checkSegment(
+  collection: CollectionToVerify,
+  entry: ManifestSegment,
+  { segment, isPartial }: Pick<ReadSegment, 'segment' | 'isPartial'>,
+): void {
+  const { definition, findings } = collection;
+  const { rowCount: count, ids, json, vectors } = segment.toData();
+  const where = segmentLabel(collection, entry);
+  const rows = { count, ids, metadata: json, vectors: isPartial ? null : vectors };
+  checkRows(rows, definition, (what) => findings.error(where, what));
 }
 
 function segmentLabel({ definition }: CollectionToVerify, { number }: ManifestSegment): string {
@@ -118,6 +131,7 @@ async function readSegment(
     kept = await inspection.keptParts(name);
     verifySegmentTask.run({ bytes, checksum: entry.checksum, kept });
     segment = decodeSegment(bytes, { key: name, number: entry.number });
+    if (entry.sequence !== null) segment.insertAt(entry.sequence);
   } catch (error) {
     findings.error(where, describeDamage(error));
     return undefined;
@@ -208,13 +222,10 @@ async function reportRepeatedIds(collection: CollectionToVerify, ids: DistinctId
 }
 
 /** Checks the log from the checkpoint on: no record is missing, each is intact, and its rows are valid. */
-function verifyLog({
-  inspection,
-  definition,
-  manifest,
-  findings,
-  onRead,
-}: CollectionToVerify): void {
+function verifyLog(
+  { inspection, definition, manifest, findings, onRead }: CollectionToVerify,
+  added: ReadonlyMap<number, AddedFile>,
+): void {
   const log = logName(definition.incarnation);
   const { checkpointSequence, partialRowCount } = manifest;
   const trimmedThrough = inspection.logs.get(log)?.trimmedThrough ?? 0;
@@ -240,7 +251,7 @@ function verifyLog({
     if (entry.record === undefined) continue;
     onRead(entry.record.byteLength);
     const rowsInFiles = sequence === checkpointSequence + 1 ? partialRowCount : 0;
-    const rowCount = verifyRecord(entry.record, definition, report);
+    const rowCount = verifyRecord(entry.record, definition, added.get(sequence), report);
     if (rowCount === undefined) continue;
     findings.counts.rows += Math.max(0, rowCount - rowsInFiles);
     if (rowCount < rowsInFiles) {
@@ -255,10 +266,11 @@ function verifyLog({
   }
 }
 
-/** Returns the number of rows that the record writes; undefined if it cannot be read. */
+/** Returns the number of rows that the record contains; undefined if it cannot be read. */
 function verifyRecord(
   bytes: Uint8Array,
   definition: CollectionDefinition,
+  added: AddedFile | undefined,
   report: (what: string) => void,
 ): number | undefined {
   try {
@@ -266,6 +278,11 @@ function verifyRecord(
     if (record.kind === 'deleteAll') return 0;
     if (record.kind === 'delete') {
       checkIds(record.ids, record.count, report);
+      return 0;
+    }
+    if (record.kind === 'file') {
+      const { blob } = record.file;
+      if (added?.blob !== blob) report(`adds the file ${blob}, which is not in the directory`);
       return 0;
     }
     const { count, ids } = record.batch;

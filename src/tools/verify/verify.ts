@@ -14,6 +14,7 @@ import {
   EMPTY_MANIFEST,
   type Manifest,
 } from '../../database/layout/manifest.js';
+import { addedFilesIn } from '../../database/layout/store-layout.js';
 import { decodeExpiries } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
@@ -261,7 +262,10 @@ function noteLeftovers(
     definitionOf.has(incarnation) && !manifests.has(incarnation);
   const named = new Set<string>();
   for (const [incarnation, { segments }] of manifests) {
-    for (const { number } of segments) named.add(segmentBlobName(incarnation, number));
+    const added = addedFilesIn(inspection, incarnation).values();
+    for (const { number } of [...segments, ...added]) {
+      named.add(segmentBlobName(incarnation, number));
+    }
   }
   for (const name of inspection.blobs.keys()) {
     if (named.has(name) || isUnread(name.slice(0, name.indexOf('/')))) continue;

@@ -101,6 +101,8 @@ function writeOf(sequence: number, bytes: Uint8Array): TrueWrite {
     }
     case 'deleteAll':
       return { sequence, kind: 'deleteAll', rows: [] };
+    case 'file':
+      throw new Error('the simulation does not write files');
   }
 }
 

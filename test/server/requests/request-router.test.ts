@@ -162,9 +162,11 @@ function check(
 }
 
 /** A route whose collections the headers determine. */
-const inPath = (of: Owner) => ({ owner: of, touchesPath: of !== 'catalogue' });
+const inPath = (of: Owner) => ({ route: {}, owner: of, touchesPath: of !== 'catalogue' });
+/** A write that any node which holds the collection carries out. */
+const inBulk = { ...inPath('collection'), route: { isBulk: () => true } };
 /** A route whose collections the body determines. */
-const inBody = (of: Owner) => ({ owner: of, touchesPath: false });
+const inBody = (of: Owner) => ({ route: {}, owner: of, touchesPath: false });
 
 const OWN_WRITE = [
   [{ owner: 'other', hopCount: HOPS_MAX }, 'no_leader', []],
@@ -214,6 +216,17 @@ describe('a write of the collection in the path', () => {
   check(rows, ({ router, request, reply }) =>
     router.destinationOfWrite(inPath('collection'), request, reply),
   );
+  describe('in bulk', () => {
+    check(
+      [
+        [{ owner: 'here', isHeld: true }, HERE, ['read of a/1']],
+        [{ owner: 'other', isHeld: true }, HERE, ['read of a/1']],
+        [{ owner: 'other', isHeld: false }, owner('a/1'), []],
+      ],
+      ({ router, request, reply }) => router.destinationOfWrite(inBulk, request, reply),
+    );
+  });
+
   describe('or in the body', () => {
     check(rows, ({ router, request, reply }) =>
       router.destinationOf('collection', ['a'], request, reply),
