@@ -1,7 +1,7 @@
 // Writes a stream of vectors batch by batch while it arrives. Both the reply and errors contain the number of
 // durable rows.
 
-import { field, rowField, SagittaError, validationError } from '../../common/errors.js';
+import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import { wireName } from '../../common/wire-names.js';
 import type { IdempotencyRequest, WriteMode } from '../../database/api/database-api.js';
@@ -27,14 +27,15 @@ export interface IngestQuery {
   readonly bulk?: boolean | undefined;
 }
 
-/** Whether a stream becomes segment files on the node that receives it. Throws `invalid_request` where it cannot. */
+/** Whether a stream becomes segment files on the node that receives it. Throws `unknown_parameter` where it cannot. */
 function isBulk({ query, headers }: RequestContext<IngestQuery>): boolean {
   if (query.bulk !== true) return false;
   const { mode = 'upsert' } = query;
   if (mode === 'upsert' && headers['idempotency-key'] === undefined) return true;
   const found = mode === 'upsert' ? 'an Idempotency-Key' : `the mode ${mode}`;
-  const detail = `A bulk stream has the mode upsert and no Idempotency-Key; found ${found}. Send it without "bulk".`;
-  throw validationError([{ location: field('bulk'), code: 'invalid_request', detail }]);
+  const detail = `A bulk stream has the mode upsert and no Idempotency-Key; found ${found}.`;
+  refuseParameters([wireName('bulk')], detail);
+  return false;
 }
 
 /** Freed bytes after which a garbage collection is requested. */

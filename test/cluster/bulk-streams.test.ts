@@ -1,0 +1,261 @@
+// Streams whose rows become segment files on the node that receives them.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ARROW_STREAM, NDJSON } from '../../src/server/wire/media-types.js';
+import { openDatabase } from '../database/harness.js';
+import { Random, seedOf } from '../segment/sample.js';
+import { arrowStream } from '../server/ingest/streams.js';
+import { idsIn, MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
+import { ServedCluster } from './served-cluster.js';
+
+const SEGMENT_ROWS = 64;
+const LIMITS = { segmentRowsMax: SEGMENT_ROWS };
+const NODES = ['n1', 'n2', 'n3'];
+
+interface Row {
+  readonly id: string;
+  readonly values: readonly number[];
+  readonly metadata?: object;
+  readonly expires_at?: string;
+  readonly if_sequence?: number;
+}
+
+const rowsOf = (ids: readonly number[], count = 0): Row[] =>
+  ids.map((id) => ({ id: `v${id}`, values: [id, count], metadata: { count } }));
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
+
+const linesOf = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).join('\n');
+
+async function started(
+  options: { snapshotBytes?: number; limits?: object; input?: object } = {},
+): Promise<ServedCluster> {
+  const { snapshotBytes, limits, input } = options;
+  const cluster = new MemoryCluster({ ...LIMITS, ...limits }, {}, snapshotBytes);
+  const served = await ServedCluster.start(NODES, cluster);
+  const body = { id: 'c', dimension: 2, metric: 'dot', ...input };
+  const reply = await served.call('n1', 'POST', '/collections', { body });
+  assert.equal(reply.status, 200, reply.text);
+  return served;
+}
+
+/** Runs a test with a cluster that ends whatever happens: otherwise a failure would keep the process running. */
+async function withCluster(
+  options: Parameters<typeof started>[0],
+  use: (served: ServedCluster) => Promise<void>,
+): Promise<void> {
+  const served = await started(options);
+  try {
+    await use(served);
+  } finally {
+    await served.stop();
+  }
+}
+
+function send(served: ServedCluster, node: string, rows: readonly unknown[], query = '') {
+  return served.call(node, 'POST', `/collections/c/vectors?bulk=true${query}`, {
+    body: linesOf(rows),
+    headers: { 'content-type': NDJSON },
+  });
+}
+
+async function rowsIn({ database }: Pick<TestNode, 'database'>) {
+  const options = { limit: 1_000, includeValues: true };
+  return (await database.collection('c').list(options)).vectors;
+}
+
+async function assertSameRows({ cluster }: ServedCluster, count: number): Promise<void> {
+  await cluster.settle();
+  const [first, ...others] = await Promise.all(cluster.nodes.map(rowsIn));
+  assert.equal(first!.length, count);
+  for (const rows of others) assert.deepEqual(rows, first);
+}
+
+/** Asserts that each node would load the same rows from its store. */
+async function assertStored({ cluster }: ServedCluster): Promise<void> {
+  await cluster.settle();
+  for (const node of cluster.nodes) {
+    const rows = await rowsIn(node);
+    const state = cluster.stateOf(node.name);
+    const database = await openDatabase({ state, limits: LIMITS });
+    assert.deepEqual(await rowsIn({ database }), rows, node.name);
+    await database.close();
+  }
+}
+
+const metadataOf = (rows: Awaited<ReturnType<typeof rowsIn>>) =>
+  new Map(rows.map(({ id, metadata }) => [id, JSON.parse(metadata as string).count as number]));
+
+describe('a bulk stream', () => {
+  it('becomes files on the node that receives it, which all nodes use', () =>
+    withCluster({}, async (served) => {
+      const owner = (await served.cluster.ownerOf('c')).name;
+      const other = NODES.find((name) => name !== owner)!;
+      for (const [i, node] of [other, owner].entries()) {
+        const reply = await send(served, node, rowsOf(range(200 * i, 200 * (i + 1))));
+        assert.equal(reply.status, 200, reply.text);
+        const { inserted_count, updated_count, upserted_count, sequence } = reply.json;
+        assert.deepEqual([inserted_count, updated_count, upserted_count], [200, 0, 200]);
+        assert.equal(sequence, 4 * (i + 1));
+        // The reply is visible through the node at once.
+        const found = await served.call(node, 'GET', `/collections/c/vectors/v${200 * i + 199}`);
+        assert.equal(found.status, 200, found.text);
+      }
+      await assertSameRows(served, 400);
+      await waitFor('the same files on all nodes', () => {
+        const found = served.cluster.nodes.map(({ store, database }) => {
+          const bytes = store.get(['manifest', database.incarnationOf('c')!]);
+          if (bytes === undefined) return '';
+          const { segments } = JSON.parse(Buffer.from(bytes).toString());
+          return segments.map(({ digest }: { digest: string }) => digest).join();
+        });
+        const isSame = found.every((digests) => digests === found[0]);
+        return (isSame && found[0]!.split(',').length === 8) || undefined;
+      });
+      await assertStored(served);
+    }));
+
+  it('replaces rows and is replaced like any other write', () =>
+    withCluster({ snapshotBytes: 20_000 }, async (served) => {
+      const seed = seedOf('bulk streams');
+      const random = new Random(seed);
+      const expected = new Map<string, number>();
+      for (let count = 1; count <= 24; count++) {
+        const node = random.pick(NODES);
+        const ids = Array.from({ length: 1 + random.below(150) }, () => random.below(300));
+        const kind = random.below(4);
+        if (kind === 0) {
+          const names = [...new Set(ids)].map((id) => `v${id}`).slice(0, 40);
+          const body = { ids: names };
+          const path = '/collections/c/vectors/delete';
+          const reply = await served.call(node, 'POST', path, { body });
+          assert.equal(reply.status, 200, reply.text);
+          for (const name of names) expected.delete(name);
+          continue;
+        }
+        const rows = rowsOf(ids, count);
+        const query = kind === 1 ? '' : '?bulk=true';
+        const reply = await served.call(node, 'POST', `/collections/c/vectors${query}`, {
+          body: linesOf(rows),
+          headers: { 'content-type': NDJSON },
+        });
+        assert.equal(reply.status, 200, reply.text);
+        const { inserted_count, updated_count } = reply.json;
+        const names = new Set(rows.map(({ id }) => id));
+        const newCount = [...names].filter((id) => !expected.has(id)).length;
+        assert.deepEqual([inserted_count, updated_count], [newCount, rows.length - newCount]);
+        for (const { id } of rows) expected.set(id, count);
+        if (random.below(6) === 0) {
+          await served.kill(node);
+          await served.add(node);
+          await served.whenServing(NODES);
+        }
+      }
+      await assertSameRows(served, expected.size);
+      for (const each of served.cluster.nodes) {
+        assert.deepEqual(metadataOf(await rowsIn(each)), sorted(expected));
+      }
+      await assertStored(served);
+    }));
+
+  it('writes each id once, as its last row says', () =>
+    withCluster({}, async (served) => {
+      const rows = [...rowsOf([1, 2, 3, 2, 1], 1), ...rowsOf([3], 2)];
+      const { json, status, text } = await send(served, 'n2', rows);
+      assert.equal(status, 200, text);
+      assert.deepEqual([json.inserted_count, json.updated_count, json.sequence], [3, 3, 1]);
+      await assertSameRows(served, 3);
+      const found = metadataOf(await rowsIn(served.cluster.nodes[0]!));
+      assert.deepEqual(found, new Map([['v2', 1], ['v1', 1], ['v3', 2]]));
+    }));
+
+  it('gives its rows their expiries', () =>
+    withCluster({ input: { ttl_seconds: 3_600 } }, async (served) => {
+      const [first, second, third] = rowsOf([1, 2, 3]);
+      const { clock } = served.cluster;
+      const soon = new Date(clock.now() + 60_000).toISOString();
+      const rows = [first, { ...second!, expires_at: soon }, first, third];
+      const reply = await send(served, 'n3', rows);
+      assert.equal(reply.status, 200, reply.text);
+      clock.nowMs += 61_000;
+      const owner = await served.cluster.ownerOf('c');
+      await owner.database.deleteExpired();
+      await served.cluster.settle();
+      for (const node of served.cluster.nodes) assert.deepEqual(await idsIn(node), ['v1', 'v3']);
+      clock.nowMs += 3_600_000;
+      await owner.database.deleteExpired();
+      await assertSameRows(served, 0);
+    }));
+
+  it('is durable up to the row that is wrong', () =>
+    withCluster({}, async (served) => {
+      const batches = [range(0, 100), range(100, 150), range(150, 160), range(160, 170)].map((ids) =>
+        rowsOf(ids).map((row) => ({ ...row, metadata: JSON.stringify(row.metadata) })),
+      );
+      batches[2]![3] = { ...batches[2]![3]!, values: [1, Number.NaN] };
+      const reply = await served.call('n2', 'POST', '/collections/c/vectors?bulk=true', {
+        body: new Uint8Array(arrowStream(batches)),
+        headers: { 'content-type': ARROW_STREAM },
+      });
+      assert.equal(reply.status, 400, reply.text);
+      assert.equal(reply.json.committed_count, 150);
+      assert.equal(reply.json.errors[0].pointer, '/rows/153/values');
+      await assertSameRows(served, 150);
+    }));
+
+  it('is refused where rows depend on what is in the collection', () =>
+    withCluster({}, async (served) => {
+      const rows = rowsOf([1]);
+      for (const query of ['&mode=insert', '&mode=update', '&mode=patch']) {
+        const { status, json } = await send(served, 'n2', rows, query);
+        assert.equal(status, 400);
+        assert.equal(json.errors[0].pointer, '?bulk', JSON.stringify(json));
+      }
+      const keyed = await served.call('n2', 'POST', '/collections/c/vectors?bulk=true', {
+        body: linesOf(rows),
+        headers: { 'content-type': NDJSON, 'idempotency-key': 'k' },
+      });
+      assert.equal(keyed.status, 400, keyed.text);
+      const { status, json } = await send(served, 'n2', [rows[0], { ...rowsOf([2])[0], if_sequence: 1 }]);
+      assert.equal(status, 400);
+      assert.equal(json.errors[0].pointer, '/rows/1/if_sequence');
+      await assertSameRows(served, 0);
+    }));
+
+  it('is checked against the declared types', () =>
+    withCluster({ input: { schema: { count: 'integer' } } }, async (served) => {
+      const wrong = { ...rowsOf([1])[0]!, metadata: { count: 'two' } };
+      const { status, json } = await send(served, 'n2', [...rowsOf([0]), wrong]);
+      assert.equal(status, 400, JSON.stringify(json));
+      assert.equal(json.errors[0].pointer, '/rows/1/metadata/count');
+    }));
+
+  it('comes through new nodes, from the log or a snapshot', () =>
+    withCluster({ snapshotBytes: 3_000 }, async (served) => {
+      for (let i = 0; i < 8; i++) {
+        const reply = await send(served, NODES[i % 3]!, rowsOf(range(70 * i, 70 * (i + 1)), i));
+        assert.equal(reply.status, 200, reply.text);
+      }
+      await served.add('n4');
+      await assertSameRows(served, 560);
+      await assertStored(served);
+    }));
+
+  it('is in the clone of the collection', () =>
+    withCluster({}, async (served) => {
+      await send(served, 'n2', rowsOf(range(0, 100)));
+      const body = { id: 'd' };
+      const reply = await served.call('n2', 'POST', '/collections/c/clone', { body });
+      assert.equal(reply.status, 200, reply.text);
+      const removed = await served.call('n1', 'DELETE', '/collections/c');
+      assert.equal(removed.status, 200, removed.text);
+      await served.add('n4');
+      await served.cluster.settle();
+      for (const node of served.cluster.nodes) assert.equal((await idsIn(node, 'd')).length, 100);
+    }));
+});
+
+function sorted(map: ReadonlyMap<string, number>): Map<string, number> {
+  return new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
