@@ -18,6 +18,7 @@ import { assert, blocksUnavailableError, SagittaError } from '../common/errors.j
 import type { FileMapping } from '../common/types.js';
 import {
   CALL_BYTES_MAX,
+  type FileParts,
   FOLDER_MODE,
   makeFolder,
   REMOVAL_SPACE_BYTES,
@@ -106,7 +107,7 @@ export class BlobFiles {
     return this.#partial?.canMap ?? false;
   }
 
-  write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+  write(name: string, parts: FileParts): Promise<void> {
     return this.#track(this.#put(name, (path) => writeSyncedFile(path, parts)));
   }
 

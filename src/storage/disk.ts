@@ -143,12 +143,15 @@ function skipBytes(parts: readonly Uint8Array[], byteCount: number): Uint8Array[
   return left;
 }
 
+/** The bytes of a file in pieces, which are asked for when they can be written. */
+export type FileParts = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
 /** Writes all parts in sequence and syncs the file. */
-export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
+export async function writeSyncedFile(path: string, parts: FileParts): Promise<void> {
   const file = await open(path, 'w', FILE_MODE);
   try {
     let position = 0;
-    for (const part of parts) {
+    for await (const part of parts) {
       await writeParts(file.fd, [part], position);
       position += part.byteLength;
     }

@@ -6,6 +6,7 @@ import { assert } from '../common/errors.js';
 import { blockCountOf } from '../platform/blocks.js';
 import { assertStoreBlobName } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
+import type { FileParts } from './disk.js';
 import { entriesOf, NO_FRAME } from './frame.js';
 import type { JournalFiles } from './journal-files.js';
 import type { PartialBlobContent } from './partial-blob.js';
@@ -78,9 +79,11 @@ class MemoryStore extends StateView implements Store {
     return [...super.readLog(log, afterSequence)];
   }
 
-  async writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+  async writeBlob(name: string, parts: FileParts): Promise<void> {
     assertStoreBlobName(name);
-    const whole = Buffer.concat([...parts].map((part) => new Uint8Array(part)));
+    const copies: Uint8Array[] = [];
+    for await (const part of parts) copies.push(new Uint8Array(part));
+    const whole = Buffer.concat(copies);
     this.#state.blobs.set(name, new Uint8Array(whole));
   }
 

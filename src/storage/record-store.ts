@@ -7,6 +7,7 @@ import { type BackupSource, backupInProgress, writeBackup } from './backup.js';
 import type { BlobFiles, RetainedFiles } from './blob-files.js';
 import { CommitGroup } from './commit-group.js';
 import type { DirectoryLock } from './directory-lock.js';
+import type { FileParts } from './disk.js';
 import type { Journal } from './journal.js';
 import type { NewDirectory } from './new-directory.js';
 import type { PartialBlobContent } from './partial-blob.js';
@@ -68,7 +69,7 @@ export class RecordStore extends StateView implements DiskStore {
     });
   }
 
-  writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
+  writeBlob(name: string, parts: FileParts): Promise<void> {
     assert(!this.#isClosing, 'no blob is written after close');
     return this.#blobs.write(name, parts);
   }

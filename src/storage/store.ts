@@ -2,6 +2,7 @@
 // replicated log could implement it as well, so nothing outside this folder may depend on how data is stored.
 
 import type { FileMapping } from '../common/types.js';
+import type { FileParts } from './disk.js';
 import type { PartialBlobContent } from './partial-blob.js';
 
 /** A path of non-empty parts. Keys sort part by part, by their UTF-8 bytes. */
@@ -53,7 +54,7 @@ export interface Store {
    * Writes the parts in sequence. Readers see either the old blob or the complete new one, which is on disk when this
    * resolves.
    */
-  writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void>;
+  writeBlob(name: string, parts: FileParts): Promise<void>;
   /** Whether blobs can be kept in part: the store has a source of blocks, and files are mapped. */
   readonly canPartial: boolean;
   /**

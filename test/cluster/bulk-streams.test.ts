@@ -167,7 +167,14 @@ describe('a bulk stream', () => {
       assert.deepEqual([json.inserted_count, json.updated_count, json.sequence], [3, 3, 1]);
       await assertSameRows(served, 3);
       const found = metadataOf(await rowsIn(served.cluster.nodes[0]!));
-      assert.deepEqual(found, new Map([['v2', 1], ['v1', 1], ['v3', 2]]));
+      assert.deepEqual(
+        found,
+        new Map([
+          ['v2', 1],
+          ['v1', 1],
+          ['v3', 2],
+        ]),
+      );
     }));
 
   it('gives its rows their expiries', () =>
@@ -190,8 +197,8 @@ describe('a bulk stream', () => {
 
   it('is durable up to the row that is wrong', () =>
     withCluster({}, async (served) => {
-      const batches = [range(0, 100), range(100, 150), range(150, 160), range(160, 170)].map((ids) =>
-        rowsOf(ids).map((row) => ({ ...row, metadata: JSON.stringify(row.metadata) })),
+      const batches = [range(0, 100), range(100, 150), range(150, 160), range(160, 170)].map(
+        (ids) => rowsOf(ids).map((row) => ({ ...row, metadata: JSON.stringify(row.metadata) })),
       );
       batches[2]![3] = { ...batches[2]![3]!, values: [1, Number.NaN] };
       const reply = await served.call('n2', 'POST', '/collections/c/vectors?bulk=true', {
@@ -217,7 +224,10 @@ describe('a bulk stream', () => {
         headers: { 'content-type': NDJSON, 'idempotency-key': 'k' },
       });
       assert.equal(keyed.status, 400, keyed.text);
-      const { status, json } = await send(served, 'n2', [rows[0], { ...rowsOf([2])[0], if_sequence: 1 }]);
+      const { status, json } = await send(served, 'n2', [
+        rows[0],
+        { ...rowsOf([2])[0], if_sequence: 1 },
+      ]);
       assert.equal(status, 400);
       assert.equal(json.errors[0].pointer, '/rows/1/if_sequence');
       await assertSameRows(served, 0);

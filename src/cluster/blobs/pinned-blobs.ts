@@ -50,7 +50,12 @@ export async function getPinned(
 export interface PinnedBlocks {
   /** Reads one block. Throws `data_corrupt` unless it has the bytes that were written. */
   read(block: number): Promise<Uint8Array>;
+  /** Reads all blocks in sequence, several at a time. Throws `data_corrupt`, perhaps after the first ones. */
+  readAll(): AsyncIterable<Uint8Array>;
 }
+
+/** Blocks that are read together: as many as a service answers at full speed, and few enough to be held in memory. */
+const BLOCKS_TOGETHER = 8;
 
 /** Reads the digests of the blocks. Throws `data_corrupt`. */
 export async function openPinned(
@@ -63,17 +68,30 @@ export async function openPinned(
   const digests = await blobs.get(name, { from: byteCount, to });
   if (digests === undefined) throw otherBlob(name, expected, 'none');
   if (digestOfBlocks(digests) !== expected.digest) throw otherBlob(name, expected, 'others');
+  const read = async (block: number, count: number) => {
+    const last = block + count - 1;
+    const range = {
+      from: block * BLOCK_BYTES,
+      to: last * BLOCK_BYTES + bytesOfBlock(byteCount, last),
+    };
+    const bytes = await blobs.get(name, range);
+    const expectedDigests = digests.subarray(block * DIGEST_BYTES, (last + 1) * DIGEST_BYTES);
+    const isSame =
+      bytes !== undefined && Buffer.compare(blockDigests([bytes]), expectedDigests) === 0;
+    if (isSame) return bytes;
+    const what = count === 1 ? `block ${block}` : `blocks ${block} to ${last}`;
+    throw new SagittaError(
+      'data_corrupt',
+      `Expected ${what} of the shared file ${name} with the digests that follow its bytes; found ${bytes === undefined ? 'no file' : 'other bytes'}.`,
+    );
+  };
   return {
-    async read(block) {
-      const from = block * BLOCK_BYTES;
-      const range = { from, to: from + bytesOfBlock(byteCount, block) };
-      const bytes = await blobs.get(name, range);
-      const digest = digests.subarray(block * DIGEST_BYTES, (block + 1) * DIGEST_BYTES);
-      if (bytes !== undefined && Buffer.compare(blockDigests([bytes]), digest) === 0) return bytes;
-      throw new SagittaError(
-        'data_corrupt',
-        `Expected block ${block} of the shared file ${name} with the SHA-256 ${Buffer.from(digest).toString('hex')}; found ${bytes === undefined ? 'no file' : 'other bytes'}.`,
-      );
+    read: (block) => read(block, 1),
+    async *readAll() {
+      const count = blockCountOf(byteCount);
+      for (let block = 0; block < count; block += BLOCKS_TOGETHER) {
+        yield await read(block, Math.min(BLOCKS_TOGETHER, count - block));
+      }
     },
   };
 }

@@ -45,14 +45,14 @@ export class FileFetcher {
     signal.throwIfAborted();
     const { store, blobs } = this.#options;
     const { blob, byteCount, digest, kept } = file;
-    if (this.isWhole(log, file)) {
-      await store.writeBlob(name, parts ?? [await blobs.getPinned(blob, file)]);
-      return;
-    }
     const blocks =
       parts === null
         ? await blobs.openPinned(blob, file)
-        : { read: async (block: number) => blockIn(parts, byteCount, block) };
+        : { read: async (block: number) => blockIn(parts, byteCount, block), readAll: () => parts };
+    if (this.isWhole(log, file)) {
+      await store.writeBlob(name, blocks.readAll());
+      return;
+    }
     const source: BlockName = { blob, byteCount, digest };
     await store.writePartialBlob(name, {
       byteLength: byteCount,
