@@ -3,7 +3,7 @@
 // The store names such a file, no later than it contains the record, by the sequence of the write, until a checkpoint
 // names it in the manifest.
 
-import { assert } from '../../common/errors.js';
+import { assert, SagittaError } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { SharedSegment } from '../../segment/log-record.js';
@@ -12,7 +12,7 @@ import { encodeSegmentTask } from '../../segment/segment-file.js';
 import type { FileSharing } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, segmentBlobName } from '../layout/keys.js';
-import type { AddedFile } from '../layout/manifest.js';
+import { type AddedFile, encodeJson } from '../layout/manifest.js';
 import { addedFileOperation } from '../layout/store-layout.js';
 import type { Rows } from './rows.js';
 import { readStoredSegment } from './stored-segment.js';
@@ -73,7 +73,7 @@ export class AddedFiles {
     const { rowCount, firstId } = segment;
     const shape = { rowCount, byteLength, checksum, digest: digest!, kept, firstId };
     const content = { parts, blockDigests: blockDigests! };
-    const blob = await this.#sharing.upload(incarnation, shape, content);
+    const blob = await this.#sharing.upload(incarnation, shape, content).catch(unshared);
     const file = { ...shape, blob };
     try {
       await this.#stage(file, parts);
@@ -131,6 +131,14 @@ export class AddedFiles {
     await this.#options.store.commit([this.naming(staged, sequence)]);
   }
 
+  /** Names a file again whose rows were added although the store could not accept the record; empty for other writes. */
+  namingAgain(sequence: number): StoreOperation[] {
+    const file = this.#named.get(sequence);
+    if (file === undefined) return [];
+    const key = keys.addedFile(this.#options.incarnation, sequence);
+    return [{ kind: 'put', key, value: encodeJson(file) }];
+  }
+
   #entryOf(file: SharedSegment, { number }: Segment, sequence: number) {
     return addedFileOperation(this.#options.incarnation, file, { number, sequence });
   }
@@ -185,4 +193,14 @@ export class AddedFiles {
     assert(sharing !== null, 'only in a cluster are files added');
     return sharing;
   }
+}
+
+/** Rejects with `no_leader`, after which a write can be repeated, unless the shared files have given another reason. */
+export function unshared(cause: Error): never {
+  if (cause instanceof SagittaError) throw cause;
+  throw new SagittaError(
+    'no_leader',
+    `The shared files of the cluster did not answer (${cause.message}). Nothing was written. Retry after 1 s.`,
+    { cause, retryAfterSeconds: 1 },
+  );
 }

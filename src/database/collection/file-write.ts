@@ -8,6 +8,7 @@ import { MaybeCommittedError } from '../../storage/commit-log.js';
 import type { WriteResult } from '../api/database-api.js';
 import { logName } from '../layout/keys.js';
 import type { CollectionDefinition } from '../layout/manifest.js';
+import { unshared } from './added-files.js';
 import type { Collection } from './collection.js';
 import { NEVER } from './expiries.js';
 import type { Write } from './writer.js';
@@ -28,7 +29,8 @@ export function shapeOf({ vectors, columns, schema }: CollectionDefinition): str
 
 /**
  * Resolves with the write when this node has the file. Preparing it throws `invalid_request` if the vectors or the schema
- * were changed since the rows were checked, and `no_leader` if the file was shared too long ago.
+ * were changed since the rows were checked, and `no_leader` if the file was shared too long ago. Rejects with `no_leader` if
+ * the shared files do not answer, and with `data_corrupt` if the file is damaged.
  */
 export async function fileWrite(
   collection: Collection,
@@ -36,7 +38,7 @@ export async function fileWrite(
   clock: Clock,
 ): Promise<Write<WriteResult>> {
   const { addedFiles, rows } = collection;
-  const staged = await addedFiles.stage(file);
+  const staged = await addedFiles.stage(file).catch(unshared);
   const { segment } = staged;
   let offered: number | null = null;
   return {

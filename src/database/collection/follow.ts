@@ -34,7 +34,13 @@ export function followedWrite(
         if (record.kind === 'file') staged.set(sequence, await addedFiles.stage(record.file));
       });
       await Promise.all(staging);
-      const naming = [...staged].map(([sequence, file]) => addedFiles.naming(file, sequence));
+      // The store has neither the records that memory has, nor the names of their files.
+      const missing = operations.length - fresh.length;
+      const again = recordsIn(operations.slice(0, missing), collection).flatMap(({ sequence }) =>
+        addedFiles.namingAgain(sequence),
+      );
+      const fromHere = [...staged].map(([sequence, file]) => addedFiles.naming(file, sequence));
+      const naming = [...again, ...fromHere];
       const last = records.at(-1);
       return {
         ...(last !== undefined && {

@@ -7,6 +7,7 @@ import type { WriteResult } from '../../database/api/database-api.js';
 import type { FileToAdd } from '../../database/collection/file-write.js';
 import type { Database } from '../../database/database.js';
 import type { LogPositions } from '../wire/consistency.js';
+import type { Cluster } from './cluster.js';
 import { OutcomeUnknownError } from './node-client.js';
 import { OWNER_MS_MAX, type RequestForwarder } from './request-forwarder.js';
 
@@ -18,8 +19,12 @@ const RETRY_MS = 100;
 const ANSWER_MS_MAX = 60_000;
 
 interface Services {
-  readonly database: Database;
-  readonly forwarder: RequestForwarder;
+  readonly database: Pick<Database, 'addFile'>;
+  readonly forwarder: Pick<RequestForwarder, 'ask' | 'beginWrite' | 'whenApplied'> & {
+    readonly cluster: Pick<Cluster, 'ownerOf' | 'owns' | 'beginWrite'> & {
+      readonly progress: Pick<Cluster['progress'], 'positionsOf'>;
+    };
+  };
 }
 
 /** The body of a request to the owner. */
@@ -29,7 +34,7 @@ export interface EncodedFile extends Omit<FileToAdd, 'expiresAtMs'> {
   readonly expiresAtMs: string | null;
 }
 
-export interface AddedReply extends WriteResult {
+interface AddedReply extends WriteResult {
   /** How far the owner has applied the log. */
   readonly positions: LogPositions;
 }
@@ -68,7 +73,7 @@ export async function commitFile(
 }
 
 async function askOwner(
-  forwarder: RequestForwarder,
+  forwarder: Services['forwarder'],
   incarnation: string,
   { file, shape, expiresAtMs }: FileToAdd,
 ): Promise<AddedReply> {
@@ -95,7 +100,23 @@ function refusal(text: string, node: string): Error {
   return new SagittaError(problem.code, problem.detail ?? `${node} refused the file.`);
 }
 
-export function decodeFile({ file, shape, expiresAtMs }: EncodedFile): FileToAdd {
+/** Answers such a request. Throws `no_leader` if this node is not the owner, and like `Database.addFile`. */
+export async function addFileForPeer(
+  { database, forwarder: { cluster } }: Services,
+  encoded: EncodedFile,
+): Promise<AddedReply> {
+  const { incarnation } = encoded;
+  if (!cluster.owns(incarnation)) throw noLeaderError();
+  const end = cluster.beginWrite(incarnation);
+  try {
+    const result = await database.addFile(incarnation, decodeFile(encoded));
+    return { ...result, positions: cluster.progress.positionsOf([incarnation]) };
+  } finally {
+    end();
+  }
+}
+
+function decodeFile({ file, shape, expiresAtMs }: EncodedFile): FileToAdd {
   const times =
     expiresAtMs === null ? null : Uint8Array.from(Buffer.from(expiresAtMs, 'base64')).buffer;
   return { file, shape, expiresAtMs: times && new Float64Array(times) };

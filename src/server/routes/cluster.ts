@@ -1,14 +1,9 @@
 // The nodes of the cluster and their shared files: list, verify, drain; and the internal routes between nodes.
 
 import { z } from 'zod';
-import { noLeaderError, SagittaError } from '../../common/errors.js';
+import { SagittaError } from '../../common/errors.js';
 import { isWritable, toSeconds } from '../../common/problems.js';
-import {
-  ADDED_FILES_PATH,
-  type AddedReply,
-  decodeFile,
-  type EncodedFile,
-} from '../cluster/added-files.js';
+import { ADDED_FILES_PATH, addFileForPeer, type EncodedFile } from '../cluster/added-files.js';
 import type { Cluster, ClusterMemberStatus } from '../cluster/cluster.js';
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
 import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../cluster/remote-records.js';
@@ -213,21 +208,10 @@ function addedFilesRoute(services: RouteServices): Route {
     runsOnAnyNode: true,
     isInternal: true,
     async handle(request) {
-      const body = bodyOf(await parseJsonBody(services, request)) as unknown as EncodedFile;
-      const { incarnation } = body;
+      const encoded = bodyOf(await parseJsonBody(services, request)) as unknown as EncodedFile;
       const { database, forwarder } = services;
-      const end = forwarder!.cluster.owns(incarnation)
-        ? forwarder!.cluster.beginWrite(incarnation)
-        : null;
-      if (end === null) throw noLeaderError();
-      try {
-        const result = await database.addFile(incarnation, decodeFile(body));
-        const positions = forwarder!.cluster.progress.positionsOf([incarnation]);
-        const reply: AddedReply = { ...result, positions };
-        return jsonReply(JSON.stringify(reply));
-      } finally {
-        end();
-      }
+      const reply = await addFileForPeer({ database, forwarder: forwarder! }, encoded);
+      return jsonReply(JSON.stringify(reply));
     },
   });
 }

@@ -17,6 +17,8 @@ import type {
 } from './operations.js';
 import type { SimulatedCluster } from './simulated-cluster.js';
 
+/** The changes of rows, as often as they are chosen. */
+const KINDS = ['insert', 'upsert', 'upsert', 'bulk', 'patch', 'patch', 'delete'] as const;
 const KEY_COUNT = 8;
 const ROW_KEYS = Array.from({ length: KEY_COUNT }, (_, i) => `k${i}`);
 const PAUSE_MS_MAX = 250;
@@ -122,8 +124,8 @@ export class Clients {
     }
     const key = dice.pick(ROW_KEYS);
     const known = client.rows.get(`${collection} ${key}`);
-    const kind = dice.pick(['insert', 'upsert', 'upsert', 'patch', 'patch', 'delete'] as const);
-    const isConditional = dice.chance(0.4) && kind !== 'insert';
+    const kind = dice.pick(KINDS);
+    const isConditional = dice.chance(0.4) && kind !== 'insert' && kind !== 'bulk';
     const write = this.#newWrite(kind, collection, key, {
       ifSequence: isConditional ? known : undefined,
       isRepeated: kind === 'upsert' && dice.chance(0.5),

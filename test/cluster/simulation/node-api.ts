@@ -5,6 +5,11 @@ import type { Member } from '../../../src/cluster/members/members.js';
 import type { ClusterNode } from '../../../src/cluster/nodes/cluster-node.js';
 import { field, noLeaderError, SagittaError } from '../../../src/common/errors.js';
 import type { Database } from '../../../src/database/database.js';
+import {
+  addFileForPeer,
+  commitFile,
+  type EncodedFile,
+} from '../../../src/server/cluster/added-files.js';
 import { HighWaterMarks, laterOf } from '../../../src/server/cluster/high-water-marks.js';
 import type { LogPositions } from '../../../src/server/wire/consistency.js';
 import { batchOf } from '../../database/harness.js';
@@ -18,6 +23,8 @@ const OWNER_MS_MAX = 8_000;
 const READ_MS_MAX = 1_000;
 const APPLY_MS_MAX = 5_000;
 const HOPS_MAX = 4;
+/** How long a client waits for a bulk stream. */
+const BULK_MS_MAX = 60_000;
 /** The shape of all collections. */
 export const EMPTY = {
   vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
@@ -31,8 +38,14 @@ export interface Forwarded {
   readonly waitedMs: number;
 }
 
+/** A file that another node has shared, for the owner of the log. */
+interface FileToCommit {
+  readonly kind: 'file';
+  readonly body: string;
+}
+
 export interface NodeRequest {
-  readonly operation: Write | Read;
+  readonly operation: Write | Read | FileToCommit;
   readonly seen: LogPositions;
   /** Null for a request of a client. */
   readonly forwarded: Forwarded | null;
@@ -65,8 +78,9 @@ export class NodeApi {
     this.#marks = new HighWaterMarks((incarnation) => this.#node.holds(incarnation));
   }
 
-  async handle(request: NodeRequest): Promise<NodeReply<unknown>> {
+  async handle(request: NodeRequest): Promise<unknown> {
     const { operation } = request;
+    if (operation.kind === 'file') return await this.#commitFile(operation.body);
     const startedAtMs = performance.now();
     return operation.kind === 'read'
       ? await this.#read(operation, request, startedAtMs)
@@ -85,6 +99,11 @@ export class NodeApi {
     const incarnation = isOfCatalogue(write)
       ? null
       : (this.#database.incarnationOf(write.collection) ?? null);
+    const isHeld = this.#database.holds(write.collection) && this.#node.holds(incarnation ?? '');
+    if (write.kind === 'bulk' && incarnation !== null && isHeld) {
+      const sequence = await this.#writeInBulk(write, incarnation);
+      return this.#replyOf({ sequence }, request, { incarnations: [incarnation], startedAtMs });
+    }
     const end = await this.#beginWrite(incarnation, forwarded, waitMsMax);
     if (end === null) {
       const member = this.#ownerOf(incarnation);
@@ -98,6 +117,51 @@ export class NodeApi {
       return this.#replyOf({ sequence }, request, { incarnations, startedAtMs });
     } finally {
       end();
+    }
+  }
+
+  async #writeInBulk({ collection, key, marker }: Write, incarnation: string): Promise<number> {
+    const end = this.#node.beginRead(incarnation);
+    try {
+      const services = { database: this.#database, forwarder: this.#forwarder };
+      const signal = AbortSignal.timeout(BULK_MS_MAX);
+      const stream = await this.#database
+        .collection(collection)
+        .openBulkStream((log, file) => commitFile(services, log, file, signal));
+      const metadata = JSON.stringify({ marker });
+      await stream.write(batchOf([{ id: key, values: [1, 2], metadata }]));
+      const { reply } = await stream.end(({ sequence }) => ({ sequence: sequence! }));
+      return reply.sequence;
+    } finally {
+      end();
+    }
+  }
+
+  /** What the code of the server needs of a forwarder. */
+  get #forwarder(): Parameters<typeof commitFile>[0]['forwarder'] {
+    return {
+      cluster: this.#node,
+      beginWrite: (incarnation) => this.#beginWrite(incarnation, null, OWNER_MS_MAX),
+      ask: async ({ url }, { body = '' }) => {
+        const operation = { kind: 'file', body } as const;
+        const request: NodeRequest = { operation, seen: {}, forwarded: null };
+        return await this.#calls.call(this.#process, url, request);
+      },
+      whenApplied: async (positions) => {
+        const inTime = AbortSignal.timeout(APPLY_MS_MAX);
+        await this.#node.progress.whenApplied(positions, inTime).catch(() => {});
+      },
+    };
+  }
+
+  async #commitFile(body: string): Promise<{ status: number; text: string }> {
+    const services = { database: this.#database, forwarder: this.#forwarder };
+    try {
+      const added = await addFileForPeer(services, JSON.parse(body) as EncodedFile);
+      return { status: 200, text: JSON.stringify(added) };
+    } catch (error) {
+      if (!(error instanceof SagittaError)) throw error;
+      return { status: 503, text: JSON.stringify({ code: error.code, detail: error.message }) };
     }
   }
 
@@ -150,11 +214,12 @@ export class NodeApi {
     if (kind === 'delete') return (await handle.deleteVector(key, { ifSequence })).sequence;
     const metadata = JSON.stringify({ marker });
     if (kind === 'patch') return (await handle.patch(key, { metadata, ifSequence })).sequence;
+    const mode = kind === 'bulk' ? 'upsert' : kind;
     const batch = {
       ...batchOf([{ id: key, values: [1, 2], metadata }]),
       ...(ifSequence !== undefined && { ifSequences: Float64Array.of(ifSequence) }),
     };
-    if (idempotencyKey === undefined) return (await handle.write(batch, { mode: kind })).sequence;
+    if (idempotencyKey === undefined) return (await handle.write(batch, { mode })).sequence;
     const { reply } = await this.#database.runIdempotent<{ sequence: number }>(
       {
         scope: 'clients',
@@ -164,7 +229,7 @@ export class NodeApi {
       },
       async (attach) => {
         const attachedReply = attach(({ sequence }: { sequence: number }) => ({ sequence }));
-        const { sequence } = await handle.write(batch, { mode: kind, attachedReply });
+        const { sequence } = await handle.write(batch, { mode, attachedReply });
         return { sequence };
       },
     );

@@ -4,7 +4,7 @@ import type { LogPositions } from '../../../src/server/wire/consistency.js';
 
 /** A change that a client asks for. Its marker is in the metadata that it writes, so that its record can be recognised. */
 export interface Write {
-  readonly kind: 'insert' | 'upsert' | 'patch' | 'delete' | 'alias' | 'create' | 'drop';
+  readonly kind: 'insert' | 'upsert' | 'bulk' | 'patch' | 'delete' | 'alias' | 'create' | 'drop';
   readonly marker: string;
   readonly collection: string;
   /** The id of the row, the name of the alias, or for `create` and `drop` the id of the collection. */

@@ -222,7 +222,7 @@ class Simulation {
         fail(`the log of ${id} is gone`);
         continue;
       }
-      const truth = await Truth.read(stream, (what) => fail(`${id}: ${what}`));
+      const truth = await Truth.read(stream, cluster.files, (what) => fail(`${id}: ${what}`));
       const isHere = ({ collection }: { collection: string }) => collection === id;
       const writes = this.#clients.writes.filter(
         ({ write }) => isHere(write) && !isOfCatalogue(write),

@@ -17,13 +17,30 @@ export interface ClusterShape {
   readonly replaceMs: number;
 }
 
+/** Shared files that remember those which were removed. */
+class RememberingBlobs extends MemoryBlobs {
+  readonly #files: Map<string, Uint8Array>;
+
+  constructor(files: Map<string, Uint8Array>) {
+    super();
+    this.#files = files;
+  }
+
+  override async put(name: string, parts: readonly Uint8Array[]): Promise<void> {
+    if (name.includes('/files/')) this.#files.set(name, Buffer.concat(parts));
+    await super.put(name, parts);
+  }
+}
+
 export class SimulatedCluster {
   readonly scheduler: Scheduler;
   readonly trace: Trace;
   readonly network: Network;
   readonly servers: LogServers;
   readonly calls: Calls;
-  readonly blobs: Blobs = new MemoryBlobs();
+  /** All files that were ever shared, by their names. */
+  readonly files = new Map<string, Uint8Array>();
+  readonly blobs: Blobs = new RememberingBlobs(this.files);
   readonly blobFaults = new BlobFaults();
   readonly clients: SimProcess;
   readonly nodes: SimulatedNode[] = [];

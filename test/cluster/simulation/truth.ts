@@ -5,9 +5,10 @@ import { readChain } from '../../../src/cluster/logs/chain-reader.js';
 import { LOG_START } from '../../../src/cluster/logs/collection-log.js';
 import type { MessageSource } from '../../../src/cluster/logs/message-stream.js';
 import { decodeOperations } from '../../../src/cluster/logs/operations.js';
-import type { Utf8Column } from '../../../src/common/types.js';
+import type { Utf8Column, VectorBatch } from '../../../src/common/types.js';
 import { logName } from '../../../src/database/layout/keys.js';
 import { decodeLogRecord } from '../../../src/segment/log-record.js';
+import { decodeSegment } from '../../../src/segment/segment-file.js';
 import type { ServerStream } from './log-servers.js';
 import type { Row } from './operations.js';
 
@@ -47,8 +48,12 @@ export class Truth {
     return this.#states[sequence] ?? new Map();
   }
 
-  /** Reads a log, and reports what no log may contain. */
-  static async read(stream: ServerStream, fail: (what: string) => void): Promise<Truth> {
+  /** Reads a log, and reports what no log may contain. `files` are all that were ever shared, by their names. */
+  static async read(
+    stream: ServerStream,
+    files: ReadonlyMap<string, Uint8Array>,
+    fail: (what: string) => void,
+  ): Promise<Truth> {
     const { name } = stream;
     const writes: TrueWrite[] = [];
     let epoch = 0;
@@ -71,7 +76,7 @@ export class Truth {
             if (operation.sequence !== writes.length + 1) {
               fail(`sequence ${operation.sequence} of ${name} follows ${writes.length}`);
             }
-            writes.push(writeOf(operation.sequence, operation.record));
+            writes.push(writeOf(operation.sequence, operation.record, files));
           }
         }
       }
@@ -82,28 +87,38 @@ export class Truth {
   }
 }
 
-function writeOf(sequence: number, bytes: Uint8Array): TrueWrite {
+function writeOf(
+  sequence: number,
+  bytes: Uint8Array,
+  files: ReadonlyMap<string, Uint8Array>,
+): TrueWrite {
   // Decoding needs aligned bytes.
   const record = decodeLogRecord(new Uint8Array(bytes));
   switch (record.kind) {
-    case 'write': {
-      const ids = textsOf(record.batch.ids, record.batch.count);
-      const metadata = textsOf(record.batch.metadata, record.batch.count);
-      const rows = ids.map((id, i) => {
-        const { marker } = JSON.parse(metadata[i]!) as { marker: string };
-        return { id, marker };
-      });
-      return { sequence, kind: 'write', rows };
-    }
+    case 'write':
+      return { sequence, kind: 'write', rows: rowsOf(record.batch) };
     case 'delete': {
       const rows = textsOf(record.ids, record.count).map((id) => ({ id, marker: null }));
       return { sequence, kind: 'delete', rows };
     }
     case 'deleteAll':
       return { sequence, kind: 'deleteAll', rows: [] };
-    case 'file':
-      throw new Error('the simulation does not write files');
+    case 'file': {
+      const { blob, byteLength, rowCount: count } = record.file;
+      const identity = { key: blob, number: 0 };
+      const segment = decodeSegment(files.get(blob)!.slice(0, byteLength), identity);
+      const { ids, json: metadata } = segment.toData();
+      return { sequence, kind: 'write', rows: rowsOf({ ids, metadata, count }) };
+    }
   }
+}
+
+function rowsOf({ ids, metadata, count }: Pick<VectorBatch, 'ids' | 'metadata' | 'count'>) {
+  const texts = textsOf(metadata, count);
+  return textsOf(ids, count).map((id, i) => {
+    const { marker } = JSON.parse(texts[i]!) as { marker: string };
+    return { id, marker };
+  });
 }
 
 function textsOf({ offsets, bytes }: Utf8Column, count: number): string[] {
