@@ -38,6 +38,12 @@ export interface WriteStreamOptions<Mode = WriteMode> extends CallOptions {
    * and the server skips the durable rows. Generated when absent. Only a source that is a function is sent again.
    */
   readonly idempotencyKey?: string;
+  /**
+   * For large imports into a cluster: the node that receives the stream turns its rows into segment files itself, so
+   * that several nodes can take streams at once. Only for the mode `upsert` and streams of about 64 MB. There is no
+   * idempotency key: a broken stream is sent again from its first row, so every row should have an id.
+   */
+  readonly bulk?: boolean;
 }
 
 export interface WriteBytesOptions extends WriteStreamOptions<WriteMode | 'patch'> {
@@ -172,13 +178,14 @@ export interface Streams<Metadata extends object = JsonObject> {
 export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
-      const { format, mode, idColumn, vectorColumn, idempotencyKey } = options;
+      const { format, mode, idColumn, vectorColumn, bulk } = options;
+      // A source that cannot be reopened needs a key too, to ask the server which rows are durable.
+      const key = options.idempotencyKey ?? (bulk ? undefined : crypto.randomUUID());
       const request = {
         method: 'POST',
         path: `${root}/vectors`,
-        query: wireNames({ mode, idColumn, vectorColumn }),
-        // A source that cannot be reopened needs the key too, to ask the server which rows are durable.
-        headers: { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() },
+        query: wireNames({ mode, idColumn, vectorColumn, bulk }),
+        headers: key === undefined ? {} : { 'idempotency-key': key },
         ...callOptions(options, Object.keys(WRITE)),
       } as const;
       const contentType = MEDIA_TYPES[format];
@@ -188,7 +195,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         return (await transport.send<WriteStreamReply>({ ...request, stream, isIdempotent })).body;
       } catch (error) {
         const isUnknown = error instanceof SagittaClientError && error.committedCount === undefined;
-        if (!isUnknown || !isServerFailure(error)) throw error;
+        if (!isUnknown || !isServerFailure(error) || key === undefined) throw error;
         // Resend a stream that is cut off in its first row: it writes nothing, and its error counts the rows of earlier
         // attempts.
         const stream = { source: () => [CUT_OFF[format]], contentType };
@@ -267,6 +274,7 @@ const CUT_OFF = {
 const WRITE: NamesOf<WriteBytesOptions> = {
   mode: true,
   idempotencyKey: true,
+  bulk: true,
   format: true,
   idColumn: true,
   vectorColumn: true,

@@ -69,6 +69,12 @@ class WriteOptions(TypedDict, total=False):
     server skips what is durable. Generated if absent. A stream is sent again only if its source can
     be opened again.
     """
+    bulk: bool
+    """For large imports into a cluster: the node that receives the stream turns its rows into
+    segment files itself, so that several nodes can take streams at once. Only for the mode
+    `upsert` and streams of about 64 MB. There is no idempotency key: a broken stream is sent again
+    from its first row, so every row should have an id.
+    """
 
 
 class ColumnOptions(WriteOptions, total=False):
@@ -331,20 +337,23 @@ class StreamFlows(Group):
 
     def _write(self, upload: Upload, options: Mapping[str, Any]) -> Flow[Any]:
         query = dict(options)
-        # Even a source that cannot be opened again needs the key, to ask what is durable.
-        headers = {"idempotency-key": query.pop("idempotency_key", None) or str(uuid.uuid4())}
+        key = query.pop("idempotency_key", None)
+        if key is None and not query.get("bulk"):
+            # Even a source that cannot be opened again needs a key, to ask what is durable.
+            key = str(uuid.uuid4())
         request = Request(
             "POST",
             f"{self._root}/vectors",
             is_idempotent=upload.is_resendable,
             query=query,
             upload=upload,
-            headers=headers,
+            headers={} if key is None else {"idempotency-key": key},
         )
         try:
             return (yield from self._core.json(request))
         except SagittaError as error:
-            if error.committed_count is None and is_server_failure(error):
+            is_unknown = error.committed_count is None and is_server_failure(error)
+            if is_unknown and key is not None:
                 known = yield from self._committed(request, upload.content_type)
                 if known is not None:
                     error.committed_count, error.sequence = known.committed_count, known.sequence

@@ -43,7 +43,9 @@ const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes 
 
 With the mode \`patch\` (a member of a JSON body, \`?mode=patch\` of a stream) vectors that exist are changed: each row contains the \`id\` and the new members, such as a named vector that was added to the collection; the rest is unchanged. \`metadata\` is a JSON merge patch. In JSON, a named or sparse vector that is null is removed; in Arrow, null leaves a vector unchanged, while a null in a column of metadata removes the member.
 
-Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
+Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.
+
+In a cluster, the node that receives a stream with \`?bulk=true\` turns its rows into segment files itself, so that different nodes can take parts of a large import at the same time. Each file is one write. This is only for the mode \`upsert\`, without an \`Idempotency-Key\`; a service without a cluster ignores it.`;
 
 export function vectorWriteRoutes(services: RouteServices): Route[] {
   return [

@@ -315,6 +315,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
             'For Arrow streams: the column of vectors, instead of `values`, `vector` or `embedding`.',
           examples: ['emb'],
         }),
+      bulk: z.boolean().optional().meta({
+        default: false,
+        description:
+          'For streams in the mode `upsert` without an `Idempotency-Key`, about as long as a segment file (64 MiB of values). In a cluster, the node that receives the stream turns its rows into segment files itself, instead of forwarding them to the node that carries out the writes of the collection, so that several nodes can take streams at once. Each file is one write. A service without a cluster ignores this.',
+      }),
     }),
     put: z
       .union(
