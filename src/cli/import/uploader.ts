@@ -105,7 +105,8 @@ interface Upload {
 
 /** An upload that has been sent. It outlives the rows while rows before it are not durable. */
 interface Flight {
-  readonly ids: ReadonlySet<string>;
+  /** Empty as soon as it is over. */
+  readonly ids: Set<string>;
   /** Where it is being sent to. */
   target: UploadTarget;
   /** Resolves when it is over. Never rejects. */
@@ -253,6 +254,7 @@ export class Uploader {
       }
     } finally {
       this.#inFlight.delete(flight);
+      flight.ids.clear();
       this.#idle.release(flight.target);
     }
   }
