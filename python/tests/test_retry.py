@@ -66,6 +66,14 @@ ONCE: Callable[[Sagitta], Any] = lambda client: client.collections.delete("a")  
 CHECKED: Callable[[Sagitta], Any] = lambda client: client.collection("a").patch("v", if_sequence=1)  # noqa: E731
 
 
+def test_a_bulk_stream_is_sent_again_without_an_idempotency_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script(monkeypatch, LOST, OK)
+    script.client.collection("a").write_all([{"id": "v", "values": [1]}], bulk=True)
+    assert script.keys == [None, None]
+
+
 @pytest.mark.parametrize("send", [READ, WRITE, ONCE, CHECKED])
 @pytest.mark.parametrize("reply", [BUSY, LIMITED])
 def test_a_request_that_was_not_executed_is_sent_again(

@@ -52,7 +52,7 @@ class Service {
 
 function uploaderTo(service: Service, options: Partial<UploaderOptions> = {}) {
   const commits: UploadResult[] = [];
-  const uploader = new Uploader(service, {
+  const uploader = new Uploader([service], {
     idOf: (found, row) => found ?? `made-${row}`,
     start: START,
     now: () => 0,

@@ -97,6 +97,20 @@ it('a stream given as a function is retried with one idempotency key', async () 
   );
 });
 
+it('a bulk stream has no idempotency key and is sent again from its beginning', async () => {
+  const failed = problem(503, 'overloaded', { committed_count: 1 });
+  const vectors = await start([failed, LOST]);
+  const source = () => chunksOf('one', 'two');
+  const error = await failureOf(vectors.writeStream(source, { format: 'arrow', bulk: true }));
+  assert.deepEqual([error.committedCount, error.committedCountAtLeast], [undefined, 1]);
+  // Without a key, the server cannot be asked which rows are durable.
+  for (const { url, headers, body } of server.requests) {
+    assert.equal(url, '/v1/collections/docs/vectors?bulk=true');
+    assert.equal(headers['idempotency-key'], undefined);
+    assert.equal(body, 'onetwo');
+  }
+});
+
 it('a stream given as an iterable is not retried', async () => {
   const vectors = await start([LOST, problem(503, 'overloaded')]);
   const lost = await failureOf(vectors.writeStream(chunksOf('a'), { format: 'ndjson' }));

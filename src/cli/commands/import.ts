@@ -58,11 +58,17 @@ With --mode patch, rows have an id and the parts that change: named vectors,
 values or metadata, which is merged. Vectors that a row lacks are kept; members
 of metadata that are null, such as empty cells of CSV, are removed.
 
+In a cluster, uploads go to up to four nodes at once, if the key has the scope
+metrics:read (see sagitta cluster status) and the nodes can be reached.
+
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an
 id get a new id in each import.
 
 ${EXIT_CODES_TEXT}`;
+
+/** Enough attempts to survive a restart of the server. */
+const PERSISTENT = { retry: { attemptsMax: 9 } } as const;
 
 const MODES = ['upsert', 'update', 'patch'] as const satisfies readonly ImportMode[];
 
@@ -130,9 +136,12 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   checkOptions(paths, options);
   // Loaded only here, since loading Arrow would slow down the other commands.
   const { importAgain, importFiles } = await import('../import/import-files.js');
-  // Enough attempts to survive a restart of the server.
-  const client = connect(options, { retry: { attemptsMax: 9 } });
+  const client = connect(options, PERSISTENT);
   const firstContact = connect(options);
+  const nodes = {
+    url: urlOf(options),
+    connectTo: (url: string) => connect({ ...options, url }, PERSISTENT),
+  };
   const files = [...paths, ...sideFilesOf(options)];
   const isPiped = (await Promise.all(files.map(isPipe))).includes(true);
   const isResumable = options.resume && !isPiped;
@@ -142,13 +151,14 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   const stop = (): void => {
     if (interruption.signal.aborted) process.exit(EXIT_CODES.interrupted);
     interruption.abort();
-    process.stderr.write('\nsagitta: interrupted; waiting for the current write\n');
+    process.stderr.write('\nsagitta: interrupted; waiting for the current writes\n');
   };
   process.on('SIGINT', stop);
   try {
     const result = await importFiles(client, paths, {
       ...options,
       firstContact,
+      nodes,
       openJournal: (incarnation) =>
         isResumable
           ? ImportJournal.open({

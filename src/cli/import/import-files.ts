@@ -34,7 +34,8 @@ import { CliError, isUnreachable, usageError } from '../terminal/failure.js';
 import type { Progress } from '../terminal/progress.js';
 import { formatCount, pluralize } from '../terminal/units.js';
 import { type ImportJournal, type ImportProgress, rowId, START } from './journal.js';
-import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
+import { findOtherTargets } from './targets.js';
+import { type ImportMode, Uploader, type UploadResult, type UploadTarget } from './uploader.js';
 
 /** The options of the command that determine how files are read and where their rows go. */
 export interface ImportChoices extends ReaderChoices {
@@ -57,6 +58,12 @@ export interface ImportChoices extends ReaderChoices {
 export interface ImportFilesOptions extends ImportChoices {
   /** Client for the first request, with fewer retries. Absent: the main client. */
   readonly firstContact?: Client;
+  /** How to reach the other nodes of a cluster. Absent: all rows go through the main client. */
+  readonly nodes?: {
+    /** The address of the main client. */
+    readonly url: string;
+    readonly connectTo: (url: string) => Client;
+  };
   /** `incarnation` distinguishes the collection from an earlier one with the same id. */
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
@@ -93,6 +100,7 @@ interface Target {
   /** Dimension of the unnamed vector; 0 if the collection has none. */
   readonly dimension: number;
   readonly vectors: TargetVectors;
+  readonly record: CollectionRecord;
   /** The collection as this import created it; null if it existed before. */
   readonly created: CollectionRecord | null;
   readonly journal: ImportJournal;
@@ -134,10 +142,11 @@ export async function importFiles(
         const batch = toNamedVector(found, options);
         target ??= await createTarget(client, options, batch);
         checkBatch(batch, target, options);
-        uploader ??= createUploader(client, options, target, {
+        uploader ??= await createUploader(client, options, target, {
           onGenerated,
           onCommit: (done) =>
             progress?.update(done.rowCount, shares.at(done.progress), done.byteCount),
+          onNote: (text) => progress?.note(text),
         });
         row += batch.rowCount;
         shares.mark({ file, row }, source, reader.rowCount);
@@ -269,32 +278,50 @@ function vectorsToRead(
   return { hasUnnamed: true, named: new Map(others) };
 }
 
-function createUploader(
+interface UploaderEvents {
+  readonly onGenerated: (id: string) => void;
+  readonly onCommit: (result: UploadResult) => void;
+  readonly onNote: (text: string) => void;
+}
+
+async function createUploader(
   client: Client,
   options: ImportFilesOptions,
-  { journal }: Target,
-  {
-    onGenerated,
-    onCommit,
-  }: { onGenerated: (id: string) => void; onCommit: (result: UploadResult) => void },
-): Uploader {
+  { journal, record }: Target,
+  { onGenerated, onCommit, onNote }: UploaderEvents,
+): Promise<Uploader> {
   const { seed, progress } = journal;
-  const { mode, embed } = options;
+  const { mode, embed, interruption } = options;
   const generate = (row: number): string => {
     const id = rowId(seed, row);
     onGenerated(id);
     return id;
   };
-  return new Uploader(client.collection(options.collection), {
+  return new Uploader(await targetsOf(client, options, record, onNote), {
     idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? generate(row),
     start: progress,
     ...(mode !== undefined && { mode }),
     uploadRowsMax: embed === undefined ? undefined : EMBED_ROWS_MAX,
+    interruption,
     onCommit: async (result) => {
       await journal.save(result.progress);
       onCommit(result);
     },
   });
+}
+
+/** Several nodes only for upserts: they are repeatable, and only ids that are written twice depend on their order. */
+async function targetsOf(
+  client: Client,
+  { collection, mode = 'upsert', embed, firstContact, nodes }: ImportFilesOptions,
+  record: CollectionRecord,
+  onNote: (text: string) => void,
+): Promise<readonly UploadTarget[]> {
+  const { writeStream } = client.collection(collection);
+  const main: UploadTarget = { writeStream };
+  if (nodes === undefined || mode !== 'upsert' || embed !== undefined) return [main];
+  const { service } = firstContact ?? client;
+  return [main, ...(await findOtherTargets({ service, ...nodes, collection, record, onNote }))];
 }
 
 async function findTarget(
@@ -312,7 +339,7 @@ async function findTarget(
       throw usageError(`--metric is ${metric}, but collection ${id} uses ${used}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { ...describeVectors(record), created: null, journal, uniform: {} };
+    return { ...describeVectors(record), record, created: null, journal, uniform: {} };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
     // Only a mode that inserts rows creates the collection.
@@ -343,7 +370,8 @@ async function createTarget(
   const input = { id: options.collection, ...shapeOf(batch, options) };
   const { record, isNew } = await createCollection(client, input);
   const journal = await options.openJournal(record.created_at);
-  return { ...describeVectors(record), created: isNew ? record : null, journal, uniform: {} };
+  const created = isNew ? record : null;
+  return { ...describeVectors(record), record, created, journal, uniform: {} };
 }
 
 /** The vectors of a new collection for the rows. */
@@ -492,21 +520,35 @@ function withCommittedRows(
   const rowCount = result?.rowCount ?? 0;
   if (!isKnown || rowCount === 0) return error;
   const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
-  const advice = adviceAfter(error, target?.journal.isKept === true, isPiped);
+  const start = target?.journal.progress.total ?? 0;
+  const advice = adviceAfter(error, {
+    isResumable: target?.journal.isKept === true,
+    isPiped,
+    isContiguous: result?.progress.total === start + rowCount,
+  });
   const message = error instanceof SagittaClientError ? error.detail : error.message;
   return new CliError(`${message}\n  ${rows}; ${advice}.`, { cause: error });
 }
 
 function adviceAfter(
   error: CliError | ReadError | SagittaClientError,
-  isResumable: boolean,
-  isPiped: boolean,
+  {
+    isResumable,
+    isPiped,
+    isContiguous,
+  }: {
+    readonly isResumable: boolean;
+    readonly isPiped: boolean;
+    /** Whether no row is missing before the last one that was written. */
+    readonly isContiguous: boolean;
+  },
 ): string {
   const isFull = error instanceof SagittaClientError && error.code === 'storage_full';
   if (!isFull && !isUnreachable(error)) return 'importing the corrected file replaces them';
-  const again = isResumable
+  const resume = isContiguous
     ? 'run the same command again to resume after them'
-    : importAgain(isPiped);
+    : 'run the same command again to resume at the first row that is missing';
+  const again = isResumable ? resume : importAgain(isPiped);
   return isFull ? `make room and ${again}` : again;
 }
 

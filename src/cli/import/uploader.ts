@@ -1,20 +1,34 @@
-// Sends row batches to the server as Arrow streams of a few megabytes each, and fills the next upload while one is in
-// flight. Each upload is acknowledged before the next one is sent, so the number of durable rows is always known. Until
-// then it stays in memory, so that it can be retried.
+// Sends row batches to one or several servers as Arrow streams, and fills the next upload while others are in flight, one
+// per target. An upload stays in memory until it is acknowledged, so that it can be retried.
+//
+// The result is that of a sequential import: an upload with an id of another one in flight is sent after it. Uploads may
+// finish in any order, so the counts cover all durable rows, but the progress only those before the first row that is
+// not durable.
 
 import { SagittaClientError } from '@sagitta/client';
 import { encodeEnd } from '../../formats/arrow/ipc-writer.js';
 import { encodeRows, encodeRowsSchema } from '../../readers/encode-rows.js';
 import type { RowBatch } from '../../readers/row-batch.js';
-import { CliError } from '../terminal/failure.js';
+import { CliError, isUnreachable } from '../terminal/failure.js';
 import type { ImportProgress } from './journal.js';
 
-/** The part of the client's collection methods that an import needs. */
-export interface StreamTarget {
+/** A server that uploads are sent to, one at a time: the part of the client's collection methods that an import needs. */
+export interface UploadTarget {
   writeStream(
     body: () => Iterable<Uint8Array>,
-    options: { format: 'arrow'; mode?: ImportMode; signal?: AbortSignal },
-  ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
+    options: { format: 'arrow'; mode?: ImportMode; bulk?: true },
+  ): Promise<WriteReply>;
+  /**
+   * Called when it cannot be reached; it is used no more then. Absent for the server that the user named, without which
+   * the import fails.
+   */
+  readonly onLeftOut?: (error: unknown) => void;
+}
+
+interface WriteReply {
+  readonly inserted_count: number;
+  readonly updated_count: number;
+  readonly sequence?: number | null;
 }
 
 /** The write modes that are safe to repeat after an interruption. */
@@ -24,17 +38,20 @@ export interface UploaderOptions {
   /** The id of a row, from the id found in the file and the row's number in the whole import. */
   readonly idOf: (found: string | undefined, row: number) => string;
   readonly start: ImportProgress;
-  /** Absent: `upsert`. */
+  /** Absent: `upsert`, the only mode for several targets. */
   readonly mode?: ImportMode;
   /** The number of rows from which an upload is sent; absent for no limit. */
   readonly uploadRowsMax?: number | undefined;
-  readonly signal?: AbortSignal;
+  /** Once it is aborted, `add` sends nothing more. */
+  readonly interruption?: AbortSignal;
   /** A monotonic clock in milliseconds, for the age of an upload. */
   readonly now?: () => number;
+  /** Called after each upload with durable rows; calls do not overlap. */
   readonly onCommit: (result: UploadResult) => Promise<void>;
 }
 
 export interface UploadResult {
+  /** Durable rows of this run, also those behind rows that are not durable. */
   readonly rowCount: number;
   readonly insertedCount: number;
   readonly updatedCount: number;
@@ -42,14 +59,34 @@ export interface UploadResult {
   readonly byteCount: number;
   /** Sequence of the last write; undefined when there was none. */
   readonly sequence: number | undefined;
+  /** How far all rows are durable. */
   readonly progress: ImportProgress;
 }
 
-/** Size of an upload. Writing it takes some tenths of a second, which is the work that an interruption can cost. */
-const UPLOAD_BYTES = 24_000_000;
-/** Rows of a slow source are sent at least this often. */
-const UPLOAD_AGE_MS_MAX = 2_000;
+interface UploadLimits {
+  /** The size from which an upload is sent. */
+  readonly bytes: number;
+  readonly rows: number;
+  /** Rows of a slow source are sent at least this often. */
+  readonly ageMsMax: number;
+}
 
+/** Writing an upload takes some tenths of a second, which is the work that an interruption can cost. */
+const LIMITS_OF_ONE: UploadLimits = {
+  bytes: 24_000_000,
+  rows: Number.POSITIVE_INFINITY,
+  ageMsMax: 2_000,
+};
+
+/**
+ * With several targets, each upload becomes segment files, which hold 64 MiB of values; the last record batch adds up to
+ * 8 MB. Short vectors are limited by rows, since the ids of the uploads in flight and of the next one are in memory, at
+ * about 100 bytes each: at most 130 MB for four targets. A source that is too slow to fill an upload in this time is
+ * slower than a single node.
+ */
+const LIMITS_OF_SEVERAL: UploadLimits = { bytes: 59_000_000, rows: 262_144, ageMsMax: 10_000 };
+
+/** Rows that are collected for one stream. */
 interface Upload {
   readonly chunks: Uint8Array[];
   readonly batches: {
@@ -60,23 +97,56 @@ interface Upload {
   readonly startedAt: number;
   byteCount: number;
   rowCount: number;
+  /** Empty with a single target. */
+  readonly ids: Set<string>;
+  /** Uploads in flight that contain an id of this one. */
+  readonly predecessors: Set<Flight>;
+}
+
+/** An upload that has been sent. It outlives the rows while rows before it are not durable. */
+interface Flight {
+  /** Empty as soon as it is over. */
+  readonly ids: Set<string>;
+  /** Where it is being sent to. */
+  target: UploadTarget;
+  /** Resolves when it is over. Never rejects. */
+  done: Promise<void>;
+  /** Its durable rows, all or the first ones, and where they end; undefined while it is in flight. */
+  durable: (FilePosition & { readonly rowCount: number; readonly isWhole: boolean }) | undefined;
+}
+
+type FilePosition = Pick<ImportProgress, 'file' | 'row'>;
+
+interface Commit {
+  readonly rowCount: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly sequence: number | undefined;
 }
 
 export class Uploader {
-  readonly #target: StreamTarget;
   readonly #options: UploaderOptions;
   readonly #now: () => number;
+  readonly #limits: UploadLimits;
+  readonly #hasSeveral: boolean;
+  readonly #idle: IdleTargets;
   #pending: Upload;
-  #sending: Promise<void> | undefined;
+  readonly #inFlight = new Set<Flight>();
+  /** In the order of their rows, from the first one that is not known to be durable. */
+  readonly #unsettled: Flight[] = [];
   #failure: { readonly error: unknown } | undefined;
   #result: UploadResult;
+  /** Resolves when all commits so far have been reported. */
+  #reported: Promise<void> = Promise.resolve();
   /** Rows added so far in the whole import, earlier runs included. */
   #rowsAdded: number;
 
-  constructor(target: StreamTarget, options: UploaderOptions) {
-    this.#target = target;
+  constructor(targets: readonly UploadTarget[], options: UploaderOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
+    this.#hasSeveral = targets.length > 1;
+    this.#limits = this.#hasSeveral ? LIMITS_OF_SEVERAL : LIMITS_OF_ONE;
+    this.#idle = new IdleTargets(targets);
     this.#pending = emptyUpload(this.#now());
     this.#rowsAdded = options.start.total;
     this.#result = {
@@ -96,7 +166,7 @@ export class Uploader {
 
   /** `firstRow` is the position of the batch in the file. Throws the server's error for this or an earlier batch. */
   async add(batch: RowBatch, file: number, firstRow: number): Promise<void> {
-    const { idOf } = this.#options;
+    const { idOf, uploadRowsMax = Number.POSITIVE_INFINITY, interruption } = this.#options;
     const ids = Array.from({ length: batch.rowCount }, (_, row) =>
       idOf(batch.ids?.[row], this.#rowsAdded + row),
     );
@@ -108,78 +178,143 @@ export class Uploader {
     }
     pending.batches.push({ batch, file, firstRow });
     pending.rowCount += batch.rowCount;
-    const ageMs = this.#now() - pending.startedAt;
+    if (this.#hasSeveral) this.#noteIds(pending, ids);
     const isFull =
-      pending.byteCount >= UPLOAD_BYTES ||
-      pending.rowCount >= (this.#options.uploadRowsMax ?? Number.POSITIVE_INFINITY);
-    if (isFull || ageMs >= UPLOAD_AGE_MS_MAX) await this.#dispatch();
+      pending.byteCount >= this.#limits.bytes ||
+      pending.rowCount >= Math.min(this.#limits.rows, uploadRowsMax);
+    const ageMs = this.#now() - pending.startedAt;
+    if (isFull || ageMs >= this.#limits.ageMsMax) await this.#dispatch({ isFull, interruption });
   }
 
-  /** Sends the remaining rows and waits until they are durable. */
+  /** Sends the remaining rows and waits until all are durable. */
   async finish(): Promise<UploadResult> {
-    await this.#dispatch();
+    await this.#dispatch({ isFull: false });
     await this.settle();
     this.#throwFailure();
     return this.#result;
   }
 
-  /** Waits for the upload in flight without sending more rows. Never throws. */
+  /** Waits for the uploads in flight without sending more rows. Never throws. */
   async settle(): Promise<void> {
-    await this.#sending;
+    await Promise.all(Array.from(this.#inFlight, ({ done }) => done));
   }
 
-  async #dispatch(): Promise<void> {
-    await this.settle();
-    this.#throwFailure();
+  #noteIds(upload: Upload, ids: readonly string[]): void {
+    for (const id of ids) {
+      upload.ids.add(id);
+      for (const flight of this.#inFlight) {
+        if (flight.ids.has(id)) upload.predecessors.add(flight);
+      }
+    }
+  }
+
+  /** Sends the pending rows as soon as their predecessors are durable and a target is idle. */
+  async #dispatch({
+    isFull,
+    interruption,
+  }: {
+    readonly isFull: boolean;
+    readonly interruption?: AbortSignal | undefined;
+  }): Promise<void> {
     const upload = this.#pending;
     if (upload.rowCount === 0) return;
+    await Promise.all(Array.from(upload.predecessors, ({ done }) => done));
+    const target = await this.#idle.take();
+    if (this.#failure !== undefined || interruption?.aborted) {
+      this.#idle.release(target);
+      this.#throwFailure();
+      return;
+    }
     this.#pending = emptyUpload(this.#now());
-    this.#sending = this.#send(upload);
+    const { ids } = upload;
+    const flight: Flight = { ids, target, done: Promise.resolve(), durable: undefined };
+    this.#inFlight.add(flight);
+    this.#unsettled.push(flight);
+    flight.done = this.#send(upload, flight, isFull && this.#hasSeveral);
   }
 
-  async #send(upload: Upload): Promise<void> {
-    const { signal, mode } = this.#options;
-    const body = [
-      encodeRowsSchema(upload.batches[0]!.batch, true),
-      ...upload.chunks,
-      END_OF_STREAM,
-    ];
+  async #send(upload: Upload, flight: Flight, isBulk: boolean): Promise<void> {
     try {
-      const reply = await this.#target.writeStream(() => body, {
-        format: 'arrow',
-        ...(mode !== undefined && { mode }),
-        ...(signal !== undefined && { signal }),
-      });
-      await this.#commit(upload, upload.rowCount, {
+      const reply = await this.#write(upload, flight, isBulk);
+      await this.#commit(upload, flight, {
+        rowCount: upload.rowCount,
         inserted: reply.inserted_count,
         updated: reply.updated_count,
         sequence: reply.sequence ?? undefined,
       });
     } catch (error) {
       this.#failure ??= { error: withLocation(error, upload) };
-      if (error instanceof SagittaClientError && (error.committedCount ?? 0) > 0) {
-        const counts = { inserted: 0, updated: 0, sequence: error.sequence };
-        await this.#commit(upload, error.committedCount!, counts);
+      if (error instanceof SagittaClientError && error.committedCountAtLeast > 0) {
+        const rowCount = Math.min(error.committedCountAtLeast, upload.rowCount);
+        const { sequence } = error;
+        // The first failure is the one to report.
+        await this.#commit(upload, flight, { rowCount, inserted: 0, updated: 0, sequence }).catch(
+          () => {},
+        );
+      }
+    } finally {
+      this.#inFlight.delete(flight);
+      flight.ids.clear();
+      this.#idle.release(flight.target);
+    }
+  }
+
+  /**
+   * Writes to the target of the flight. If that is a node that cannot be reached, it is left out, and the next idle target
+   * gets the whole upload: writing rows again changes nothing.
+   */
+  async #write(upload: Upload, flight: Flight, isBulk: boolean): Promise<WriteReply> {
+    const { mode } = this.#options;
+    const schema = encodeRowsSchema(upload.batches[0]!.batch, true);
+    const body = [schema, ...upload.chunks, END_OF_STREAM];
+    for (;;) {
+      try {
+        return await flight.target.writeStream(() => body, {
+          format: 'arrow',
+          ...(mode !== undefined && { mode }),
+          ...(isBulk && { bulk: true }),
+        });
+      } catch (error) {
+        const { onLeftOut } = flight.target;
+        if (onLeftOut === undefined || !isUnreachable(error)) throw error;
+        onLeftOut(error);
+        flight.target = await this.#idle.take();
+        if (this.#failure !== undefined) throw error;
       }
     }
   }
 
-  async #commit(
-    upload: Upload,
-    rowCount: number,
-    counts: { inserted: number; updated: number; sequence: number | undefined },
-  ): Promise<void> {
+  async #commit(upload: Upload, flight: Flight, commit: Commit): Promise<void> {
+    const { rowCount, sequence } = commit;
+    const isWhole = rowCount === upload.rowCount;
+    flight.durable = { ...positionIn(upload, rowCount), rowCount, isWhole };
     const before = this.#result;
-    const { file, row } = progressIn(upload, rowCount);
-    this.#result = {
+    const sequences = [before.sequence, sequence].filter((each) => each !== undefined);
+    const result: UploadResult = {
       rowCount: before.rowCount + rowCount,
-      insertedCount: before.insertedCount + counts.inserted,
-      updatedCount: before.updatedCount + counts.updated,
+      insertedCount: before.insertedCount + commit.inserted,
+      updatedCount: before.updatedCount + commit.updated,
       byteCount: before.byteCount + upload.byteCount * (rowCount / upload.rowCount),
-      sequence: counts.sequence ?? before.sequence,
-      progress: { file, row, total: before.progress.total + rowCount },
+      sequence: sequences.length === 0 ? undefined : Math.max(...sequences),
+      progress: this.#advance(before.progress),
     };
-    await this.#options.onCommit(this.#result);
+    this.#result = result;
+    this.#reported = this.#reported.then(() => this.#options.onCommit(result));
+    await this.#reported;
+  }
+
+  /** The progress after the uploads at the beginning of `#unsettled` that are over. */
+  #advance(before: ImportProgress): ImportProgress {
+    let progress = before;
+    for (;;) {
+      const durable = this.#unsettled[0]?.durable;
+      if (durable === undefined) return progress;
+      const { file, row, rowCount, isWhole } = durable;
+      progress = { file, row, total: progress.total + rowCount };
+      if (isWhole) this.#unsettled.shift();
+      // Nothing is contiguous after an upload that has failed.
+      else this.#unsettled.length = 0;
+    }
   }
 
   #throwFailure(): void {
@@ -187,18 +322,39 @@ export class Uploader {
   }
 }
 
+/** The targets without an upload in flight, and the uploads that wait for one, both in the order of their arrival. */
+class IdleTargets {
+  readonly #idle: UploadTarget[];
+  readonly #waiting: ((target: UploadTarget) => void)[] = [];
+
+  constructor(targets: readonly UploadTarget[]) {
+    this.#idle = [...targets];
+  }
+
+  async take(): Promise<UploadTarget> {
+    return this.#idle.shift() ?? new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  release(target: UploadTarget): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(target);
+    else next(target);
+  }
+}
+
 function emptyUpload(startedAt: number): Upload {
-  return { chunks: [], batches: [], startedAt, byteCount: 0, rowCount: 0 };
+  const counts = { byteCount: 0, rowCount: 0 };
+  return { chunks: [], batches: [], startedAt, ...counts, ids: new Set(), predecessors: new Set() };
 }
 
 /** Where the import is after the first `rowCount` rows of an upload. */
-function progressIn({ batches }: Upload, rowCount: number): { file: number; row: number } {
+function positionIn({ batches }: Upload, rowCount: number): FilePosition {
   let left = rowCount;
   for (const { batch, file, firstRow } of batches) {
     if (left <= batch.rowCount) return { file, row: firstRow + left };
     left -= batch.rowCount;
   }
-  throw new RangeError(`the server reports ${left} rows more than were sent`);
+  throw new RangeError(`the upload has ${left} rows fewer than ${rowCount}`);
 }
 
 /** Replaces the JSON pointer of a server error (`/rows/17/values`) by the row's location in its file. */

@@ -80,7 +80,9 @@ export function createProgress(
       show();
     },
     note(text) {
-      target.write(`${what} ${text}\n`);
+      // On a terminal it replaces the bar, which the next update shows again below it.
+      const clear = isTerminal && last !== undefined ? '\r\x1b[K' : '';
+      target.write(`${clear}${what} ${text}\n`);
     },
     end(isDone = false) {
       // The last batch may have been counted before all of it was read.
