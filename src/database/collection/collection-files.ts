@@ -28,12 +28,15 @@ export interface CollectionFilesOptions {
   readonly areShared: boolean;
   /** Resolves when the store contains what was applied to memory. */
   readonly whenStored: () => Promise<void> | undefined;
+  /** Called when a manifest is about to be committed. */
+  readonly onCommitting: () => void;
 }
 
 export class CollectionFiles {
   readonly #options: CollectionFilesOptions;
   #manifest: Manifest;
   #writtenBytes = 0;
+  #isCommitting = false;
 
   constructor(options: CollectionFilesOptions) {
     this.#options = options;
@@ -47,6 +50,11 @@ export class CollectionFiles {
   /** The files of the manifest, and those that writes up to a sequence have added since. */
   namedThrough(sequence: number): readonly ManifestSegment[] {
     return [...this.#manifest.segments, ...this.#options.added.namedThrough(sequence)];
+  }
+
+  /** Whether a manifest is being committed, which waits for writes that are being applied. */
+  get isCommitting(): boolean {
+    return this.#isCommitting;
   }
 
   /** Bytes of the files that were named since the collection was loaded, except files that were shared before. */
@@ -102,6 +110,16 @@ export class CollectionFiles {
 
   /** Replaces the manifest in a transaction with other operations. */
   async commit(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
+    this.#isCommitting = true;
+    this.#options.onCommitting();
+    try {
+      await this.#commit(manifest, operations);
+    } finally {
+      this.#isCommitting = false;
+    }
+  }
+
+  async #commit(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
     const { store, incarnation, added, whenStored } = this.#options;
     const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
     // The files contain what was applied to memory, which the store must contain first.

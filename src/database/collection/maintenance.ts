@@ -98,6 +98,7 @@ export class Maintenance {
       incarnation: collection.incarnation,
       areShared: areFilesShared,
       whenStored: () => collection.whenStored(),
+      onCommitting: () => this.#releaseWaiters(),
     });
   }
 
@@ -111,7 +112,9 @@ export class Maintenance {
 
   /** Resolves after the next checkpoint or when maintenance fails; undefined if writes need not wait. */
   whenRoom(): Promise<void> | undefined {
-    if (!this.#isScheduled || this.#unwrittenCount <= UNWRITTEN_SEGMENTS_MAX) return undefined;
+    // A commit would wait for the write that waits here.
+    if (!this.#isScheduled || this.#files.isCommitting) return undefined;
+    if (this.#unwrittenCount <= UNWRITTEN_SEGMENTS_MAX) return undefined;
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
