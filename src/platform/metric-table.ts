@@ -428,7 +428,7 @@ const CLUSTER = {
     type: 'counter',
     labels: { outcome: ['found', 'failed'] },
     meaning:
-      'Parts of searches that this node has asked others for: `found`, or `failed`, so that this node searched them itself.',
+      'Parts of searches that this node has asked others for: `found`, or `failed`, so that another node that keeps the segments was asked, or this node searched them itself.',
   },
   sagitta_cluster_logs_failed: {
     type: 'gauge',
