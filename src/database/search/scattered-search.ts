@@ -1,9 +1,8 @@
-// Spreads a search over the nodes of a cluster that hold the collection. Each node can find all rows and searches
-// those that were written between some sequences, since the rows of every segment are in the order of their
-// writes on every node: those of the segments that it keeps, or an even share if all nodes keep all. The node that
-// received the request merges the hits by unrounded score and id, which gives the answer that it would find alone. The
-// rows of nodes that do not answer in time are searched once more by other nodes that keep their segments; those that
-// nobody else keeps, and all if each node keeps everything, by the node that received the request.
+// Spreads a search over the nodes of a cluster that hold the collection. Each node can find all rows and searches those of
+// some ranges of sequences: of the segments that it keeps, or an even share if all nodes keep all, since the rows of every
+// segment are in the order of their writes on every node. The node that received the request merges the hits by unrounded
+// score and id, which gives the answer that it would find alone. What a node does not answer in time is searched by another
+// that keeps the segments, and otherwise by the node that received the request.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
