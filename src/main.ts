@@ -214,7 +214,7 @@ async function openDatabase(
   const store = await openStore({
     directory: config.dataDir,
     mapping: config.values,
-    ...blocksOf(config),
+    ...(await blocksOf(config, metrics)),
     warn: (message) => logger.warn({}, message),
     onFailure,
     stopping,
@@ -252,7 +252,7 @@ async function openDatabase(
     closers.push(() => node.close());
     await unlessAborted(node.attach(database), stopping);
     const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
-    addClusterGauges(metrics, node);
+    addClusterGauges(metrics, node, store);
   }
   addBuildInfo(metrics, engine.name);
   metrics.addReading('sagitta_pool_tasks_waiting', () => pool.waitingCount);
@@ -280,10 +280,18 @@ async function openBlobStore(
 }
 
 /** Where the store gets the blocks of files that it keeps in part. */
-function blocksOf({ cluster, blobStore, clusterFileCopies, clusterCacheBytes }: Config) {
+async function blocksOf(
+  { cluster, blobStore, clusterFileCopies, clusterCacheBytes }: Config,
+  metrics: Metrics,
+) {
   if (cluster === null || blobStore === null || clusterFileCopies === null) return {};
   const module = pathToFileURL(programFile('cluster/blobs/block-source.js')).href;
-  return { blocks: { module, data: blobStore }, blockCacheBytes: clusterCacheBytes };
+  const { countFetchedBlocks } = await import('./cluster/nodes/cluster-metrics.js');
+  return {
+    blocks: { module, data: blobStore },
+    blockCacheBytes: clusterCacheBytes,
+    onFetched: countFetchedBlocks(metrics),
+  };
 }
 
 interface JoinOptions extends StartParts {

@@ -428,7 +428,31 @@ const CLUSTER = {
     type: 'counter',
     labels: { outcome: ['found', 'failed'] },
     meaning:
-      'Parts of searches that this node has asked others for: `found`, or `failed`, so that this node searched them itself.',
+      'Parts of searches that this node has asked others for: `found`, or `failed`, so that another node that keeps the segments was asked, or this node searched them itself.',
+  },
+  sagitta_cluster_fetch_seconds: {
+    type: 'histogram',
+    buckets: SECONDS,
+    meaning:
+      'From asking the shared files for a block of 1 MiB, which this node does not keep, to its arrival; `_count` is the number of blocks. Reads of cached blocks are not counted. Only with `SAGITTA_CLUSTER_FILE_COPIES`, as are the next four.',
+  },
+  sagitta_cluster_fetched_bytes_total: {
+    type: 'counter',
+    meaning: 'Size of the blocks that were fetched from the shared files.',
+  },
+  sagitta_cluster_cached_bytes: {
+    type: 'gauge',
+    meaning:
+      'Fetched blocks on the disk. When they reach the limit, each new one replaces another.',
+  },
+  sagitta_cluster_cache_limit_bytes: {
+    type: 'gauge',
+    meaning: 'How much of the disk fetched blocks may take (`SAGITTA_CLUSTER_CACHE_BYTES`).',
+  },
+  sagitta_cluster_kept_bytes: {
+    type: 'gauge',
+    meaning:
+      'What this node keeps of the loaded segment files that only other nodes keep as a whole: ids and columns of metadata.',
   },
   sagitta_cluster_logs_failed: {
     type: 'gauge',

@@ -36,7 +36,7 @@ import {
   readPartialBlob,
   writePartialFile,
 } from './partial-blob.js';
-import { PartialFiles, type PartialFilesOptions } from './partial-files.js';
+import { PartialFiles, type PartialFilesOptions, type PartialFilesUse } from './partial-files.js';
 
 /** Blob names never end with this suffix. */
 const TEMPORARY_SUFFIX = '.unfinished';
@@ -105,6 +105,11 @@ export class BlobFiles {
   /** Whether blobs can be kept in part. */
   get canPartial(): boolean {
     return this.#partial?.canMap ?? false;
+  }
+
+  /** Null if no blobs are kept in part. */
+  get partialUse(): PartialFilesUse | null {
+    return this.#partial?.use ?? null;
   }
 
   write(name: string, parts: FileParts): Promise<void> {

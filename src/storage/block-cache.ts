@@ -8,7 +8,7 @@ import { fstatSync, writeSync } from 'node:fs';
 import { assert } from '../common/errors.js';
 import { BLOCK_BYTES, type BlockRange, blockCountOf, bytesOfBlock } from '../platform/blocks.js';
 import type { NativeBlocks } from '../platform/native-files.js';
-import { type BlockDeadlines, type BlockSource, readOnce, retry } from './block-source.js';
+import { type BlockSource, type FetchOptions, readOnce, retry } from './block-source.js';
 import { blocksIn, FETCH_COUNT_MAX } from './partial-blob.js';
 import { ReadAhead } from './read-ahead.js';
 
@@ -65,15 +65,16 @@ interface Fetch extends Entry {
   isStarted: boolean;
 }
 
-export interface BlockCacheOptions {
+/** After the deadlines a mapping whose readers wait is given up. */
+export interface BlockCacheOptions extends FetchOptions {
   readonly native: Omit<NativeBlocks, 'openQueue' | 'serveQueue' | 'closeQueue' | 'mapPartial'>;
   readonly source: BlockSource;
   /** Maximum number of blocks in all files together. */
   readonly blockCountMax: number;
-  /** After these a mapping whose readers wait is given up. */
-  readonly deadlines: BlockDeadlines;
   readonly onReleased: (descriptor: number) => void;
   readonly onUnavailable: (source: string, error: unknown) => void;
+  /** Receives the number of blocks in all files together after it has changed. */
+  readonly onCached: (blockCount: number) => void;
 }
 
 export class BlockCache {
@@ -89,6 +90,8 @@ export class BlockCache {
   #demanded: Fetch[] = [];
   #ahead: Fetch[] = [];
   #activeCount = 0;
+  /** What `onCached` received last. */
+  #reportedCount = 0;
 
   constructor(options: BlockCacheOptions) {
     assert(options.blockCountMax >= CACHED_BLOCKS_MIN, 'the cache has room for what is fetched');
@@ -141,6 +144,7 @@ export class BlockCache {
       this.#resting.delete(entry);
       if (!isRemoved) this.#punch(entry);
     }
+    this.#reportCached();
     this.#options.onReleased(file.descriptor);
   }
 
@@ -209,7 +213,7 @@ export class BlockCache {
     fetch.isStarted = true;
     this.#activeCount++;
     const attempt = async () => {
-      const bytes = await readOnce(source, wanted, deadlines);
+      const bytes = await readOnce(source, wanted, this.#options);
       if (!file.isReleased) this.#store(fetch, bytes);
     };
     try {
@@ -220,7 +224,18 @@ export class BlockCache {
       this.#fail(fetch, error);
     }
     this.#activeCount--;
+    this.#reportCached();
     this.#startFetches();
+  }
+
+  get #cachedCount(): number {
+    return this.#recent.size + this.#resting.size;
+  }
+
+  #reportCached(): void {
+    if (this.#cachedCount === this.#reportedCount) return;
+    this.#reportedCount = this.#cachedCount;
+    this.#options.onCached(this.#reportedCount);
   }
 
   #fail(failed: Fetch, error: unknown): void {
@@ -244,7 +259,7 @@ export class BlockCache {
     let entry = file.entries.get(block);
     if (entry === undefined) {
       entry = { file, block };
-      while (this.#recent.size + this.#resting.size >= this.#options.blockCountMax) this.#evict();
+      while (this.#cachedCount >= this.#options.blockCountMax) this.#evict();
       this.#write(entry, bytes);
       file.entries.set(block, entry);
       this.#addRecent(entry);
@@ -264,9 +279,7 @@ export class BlockCache {
     } catch (error) {
       this.#punch(entry);
       // The disk may be full of what is cached here.
-      for (let i = 0; i < FETCH_COUNT_MAX && this.#recent.size + this.#resting.size > 0; i++) {
-        this.#evict();
-      }
+      for (let i = 0; i < FETCH_COUNT_MAX && this.#cachedCount > 0; i++) this.#evict();
       throw error;
     }
   }

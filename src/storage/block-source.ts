@@ -26,6 +26,17 @@ export interface BlockDeadlines {
   readonly answerMsMax: number;
 }
 
+/** A block that a source has returned, and how long that took. */
+export interface FetchedBlock {
+  readonly byteLength: number;
+  readonly seconds: number;
+}
+
+export interface FetchOptions {
+  readonly deadlines: BlockDeadlines;
+  readonly onFetched: (fetched: FetchedBlock) => void;
+}
+
 /** A restart of the shared files, or of the network, takes less. A slow connection returns a block in a second. */
 export const BLOCK_DEADLINES: BlockDeadlines = { retryMsMax: 20_000, answerMsMax: 10_000 };
 const PAUSE_MS_MIN = 50;
@@ -42,11 +53,15 @@ export async function openBlockSource({ module, data }: BlockSourceModule): Prom
 export async function readOnce(
   source: BlockSource,
   { name, block, byteLength }: { name: string; block: number; byteLength: number },
-  { answerMsMax }: BlockDeadlines,
+  { deadlines, onFetched }: FetchOptions,
 ): Promise<Uint8Array> {
-  const bytes = await within(source.read(name, block), answerMsMax);
-  if (bytes.byteLength === byteLength) return bytes;
-  throw new Error(`block ${block} has ${bytes.byteLength} bytes, expected ${byteLength}`);
+  const startedAtMs = performance.now();
+  const bytes = await within(source.read(name, block), deadlines.answerMsMax);
+  if (bytes.byteLength !== byteLength) {
+    throw new Error(`block ${block} has ${bytes.byteLength} bytes, expected ${byteLength}`);
+  }
+  onFetched({ byteLength, seconds: (performance.now() - startedAtMs) / 1000 });
+  return bytes;
 }
 
 /** Calls `attempt` until it succeeds. Throws its last error once the time for retries, from `sinceMs` on, has passed. */

@@ -19,7 +19,7 @@ import {
   UNMAPPED_REQUEST,
 } from '../platform/native-files.js';
 import { BlockCache, type BlockCacheOptions, type MappedFile } from './block-cache.js';
-import { type BlockSourceModule, openBlockSource } from './block-source.js';
+import { type BlockSourceModule, type FetchedBlock, openBlockSource } from './block-source.js';
 
 export interface BlockThreadData extends Pick<BlockCacheOptions, 'blockCountMax' | 'deadlines'> {
   readonly source: BlockSourceModule;
@@ -32,7 +32,10 @@ export type BlockThreadReply =
   | { readonly kind: 'ready' }
   /** The descriptor of a mapped file is no longer needed. */
   | { readonly kind: 'released'; readonly descriptor: number }
-  | { readonly kind: 'unavailable'; readonly source: string; readonly reason: string };
+  | { readonly kind: 'unavailable'; readonly source: string; readonly reason: string }
+  | { readonly kind: 'fetched'; readonly fetched: FetchedBlock }
+  /** The number of fetched blocks on the disk has changed. */
+  | { readonly kind: 'cached'; readonly blockCount: number };
 
 const port = parentPort;
 const native = loadNativeFiles();
@@ -55,6 +58,8 @@ async function start(owner: MessagePort, calls: NativeBlocks): Promise<void> {
     onReleased: (released) => reply({ kind: 'released', descriptor: released }),
     onUnavailable: (name, error) =>
       reply({ kind: 'unavailable', source: name, reason: String(error) }),
+    onFetched: (fetched) => reply({ kind: 'fetched', fetched }),
+    onCached: (blockCount) => reply({ kind: 'cached', blockCount }),
   });
   owner.on('message', (mapped: MappedFile) => cache.add(mapped));
   const requests = new Socket({ fd: descriptor, readable: true, writable: false });

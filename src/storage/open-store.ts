@@ -8,7 +8,12 @@ import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { requireNoBackup } from './backup-marker.js';
 import { type BaseSource, writeBase } from './base.js';
 import { BlobFiles } from './blob-files.js';
-import { BLOCK_DEADLINES, type BlockDeadlines, type BlockSourceModule } from './block-source.js';
+import {
+  BLOCK_DEADLINES,
+  type BlockDeadlines,
+  type BlockSourceModule,
+  type FetchOptions,
+} from './block-source.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
@@ -41,6 +46,8 @@ export async function openStore(options: {
   blockCacheBytes?: number;
   /** When a block that cannot be fetched is given up; only tests set it. */
   blockDeadlines?: Partial<BlockDeadlines>;
+  /** Receives every block that was fetched. */
+  onFetched?: FetchOptions['onFetched'];
   /** Receives a message for each repair, and for blocks that could not be fetched. */
   warn?: (message: string) => void;
   /**
@@ -59,6 +66,7 @@ export async function openStore(options: {
     blocks = null,
     blockCacheBytes = BLOCK_CACHE_BYTES,
     blockDeadlines,
+    onFetched = () => {},
     warn = () => {},
     onFailure = () => {},
     logBytesMax,
@@ -86,7 +94,7 @@ export async function openStore(options: {
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), {
       ...{ mapping, isNew },
       partial: blocks && {
-        ...{ source: blocks, cacheBytes: blockCacheBytes, warn },
+        ...{ source: blocks, cacheBytes: blockCacheBytes, onFetched, warn },
         deadlines: { ...BLOCK_DEADLINES, ...blockDeadlines },
       },
     });

@@ -12,9 +12,9 @@ import { BLOCK_BYTES, bytesOfBlock } from '../platform/blocks.js';
 import type { NativeBlocks } from '../platform/native-files.js';
 import { CACHED_BLOCKS_MIN, type MappedFile } from './block-cache.js';
 import {
-  type BlockDeadlines,
   type BlockSource,
   type BlockSourceModule,
+  type FetchOptions,
   openBlockSource,
   readOnce,
   retry,
@@ -22,28 +22,38 @@ import {
 import type { BlockThreadData, BlockThreadReply } from './block-thread.js';
 import { FILE_MODE } from './disk.js';
 import type { FileMapper } from './file-mapper.js';
-import { absentRanges, type PartialBlob, readPartialFile } from './partial-blob.js';
+import { absentRanges, keptPartsOf, type PartialBlob, readPartialFile } from './partial-blob.js';
 
-export interface PartialFilesOptions {
+export interface PartialFilesOptions extends FetchOptions {
   readonly source: BlockSourceModule;
   /** Disk space for fetched blocks of all files together. */
   readonly cacheBytes: number;
-  readonly deadlines: BlockDeadlines;
   /** Receives a message for each file whose blocks cannot be fetched. */
   readonly warn: (message: string) => void;
+}
+
+/** What partial files take on the disk. */
+export interface PartialFilesUse {
+  /** The kept blocks of mapped files. */
+  readonly keptBytes: number;
+  /** Fetched blocks, and how many there may be. */
+  readonly cachedBytes: number;
+  readonly cacheBytesMax: number;
 }
 
 interface BlockThread {
   readonly worker: Worker;
   readonly queue: number;
-  /** Of mapped files, until the thread needs them no longer. */
-  readonly descriptors: Set<number>;
 }
 
 export class PartialFiles {
   readonly #options: PartialFilesOptions;
   readonly #mapper: FileMapper | null;
   readonly #native: NativeBlocks | null;
+  readonly #blockCountMax: number;
+  #cachedBlockCount = 0;
+  /** Of mapped files, until the thread needs them no longer, with the length of what is kept. */
+  readonly #descriptors = new Map<number, number>();
   #thread: Promise<BlockThread> | null = null;
   #source: Promise<BlockSource> | null = null;
   /** Files from which the blocks that an earlier run fetched were removed, by identity. */
@@ -52,6 +62,7 @@ export class PartialFiles {
   /** Files of the directory can be mapped if there is a mapper and the file system can free a part of a file. */
   constructor(directory: string, mapper: FileMapper | null, options: PartialFilesOptions) {
     this.#options = options;
+    this.#blockCountMax = Math.max(CACHED_BLOCKS_MIN, Math.floor(options.cacheBytes / BLOCK_BYTES));
     this.#mapper = mapper;
     const native = mapper?.blocks ?? null;
     this.#native = native !== null && canPunch(directory, native) ? native : null;
@@ -59,6 +70,16 @@ export class PartialFiles {
 
   get canMap(): boolean {
     return this.#native !== null;
+  }
+
+  get use(): PartialFilesUse {
+    let keptBytes = 0;
+    for (const byteCount of this.#descriptors.values()) keptBytes += byteCount;
+    return {
+      keptBytes,
+      cachedBytes: this.#cachedBlockCount * BLOCK_BYTES,
+      cacheBytesMax: this.#blockCountMax * BLOCK_BYTES,
+    };
   }
 
   /**
@@ -72,7 +93,7 @@ export class PartialFiles {
       const wanted = { name: blob.source, block, byteLength };
       try {
         const source = await this.#open();
-        return await retry(() => readOnce(source, wanted, deadlines), deadlines);
+        return await retry(() => readOnce(source, wanted, this.#options), deadlines);
       } catch (error) {
         throw blocksUnavailableError(name, error);
       }
@@ -109,11 +130,11 @@ export class PartialFiles {
       const mapped: MappedFile = {
         ...{ index, generation, descriptor, identity, source, byteLength, kept },
       };
-      thread.descriptors.add(descriptor);
+      this.#descriptors.set(descriptor, keptBytesOf(blob));
       thread.worker.postMessage(mapped);
       return mapping;
     } catch (error) {
-      if (!thread.descriptors.has(descriptor)) closeSync(descriptor);
+      if (!this.#descriptors.has(descriptor)) closeSync(descriptor);
       throw error;
     }
   }
@@ -126,14 +147,12 @@ export class PartialFiles {
   }
 
   async #start(native: NativeBlocks): Promise<BlockThread> {
-    const { source, cacheBytes, deadlines, warn } = this.#options;
+    const { source, deadlines } = this.#options;
     const { queue, descriptor } = native.openQueue();
     const workerData: BlockThreadData = {
-      ...{ source, queue, descriptor, deadlines },
-      blockCountMax: Math.max(CACHED_BLOCKS_MIN, Math.floor(cacheBytes / BLOCK_BYTES)),
+      ...{ source, queue, descriptor, deadlines, blockCountMax: this.#blockCountMax },
     };
     const worker = new Worker(programFile('storage/block-thread.js'), { workerData });
-    const descriptors = new Set<number>();
     const starting = new Promise<void>((resolve, reject) => {
       let failure: unknown = new Error('the thread that fetches blocks has ended');
       worker.on('error', (error) => {
@@ -143,21 +162,38 @@ export class PartialFiles {
       worker.on('exit', () => {
         native.closeQueue(queue);
         openQueues.delete(queue);
-        for (const each of descriptors) closeSync(each);
+        for (const each of this.#descriptors.keys()) closeSync(each);
+        this.#descriptors.clear();
+        this.#cachedBlockCount = 0;
         this.#thread = null;
         this.#cleaned.clear();
         reject(failure);
       });
       worker.on('message', (reply: BlockThreadReply) => {
         if (reply.kind === 'ready') resolve();
-        else if (reply.kind === 'unavailable') {
-          warn(`Blocks of ${reply.source} could not be fetched: ${reply.reason}.`);
-        } else if (descriptors.delete(reply.descriptor)) closeSync(reply.descriptor);
+        else this.#receive(reply);
       });
     });
     await starting;
     worker.unref();
-    return { worker, queue, descriptors };
+    return { worker, queue };
+  }
+
+  #receive(reply: Exclude<BlockThreadReply, { readonly kind: 'ready' }>): void {
+    switch (reply.kind) {
+      case 'released':
+        if (this.#descriptors.delete(reply.descriptor)) closeSync(reply.descriptor);
+        break;
+      case 'unavailable':
+        this.#options.warn(`Blocks of ${reply.source} could not be fetched: ${reply.reason}.`);
+        break;
+      case 'fetched':
+        this.#options.onFetched(reply.fetched);
+        break;
+      case 'cached':
+        this.#cachedBlockCount = reply.blockCount;
+        break;
+    }
   }
 
   /** Ends all waiting for blocks; mappings are unavailable from then on. */
@@ -167,6 +203,10 @@ export class PartialFiles {
     this.#native!.closeQueue(thread.queue);
     await thread.worker.terminate();
   }
+}
+
+function keptBytesOf(blob: PartialBlob): number {
+  return keptPartsOf(blob).ranges.reduce((sum, { begin, end }) => sum + end - begin, 0);
 }
 
 const openQueues = new Set<number>();

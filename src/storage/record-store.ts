@@ -11,6 +11,7 @@ import type { FileParts } from './disk.js';
 import type { Journal } from './journal.js';
 import type { NewDirectory } from './new-directory.js';
 import type { PartialBlobContent } from './partial-blob.js';
+import type { PartialFilesUse } from './partial-files.js';
 import { StateView } from './state-view.js';
 import type { DiskStore, StoreOperation, StoreSnapshot } from './store.js';
 import type { MarkFile } from './store-mark.js';
@@ -107,6 +108,10 @@ export class RecordStore extends StateView implements DiskStore {
   async eraseLog(log: string): Promise<void> {
     if (this.#journal.state.logs.has(log)) await this.commit([{ kind: 'dropLog', log }]);
     this.#dropped.delete(log);
+  }
+
+  get partialUse(): PartialFilesUse | null {
+    return this.#blobs.partialUse;
   }
 
   get storedBytes(): number {

@@ -4,6 +4,7 @@
 import type { FileMapping } from '../common/types.js';
 import type { FileParts } from './disk.js';
 import type { PartialBlobContent } from './partial-blob.js';
+import type { PartialFilesUse } from './partial-files.js';
 
 /** A path of non-empty parts. Keys sort part by part, by their UTF-8 bytes. */
 export type StoreKey = readonly string[];
@@ -106,6 +107,8 @@ export type ListEntries = (
 export interface DiskStore extends Store {
   /** Disk space used by logs and values. */
   readonly storedBytes: number;
+  /** What blobs that are kept in part take on the disk; null if the store has no source of blocks. */
+  readonly partialUse: PartialFilesUse | null;
   /** Closes the store. If it was created when it was opened, it is removed together with everything written to it. */
   closeAndRemoveIfNew(): Promise<void>;
   /**

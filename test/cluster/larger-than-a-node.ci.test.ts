@@ -164,6 +164,21 @@ describe('a collection larger than a node', { skip: natsMissing() ?? false }, ()
     for (const node of NODES) await assertAnswers(node);
   });
 
+  it('has metrics of what nodes keep and fetch of files of others', async () => {
+    for (const node of NODES) {
+      const { text } = await patientFetch(`${nodes.urlOf(node)}/metrics`);
+      for (const line of [
+        /^sagitta_cluster_fetch_seconds_count [1-9]/m,
+        /^sagitta_cluster_fetched_bytes_total [1-9]/m,
+        /^sagitta_cluster_kept_bytes [1-9]/m,
+        /^sagitta_cluster_cached_bytes [1-9]/m,
+        new RegExp(`^sagitta_cluster_cache_limit_bytes ${CACHE_BYTES}$`, 'm'),
+      ]) {
+        assert.match(text, line, node);
+      }
+    }
+  });
+
   it('answers while nodes are gone that keep a part of it', async () => {
     await nodes.kill('n2');
     await assertAnswers('n1');

@@ -19,7 +19,7 @@ import {
   UNAVAILABLE_FLAG,
 } from '../../src/platform/native-files.js';
 import { CACHED_BLOCKS_MIN } from '../../src/storage/block-cache.js';
-import type { BlockDeadlines } from '../../src/storage/block-source.js';
+import type { BlockDeadlines, FetchedBlock } from '../../src/storage/block-source.js';
 import { openStore } from '../../src/storage/open-store.js';
 import { ReadAhead } from '../../src/storage/read-ahead.js';
 import type { DiskStore } from '../../src/storage/store.js';
@@ -46,15 +46,17 @@ async function open(options: { directory?: string; deadlines?: Partial<BlockDead
   const directory = options.directory ?? (await makeDirectory());
   const control = new SourceControl();
   const warnings: string[] = [];
+  const fetched: FetchedBlock[] = [];
   const store = await openStore({
     directory,
     blocks: { module: MODULE, data: control.shared },
     blockCacheBytes: CACHED_BLOCKS_MIN * BLOCK_BYTES,
     blockDeadlines: { retryMsMax: 60_000, answerMsMax: 60_000, ...options.deadlines },
+    onFetched: (block) => fetched.push(block),
     warn: (message) => warnings.push(message),
   });
   assert.ok(store.canPartial);
-  return { directory, control, store, warnings, path: join(directory, 'segments', NAME) };
+  return { directory, control, store, warnings, fetched, path: join(directory, 'segments', NAME) };
 }
 
 async function write(store: DiskStore, byteLength: number, kept: readonly BlockRange[] = []) {
@@ -116,6 +118,42 @@ describe('partial blobs', { skip: reason }, () => {
       checksumOf([whole, makeBlock(sourceName(SEED, byteLength), 2)]),
     );
     await store.close();
+  });
+
+  it('report what is fetched, cached and kept', async () => {
+    const { store, control, fetched } = await open();
+    const cacheBytesMax = CACHED_BLOCKS_MIN * BLOCK_BYTES;
+    const nothing = { keptBytes: 0, cachedBytes: 0, cacheBytesMax };
+    assert.deepEqual(store.partialUse, nothing);
+    await write(store, 20 * BLOCK_BYTES + 1000, [
+      { first: 1, count: 2 },
+      { first: 20, count: 1 },
+    ]);
+    // What is read as a whole is fetched, and not cached.
+    control.behave('fail', 2);
+    assert.ok(isRight((await store.readBlob(NAME))!, 0, 20));
+    assert.equal(fetched.length, 18);
+    assert.deepEqual(store.partialUse, nothing);
+
+    fetched.length = 0;
+    const mapping = await mapIn(store);
+    const keptBytes = 2 * BLOCK_BYTES + 1000;
+    assert.deepEqual(store.partialUse, { ...nothing, keptBytes });
+    assert.ok(isRight(mapping.bytes, 1, 4));
+    await eventually('a report', () => store.partialUse!.cachedBytes > 0);
+    assert.deepEqual(store.partialUse, { keptBytes, cachedBytes: BLOCK_BYTES, cacheBytesMax });
+    assert.deepEqual(
+      fetched.map(({ byteLength }) => byteLength),
+      [BLOCK_BYTES],
+    );
+    assert.ok(fetched[0]!.seconds >= 0);
+
+    // More than the cache has room for.
+    for (let block = 3; block < 20; block++) assert.ok(isRight(mapping.bytes, block));
+    await eventually('all reports', () => fetched.length >= 17);
+    await eventually('a full cache', () => store.partialUse!.cachedBytes === cacheBytesMax);
+    await store.close();
+    assert.deepEqual(store.partialUse, nothing);
   });
 
   it('are read correctly by several threads, while the cache is far smaller', async () => {

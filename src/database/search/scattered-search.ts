@@ -1,8 +1,8 @@
-// Spreads a search over the nodes of a cluster that hold the collection. Each node can find all rows and searches
-// those that were written between some sequences, since the rows of every segment are in the order of their
-// writes on every node: those of the segments that it keeps, or an even share if all nodes keep all. The node that
-// received the request merges the hits by unrounded score and id, which gives the answer that it would find alone, and
-// itself searches the rows of nodes that do not answer in time.
+// Spreads a search over the nodes of a cluster that hold the collection. Each node can find all rows and searches those of
+// some ranges of sequences: of the segments that it keeps, or an even share if all nodes keep all, since the rows of every
+// segment are in the order of their writes on every node. The node that received the request merges the hits by unrounded
+// score and id, which gives the answer that it would find alone. What a node does not answer in time is searched by another
+// that keeps the segments, and otherwise by the node that received the request.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -204,16 +204,15 @@ interface Plan {
   readonly shares: readonly (readonly SequenceRange[])[];
   /** How long other nodes may take at least. */
   readonly waitMsMin: number;
+  /** The plan for the shares of nodes that have failed; null if this node can search them as fast as any other. */
+  readonly without: ((failed: ReadonlySet<Holder>, waitMs: number) => Plan) | null;
 }
 
-/** The results for the shares of the nodes, from peers that answer in time and otherwise from this node. */
+/** The results for all shares, from peers that answer in time and otherwise by the next plan or from this node. */
 async function scatter<Found>(
-  { nodes, shares, waitMsMin }: Plan,
+  { nodes, shares, waitMsMin, without }: Plan,
   signal: AbortSignal | undefined,
-  {
-    local,
-    ask,
-  }: {
+  tasks: {
     readonly local: (ranges: readonly SequenceRange[]) => Promise<Found>;
     /** Resolves with null when the answer of the peer cannot be used. */
     readonly ask: (
@@ -227,16 +226,16 @@ async function scatter<Found>(
   const aborted = anySignal([ended.signal, ...(signal === undefined ? [] : [signal])]);
   const startedAtMs = performance.now();
   const answers = nodes.map(({ peer }, i) =>
-    peer === null ? null : ask(peer, shares[i]!, aborted).catch(() => null),
+    peer === null ? null : tasks.ask(peer, shares[i]!, aborted).catch(() => null),
   );
+  const found: Found[] = [];
+  const failed = new Set<Holder>();
+  let waitMs = waitMsMin;
   let reason = SEARCH_FAILED;
   try {
-    const own = await local(shares[nodes.findIndex(({ peer }) => peer === null)]!);
-    const ownMs = performance.now() - startedAtMs;
-    const timeout = sleep(Math.max(waitMsMin, PEER_TIME_FACTOR * ownMs), null, {
-      signal: ended.signal,
-    }).catch(() => null);
-    const found: Found[] = [];
+    const own = await tasks.local(shares[nodes.findIndex(({ peer }) => peer === null)]!);
+    waitMs = Math.max(waitMsMin, PEER_TIME_FACTOR * (performance.now() - startedAtMs));
+    const timeout = sleep(waitMs, null, { signal: ended.signal }).catch(() => null);
     for (const [i, answer] of answers.entries()) {
       if (answer === null) {
         found.push(own);
@@ -244,13 +243,16 @@ async function scatter<Found>(
       }
       const remote = await Promise.race([answer, timeout]);
       signal?.throwIfAborted();
-      found.push(remote ?? (await local(shares[i]!)));
+      if (remote !== null) found.push(remote);
+      else if (without === null) found.push(await tasks.local(shares[i]!));
+      else failed.add(nodes[i]!);
     }
     reason = PEER_TIMEOUT;
-    return found;
   } finally {
     ended.abort(reason);
   }
+  if (without === null || failed.size === 0) return found;
+  return [...found, ...(await scatter(without(failed, waitMs), signal, tasks))];
 }
 
 /**
@@ -267,25 +269,60 @@ function planOf(
   const keepers = views.map((view) => peers.keeping(incarnation, view.segment.firstId));
   if (keepers.every((names) => names === null)) {
     const ranges = splitEvenly(views, nodes.length);
-    return { nodes, shares: ranges.map((range) => [range]), waitMsMin: PEER_WAIT_MS_MIN };
+    const shares = ranges.map((range) => [range]);
+    return { nodes, shares, waitMsMin: PEER_WAIT_MS_MIN, without: null };
   }
-  const shares = nodes.map((): SequenceRange[] => []);
-  const rowCounts = nodes.map(() => 0);
-  for (const [i, view] of views.entries()) {
-    const keeping = nodes.map(({ node }) => keepers[i]?.includes(node) ?? true);
-    // Without a reachable node that keeps it, any of them reads the shared file.
-    const places = [...nodes.keys()].filter((n) => keeping[n] || !keeping.includes(true));
-    const least = places.reduce((a, b) => (rowCounts[b]! < rowCounts[a]! ? b : a));
-    rowCounts[least] = rowCounts[least]! + view.visibleCount;
+  const parts = views.map((view, i): KeptPart => {
     const next = views[i + 1];
     const from = i === 0 ? 0 : first(view);
     const to = next === undefined ? Number.MAX_SAFE_INTEGER : first(next);
+    return { range: { from, to }, rowCount: view.visibleCount, keepers: keepers[i]! };
+  });
+  // Without a reachable node that keeps a segment, any of them reads the shared file.
+  const { shares, nodeOf } = shareOut(parts, nodes, nodes);
+  const without = (failed: ReadonlySet<Holder>, waitMsMin: number): Plan => {
+    const left = nodes.filter((node) => !failed.has(node));
+    const self = left.filter(({ peer }) => peer === null);
+    const unanswered = parts.filter((_, i) => failed.has(nodeOf[i]!));
+    const again = shareOut(unanswered, left, self);
+    const isAsked = (node: Holder, n: number) => node.peer === null || again.shares[n]!.length > 0;
+    return {
+      nodes: left.filter(isAsked),
+      shares: again.shares.filter((_, n) => isAsked(left[n]!, n)),
+      ...{ waitMsMin, without: null },
+    };
+  };
+  return { nodes, shares, waitMsMin: KEEPER_WAIT_MS_MIN, without };
+}
+
+/** The rows of a segment. */
+interface KeptPart {
+  readonly range: SequenceRange;
+  readonly rowCount: number;
+  /** The names of the nodes that keep it; null for all. */
+  readonly keepers: readonly string[] | null;
+}
+
+/** Gives each part to one of the nodes that keep it, or to one of `readers` if none does, in about equal shares. */
+function shareOut(
+  parts: readonly KeptPart[],
+  nodes: readonly Holder[],
+  readers: readonly Holder[],
+) {
+  const shares = nodes.map((): SequenceRange[] => []);
+  const rowCounts = nodes.map(() => 0);
+  const nodeOf = parts.map(({ range, rowCount, keepers }) => {
+    const keeping = nodes.filter(({ node }) => keepers?.includes(node) ?? true);
+    const places = (keeping.length > 0 ? keeping : readers).map((node) => nodes.indexOf(node));
+    const least = places.reduce((a, b) => (rowCounts[b]! < rowCounts[a]! ? b : a));
+    rowCounts[least] = rowCounts[least]! + rowCount;
     const share = shares[least]!;
     const last = share.at(-1);
-    if (last?.to === from) share[share.length - 1] = { from: last.from, to };
-    else if (from < to) share.push({ from, to });
-  }
-  return { nodes, shares, waitMsMin: KEEPER_WAIT_MS_MIN };
+    if (last?.to === range.from) share[share.length - 1] = { from: last.from, to: range.to };
+    else if (range.from < range.to) share.push(range);
+    return nodes[least]!;
+  });
+  return { shares, nodeOf };
 }
 
 /** Ranges of sequences with about equally many visible rows, which begin at a segment when one begins nearby. */
