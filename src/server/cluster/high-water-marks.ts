@@ -1,5 +1,6 @@
-// The highest log positions that clients of this node have seen of collections held by other nodes. A request about
-// such a collection is forwarded with its position, so that the other node replies with no older state.
+// The highest log positions that clients of this node have seen of collections held by other nodes, or that this node was
+// late to apply. A request about such a collection is forwarded with its position, and replies refer to it, so that no later
+// reply shows an older state.
 
 import type { LogPositions } from '../wire/consistency.js';
 

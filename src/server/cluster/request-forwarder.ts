@@ -185,10 +185,13 @@ export class RequestForwarder {
     const { forwarded, incarnations, telemetry } = request;
     if (forwarded === null) return this.#sessionHeader(incarnations ?? []);
     const { startedAtMs, auditTarget } = telemetry;
-    const applied = incarnations && {
-      ...this.#newTo(forwarded.positions),
-      ...this.cluster.progress.writtenSince(startedAtMs, incarnations),
-    };
+    const applied =
+      incarnations &&
+      laterOf(
+        this.#newTo(forwarded.positions),
+        this.cluster.progress.writtenSince(startedAtMs, incarnations),
+        this.#marks.of(incarnations),
+      );
     return {
       ...(applied && { [APPLIED]: JSON.stringify(applied) }),
       ...(auditTarget !== null && { [AUDIT_TARGET]: encodeURIComponent(auditTarget) }),
@@ -400,6 +403,8 @@ export class RequestForwarder {
     } catch (err) {
       // After a read, Sagitta-Session tells the client what it has seen.
       if (signal.aborted || isRead) return;
+      // Until this node has applied the write, its replies refer to it.
+      for (const incarnation of incarnations) this.#raise(incarnation, positions);
       this.#logger.info(
         { err },
         'this node is late: a write was confirmed before it was applied here',
@@ -410,9 +415,12 @@ export class RequestForwarder {
   /** Records what a client has seen; later replies through this node reflect at least that. */
   raiseMarks(incarnations: readonly string[], positions: LogPositions): void {
     for (const incarnation of incarnations) {
-      const { [incarnation]: position = 0 } = positions;
-      if (!this.cluster.holds(incarnation)) this.#marks.raise(incarnation, position);
+      if (!this.cluster.holds(incarnation)) this.#raise(incarnation, positions);
     }
+  }
+
+  #raise(incarnation: string, { [incarnation]: position = 0 }: LogPositions): void {
+    this.#marks.raise(incarnation, position);
   }
 
   async #send(

@@ -149,7 +149,9 @@ export class NodeApi {
       },
       whenApplied: async (positions) => {
         const inTime = AbortSignal.timeout(APPLY_MS_MAX);
-        await this.#node.progress.whenApplied(positions, inTime).catch(() => {});
+        await this.#node.progress.whenApplied(positions, inTime).catch(() => {
+          for (const [log, position] of Object.entries(positions)) this.#marks.raise(log, position);
+        });
       },
     };
   }
@@ -305,7 +307,8 @@ export class NodeApi {
     const { incarnations, startedAtMs } = options;
     const { progress } = this.#node;
     const written = progress.writtenSince(startedAtMs, incarnations);
-    const applied = forwarded === null ? {} : { ...progress.cataloguePositions, ...written };
+    const own = laterOf(progress.cataloguePositions, written, this.#marks.of(incarnations));
+    const applied = forwarded === null ? {} : own;
     return { result, applied, incarnations, session: this.#session(incarnations) };
   }
 
