@@ -1,7 +1,7 @@
 // A cluster of server processes on three NATS servers, all on this machine, compared with a single server: the
 // latency of writes, the rate of bulk loading compared with that of the log alone, pauses of writes when nodes
-// and NATS servers stop, and queries by one node and by several, each limited to a part of a core or to less
-// memory than the collection takes.
+// and NATS servers stop, imports and queries by one node and by several, each limited to a part of a core, and queries by
+// nodes with less memory than the collection takes.
 //
 //   node dist/bench/cluster.js                 smoke parameters: only checks the bench
 //   node dist/bench/cluster.js --full          as docs/performance.md quotes it: some six minutes
@@ -33,6 +33,7 @@ const SMOKE = {
   faultRounds: 1,
   searchedRows: 2_500,
   largeRows: 2_500,
+  uploadRows: 500,
   queries: 3,
 };
 const FULL = {
@@ -43,6 +44,7 @@ const FULL = {
   faultRounds: 5,
   searchedRows: 60_000,
   largeRows: 120_000,
+  uploadRows: 20_000,
   queries: 150,
 };
 const DIMENSION = 768;
@@ -60,6 +62,8 @@ const VALUES_MAX = '100000000000000';
 const ARCHIVED_MS = 3_000;
 /** How long to wait after a load until most rows are in files, per row. */
 const SEALED_MS_PER_ROW = 0.1;
+/** The uploads of an import, each of about a segment, besides those that warm up the nodes. */
+const UPLOADS = 8;
 /** The number of acknowledged writes before an event, and after it. */
 const WRITES_AROUND = 20;
 
@@ -78,6 +82,7 @@ if (missing !== undefined) {
   try {
     await compareWithSingleServer(nats, folder);
     await measureSharedQueries(nats, folder);
+    await measureImport(nats, folder);
     await measureScatterOverhead(nats, folder);
     await measureBeyondMemory(nats, folder);
   } finally {
@@ -152,9 +157,9 @@ async function compareWithSingleServer(natsServers: NatsServers, folder: string)
   }
 }
 
-async function createCollection(url: string, id: string): Promise<void> {
+async function createCollection(url: string, id: string, others: object = {}): Promise<void> {
   const { call, close } = createCaller(url, 1);
-  const collection = { id, dimension: DIMENSION, metric: 'cosine' };
+  const collection = { id, dimension: DIMENSION, metric: 'cosine', ...others };
   await retryUntilDone(async () => {
     const made = await call('POST', '/v1/collections?if_not_exists=true', collection);
     assert.equal(made.status, 200, made.text);
@@ -438,6 +443,72 @@ async function measureSharedQueries(natsServers: NatsServers, folder: string): P
     await stopAll();
     for (const quota of quotas) await quota?.remove();
   }
+}
+
+/** Measures an import through nodes that have a part of a core each, and keep a part of the files. */
+async function measureImport(natsServers: NatsServers, folder: string): Promise<void> {
+  const rates: number[] = [];
+  for (const count of [1, 2, 4]) {
+    const names = Array.from({ length: count }, (_, i) => `i${i + 1}`);
+    const quotas = names.map((name) => ControlGroup.ofCpu(name, QUOTA));
+    if (quotas.includes(null)) {
+      for (const quota of quotas) await quota?.remove();
+      add('imports through several nodes', 'skipped: control groups cannot be created');
+      return;
+    }
+    const servers: Awaited<ReturnType<typeof startServerProcess>>[] = [];
+    try {
+      for (const [i, name] of names.entries()) {
+        const start = () =>
+          startServerProcess({
+            dataDirectory: join(folder, `import-${count}`, name),
+            prefix: quotas[i]!.prefix,
+            settings: {
+              ...settingsOf(`import-${count}`, natsServers, folder),
+              SAGITTA_CLUSTER_NODE: name,
+              SAGITTA_CLUSTER_FILE_COPIES: '1',
+              SAGITTA_CLUSTER_SILENT_MS: '60000',
+              SAGITTA_THREADS: '1',
+            },
+          });
+        servers.push(await retryUntilDone(start));
+      }
+      const rate = await measureImportRate(servers.map(({ url }) => url));
+      rates.push(rate);
+      const goal = count === 1 ? '' : count === 2 ? '1.7' : '3';
+      const ratio = count === 1 ? '' : `, ${(rate / rates[0]!).toFixed(2)} times as fast`;
+      const what = `import of ${UPLOADS * sizes.uploadRows} × ${DIMENSION} through ${count} of ${count} nodes with ${QUOTA} cores each, which keep each file once`;
+      add(what, `${rate.toFixed(0)} rows/s${ratio}`, goal);
+    } finally {
+      await Promise.all(servers.map((server) => server.kill()));
+      for (const quota of quotas) await quota?.remove();
+    }
+  }
+}
+
+/**
+ * Returns the rows per second of bulk streams, two at a time through each node, so that it works on one while the owner of
+ * the log adds the file of the other; after one to warm it up.
+ */
+async function measureImportRate(urls: readonly string[]): Promise<number> {
+  await createCollection(urls[0]!, 'c', { replication_factor: urls.length });
+  let next = 0;
+  const upload = async (url: string) => {
+    const from = sizes.uploadRows * next++;
+    const path = `${url}/v1/collections/c/vectors?bulk=true`;
+    await streamRows(path, rows, [from, from + sizes.uploadRows]);
+  };
+  await Promise.all(urls.map(upload));
+  await waitUntilEqual(urls);
+  const startedAtMs = performance.now();
+  const end = next + UPLOADS;
+  await Promise.all(
+    [...urls, ...urls].map(async (url) => {
+      while (next < end) await upload(url);
+    }),
+  );
+  await waitUntilEqual(urls);
+  return (1_000 * UPLOADS * sizes.uploadRows) / (performance.now() - startedAtMs);
 }
 
 /** Measures queries of a collection that is larger than each node's memory, through all nodes in turn. */

@@ -23,7 +23,7 @@ import { idsIn, MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 const REFUSAL = {
   code: 'configuration_invalid',
   message:
-    /^Position \d+ of .* has format 99, which version 9\.3\.0 of Sagitta wrote; this node, version \S+, reads format 2 and stops there\. Run versions with the same format on all nodes, or bring the data into a new cluster: docs\/cluster\.md, Update\.$/,
+    /^Position \d+ of .* has format 99, which version 9\.3\.0 of Sagitta wrote; this node, version \S+, reads format 3 and stops there\. Run versions with the same format on all nodes, or bring the data into a new cluster: docs\/cluster\.md, Update\.$/,
 };
 
 /** Appends a record that another version has written. */
@@ -169,7 +169,7 @@ describe('what nodes send each other', () => {
     assert.deepEqual(
       { format: CLUSTER_FORMAT, ...sent },
       {
-        format: 2,
+        format: 3,
         announcement:
           'format,instance,node,version,zone,state,url,epoch,collectionCount,takeOverCounts,position,canStore,positions,joined,sizes,problems,clockMs',
         claim: '{"epoch":1,"owner":"a/1"}',

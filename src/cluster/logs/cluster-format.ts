@@ -6,7 +6,7 @@ import { SagittaError } from '../../common/errors.js';
 import { packageVersion } from '../../common/package-files.js';
 
 /** Changes with any of these: a node that misread something would hold other data than the others. */
-export const CLUSTER_FORMAT = 2;
+export const CLUSTER_FORMAT = 3;
 export const VERSION = packageVersion();
 
 /** The members by which every version recognises another format. */

@@ -26,7 +26,7 @@ export interface SnapshotBlob extends BlobDigest {
   readonly blob: string;
 }
 
-export interface StoredFile extends SnapshotBlob, FileShape {
+interface StoredFile extends SnapshotBlob, FileShape {
   /** The name of the blob in the store. */
   readonly name: string;
 }

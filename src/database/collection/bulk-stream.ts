@@ -51,6 +51,7 @@ export class BulkStream implements RowStream {
   /** The first error, of a batch or of a file. */
   #failure: { readonly error: unknown } | undefined;
   #commitFailed = false;
+  #committingBytes = 0;
 
   constructor(options: BulkStreamOptions) {
     this.#options = options;
@@ -60,6 +61,11 @@ export class BulkStream implements RowStream {
   /** The rows that are durable. */
   get progress(): StreamProgress {
     return this.#progress;
+  }
+
+  /** Bytes of rows that were copied and are not durable. */
+  get heldBytes(): number {
+    return (this.#growing?.segment.dataBytes ?? 0) + this.#committingBytes;
   }
 
   /** Resolves when the rows are copied. A failure of an earlier file rejects this batch, or the end of the stream. */
@@ -138,10 +144,15 @@ export class BulkStream implements RowStream {
     await this.#committing;
     // What comes after a file that was not committed must not be durable.
     if (this.#commitFailed) return;
-    this.#committing = this.#commit(growing).catch((error: unknown) => {
-      this.#commitFailed = true;
-      this.#failure ??= { error };
-    });
+    this.#committingBytes = growing.segment.dataBytes;
+    this.#committing = this.#commit(growing)
+      .catch((error: unknown) => {
+        this.#commitFailed = true;
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#committingBytes = 0;
+      });
   }
 
   async #commit({ segment, expiresAtMs }: Growing): Promise<void> {

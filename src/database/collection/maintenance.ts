@@ -275,8 +275,6 @@ export class Maintenance {
         this.#releaseWaiters();
         // Compacted segments have no indexes yet.
         this.#indexing.soon();
-        // Sealing, writing and compacting leave buffers of tens of megabytes.
-        collectGarbageSoon();
         // Without another write nothing else would retry, or start what has become due.
         if (hasFailed === true) this.#startAfter(RETRY_MS);
         else if (!this.#isClosed && this.#isDue()) this.#start();
@@ -362,7 +360,8 @@ export class Maintenance {
       ],
     );
     for (const segment of fresh) await files.mapSegment(segment);
-    collectGarbageSoon();
+    // Sealing and writing leave buffers of tens of megabytes.
+    if (fresh.length > 0) collectGarbageSoon();
     this.#releaseWaiters();
     const seconds = (performance.now() - startedAt) / 1000;
     this.#options.observer.observe('sagitta_checkpoint_seconds', seconds);
@@ -421,6 +420,7 @@ export class Maintenance {
     collection.raiseHorizon(horizonSequence);
     await this.#removeReplaced(old);
     if (segment !== null) await files.mapSegment(segment);
+    collectGarbageSoon();
     const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
     const { observer } = this.#options;
     observer.observe('sagitta_compaction_seconds', (performance.now() - startedAt) / 1000);

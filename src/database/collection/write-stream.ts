@@ -40,7 +40,7 @@ const NO_PROGRESS: StreamProgress = {
 /** A stream of rows to a collection, of which a prefix is durable. */
 export type RowStream = Pick<
   WriteStream,
-  'progress' | 'resumed' | 'write' | 'flush' | 'end' | 'close'
+  'progress' | 'resumed' | 'heldBytes' | 'write' | 'flush' | 'end' | 'close'
 >;
 
 /**
@@ -96,6 +96,11 @@ export class WriteStream {
   /** The durable progress, including that of earlier attempts. */
   get progress(): StreamProgress {
     return this.#durable;
+  }
+
+  /** Bytes of rows that were copied and are not durable: none, since batches are written from where they are. */
+  get heldBytes(): number {
+    return 0;
   }
 
   /**

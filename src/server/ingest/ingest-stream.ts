@@ -97,7 +97,7 @@ export async function ingest(
         }
         return request.chargeOrWait(rowCount);
       },
-      onBytes: (inFlight) => reserve({ inFlight }),
+      onBytes: (byteCount) => reserve({ inFlight: byteCount + stream.heldBytes }),
       onCommitted: (timings) => request.telemetry.addCommit(timings),
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });

@@ -87,6 +87,7 @@ function writeVectors(services: RouteServices): Route {
       request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
       const { query } = request;
       refuseIfSet(query, ['mode'], 'This is for streams; a JSON body has its own member "mode".');
+      refuseIfSet(query, ['bulk'], 'This is for streams.');
       refuseIfSet(query, ['idColumn', 'vectorColumn'], 'This parameter is only for Arrow.');
       const id = request.params.id!;
       const collection = database.collection(id);
