@@ -252,6 +252,30 @@ describe('a bulk stream', () => {
       await assertStored(served);
     }));
 
+  it('is verified in the shared files', () =>
+    withCluster({}, async (served) => {
+      await send(served, 'n2', rowsOf(range(0, 100)));
+      const { cluster } = served;
+      const { node } = await cluster.ownerOf('c');
+      const problems = async () => {
+        const found = await node.verifyFiles(new AbortController().signal);
+        return found.flatMap(({ kind, problem }) =>
+          problem === null ? [] : `${kind}: ${problem}`,
+        );
+      };
+      assert.deepEqual(await problems(), []);
+      for await (const name of cluster.blobs.list('snapshots/')) {
+        if (!name.includes('/files/')) continue;
+        const bytes = new Uint8Array((await cluster.blobs.get(name))!);
+        bytes[100]! ^= 1;
+        await cluster.blobs.put(name, [bytes]);
+        break;
+      }
+      const [problem, ...others] = await problems();
+      assert.match(problem!, /^log: Expected .* of the shared file .* found other bytes\.$/);
+      assert.deepEqual(others, []);
+    }));
+
   it('is in the clone of the collection', () =>
     withCluster({}, async (served) => {
       await send(served, 'n2', rowsOf(range(0, 100)));

@@ -13,6 +13,7 @@ import { encodeOperations } from '../../src/cluster/logs/operations.js';
 import { verifyShared } from '../../src/cluster/nodes/verification.js';
 import { SnapshotFiles } from '../../src/cluster/snapshots/snapshot-files.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
+import { Database } from '../../src/database/database.js';
 import { blockDigests, digestOfBlocks } from '../../src/platform/blocks.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
 import type { StoreOperation } from '../../src/storage/store.js';
@@ -335,6 +336,7 @@ describe('a change of the secret of the nodes', () => {
       const checked = await verifyShared({
         store: cluster.nodes[0]!.store,
         blobs: new SealedBlobs(cluster.blobs, changing),
+        layout: Database.storeLayout,
         service: cluster.nodes[0]!.service,
         logs: [CATALOGUE, cluster.nodes[0]!.database.incarnationOf('c')!],
         logger: silentLogger,

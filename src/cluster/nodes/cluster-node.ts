@@ -350,9 +350,9 @@ export class ClusterNode {
 
   /** Reads the logs and the shared files, and reports what is wrong with them. */
   verifyFiles(signal: AbortSignal): Promise<VerifiedFiles[]> {
-    const { store, blobs, service, logger } = this.#options;
+    const { store, blobs, layout, service, logger } = this.#options;
     const logs = [CATALOGUE, ...(this.#parts.applier.database?.incarnations ?? [])];
-    return verifyShared({ store, blobs, service, logs, logger, signal });
+    return verifyShared({ store, blobs, layout, service, logs, logger, signal });
   }
 }
 

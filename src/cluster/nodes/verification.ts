@@ -1,5 +1,5 @@
-// Verifies what the nodes of a cluster share: the chain of each log, the chunks of its archive and whether they belong to the
-// log, the files of snapshots and clones by their digests, and the signatures of all of them. Everything is read and nothing
+// Verifies what the nodes of a cluster share: the chain of each log and the files that its records add, the chunks of its
+// archive and whether they belong to the log, the files of snapshots and clones by their digests, and all signatures. Everything is read and nothing
 // is changed. Of each log, the replica that answers is checked, as a reader would get it.
 
 import type { Logger } from '../../common/logger.js';
@@ -9,8 +9,11 @@ import { LogArchive } from '../archive/log-archive.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import { readFirstLink } from '../logs/chain-reader.js';
 import { ChainedLog } from '../logs/chained-log.js';
-import { byteCountOf, type LogLink } from '../logs/collection-log.js';
+import { byteCountOf, type LogLink, type LogRecord } from '../logs/collection-log.js';
+import { decodeOperations } from '../logs/operations.js';
+import { CATALOGUE } from '../logs/store-entries.js';
 import type { SharedService } from '../service/shared-service.js';
+import type { StoreLayout } from '../snapshots/log-state.js';
 import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 import { hasOrigin, readSnapshotRecord } from '../snapshots/snapshot-record.js';
 
@@ -33,8 +36,9 @@ interface Counts {
 
 interface VerificationOptions {
   /** The store of this node, which knows the newest snapshots. */
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<Store, 'get' | 'list'>;
   readonly blobs: SealedBlobs;
+  readonly layout: StoreLayout;
   readonly service: SharedService;
   /** The names of the logs. */
   readonly logs: readonly string[];
@@ -128,12 +132,16 @@ function add(counts: Counts, byteCount: number): void {
   counts.byteCount += byteCount;
 }
 
-/** Reads the records from the first one on. Where the archive ends within the log, the two must agree. */
+/**
+ * Reads the records from the first one on, and the files that they add. Where the archive ends within the log, the two must
+ * agree.
+ */
 async function verifyLog(
   archive: LogArchive,
-  { service, signal }: VerificationOptions,
+  options: VerificationOptions,
   counts: Counts,
 ): Promise<void> {
+  const { service, signal } = options;
   const stream = service.openStream(archive.name);
   const first = await readFirstLink(stream);
   const archived = await archive.end();
@@ -142,11 +150,15 @@ async function verifyLog(
   let last = first;
   requireSame(first, archived);
   try {
-    const options = { signal: AbortSignal.any([signal, late.signal]) };
-    for await (const record of new ChainedLog(stream).readToEnd(first, options)) {
+    const inTime = { signal: AbortSignal.any([signal, late.signal]) };
+    for await (const record of new ChainedLog(stream).readToEnd(first, inTime)) {
       timer.refresh();
       if (record.kind === 'barrier') continue;
       add(counts, byteCountOf(record));
+      for await (const byteCount of verifyAddedFiles(record, archive.name, options)) {
+        timer.refresh();
+        counts.byteCount += byteCount;
+      }
       last = record.link;
       requireSame(last, archived);
     }
@@ -157,6 +169,23 @@ async function verifyLog(
     throw new Error(
       `Expected records up to position ${archived.position}, where the archive ends; found the last one at ${last.position}: the end of the log is missing, or the archive is that of another log.`,
     );
+  }
+}
+
+/** Reads the files that a record adds, and yields the bytes of each piece. Throws `data_corrupt`. */
+async function* verifyAddedFiles(
+  record: LogRecord,
+  log: string,
+  { blobs, layout, store }: VerificationOptions,
+): AsyncIterable<number> {
+  if (record.kind !== 'commit' || log === CATALOGUE) return;
+  const where = `Position ${record.link.position} of ${log}`;
+  for (const { bytes } of record.commit.fragments) {
+    for (const { file } of layout.filesAddedBy(decodeOperations(bytes, where), store, log)) {
+      const { blob, byteLength: byteCount, digest } = file;
+      const blocks = await blobs.openPinned(blob, { byteCount, digest });
+      for await (const piece of blocks.readAll()) yield piece.length;
+    }
   }
 }
 
