@@ -3,89 +3,20 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ARROW_STREAM, NDJSON } from '../../src/server/wire/media-types.js';
-import { openDatabase } from '../database/harness.js';
-import { Random, seedOf } from '../segment/sample.js';
 import { arrowStream } from '../server/ingest/streams.js';
-import { idsIn, MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
-import { ServedCluster } from './served-cluster.js';
-
-const SEGMENT_ROWS = 64;
-const LIMITS = { segmentRowsMax: SEGMENT_ROWS };
-const NODES = ['n1', 'n2', 'n3'];
-
-interface Row {
-  readonly id: string;
-  readonly values: readonly number[];
-  readonly metadata?: object;
-  readonly expires_at?: string;
-  readonly if_sequence?: number;
-}
-
-const rowsOf = (ids: readonly number[], count = 0): Row[] =>
-  ids.map((id) => ({ id: `v${id}`, values: [id, count], metadata: { count } }));
-
-const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
-
-const linesOf = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).join('\n');
-
-async function started(
-  options: { snapshotBytes?: number; limits?: object; input?: object } = {},
-): Promise<ServedCluster> {
-  const { snapshotBytes, limits, input } = options;
-  const cluster = new MemoryCluster({ ...LIMITS, ...limits }, {}, snapshotBytes);
-  const served = await ServedCluster.start(NODES, cluster);
-  const body = { id: 'c', dimension: 2, metric: 'dot', ...input };
-  const reply = await served.call('n1', 'POST', '/collections', { body });
-  assert.equal(reply.status, 200, reply.text);
-  return served;
-}
-
-/** Runs a test with a cluster that ends whatever happens: otherwise a failure would keep the process running. */
-async function withCluster(
-  options: Parameters<typeof started>[0],
-  use: (served: ServedCluster) => Promise<void>,
-): Promise<void> {
-  const served = await started(options);
-  try {
-    await use(served);
-  } finally {
-    await served.stop();
-  }
-}
-
-function send(served: ServedCluster, node: string, rows: readonly unknown[], query = '') {
-  return served.call(node, 'POST', `/collections/c/vectors?bulk=true${query}`, {
-    body: linesOf(rows),
-    headers: { 'content-type': NDJSON },
-  });
-}
-
-async function rowsIn({ database }: Pick<TestNode, 'database'>) {
-  const options = { limit: 1_000, includeValues: true };
-  return (await database.collection('c').list(options)).vectors;
-}
-
-async function assertSameRows({ cluster }: ServedCluster, count: number): Promise<void> {
-  await cluster.settle();
-  const [first, ...others] = await Promise.all(cluster.nodes.map(rowsIn));
-  assert.equal(first!.length, count);
-  for (const rows of others) assert.deepEqual(rows, first);
-}
-
-/** Asserts that each node would load the same rows from its store. */
-async function assertStored({ cluster }: ServedCluster): Promise<void> {
-  await cluster.settle();
-  for (const node of cluster.nodes) {
-    const rows = await rowsIn(node);
-    const state = cluster.stateOf(node.name);
-    const database = await openDatabase({ state, limits: LIMITS });
-    assert.deepEqual(await rowsIn({ database }), rows, node.name);
-    await database.close();
-  }
-}
-
-const metadataOf = (rows: Awaited<ReturnType<typeof rowsIn>>) =>
-  new Map(rows.map(({ id, metadata }) => [id, JSON.parse(metadata as string).count as number]));
+import {
+  assertSameRows,
+  assertStored,
+  countsOf,
+  linesOf,
+  NODES,
+  range,
+  rowsIn,
+  rowsOf,
+  send,
+  withCluster,
+} from './bulk-cluster.js';
+import { idsIn, waitFor } from './memory-cluster.js';
 
 describe('a bulk stream', () => {
   it('becomes files on the node that receives it, which all nodes use', () =>
@@ -116,49 +47,6 @@ describe('a bulk stream', () => {
       await assertStored(served);
     }));
 
-  it('replaces rows and is replaced like any other write', () =>
-    withCluster({ snapshotBytes: 20_000 }, async (served) => {
-      const seed = seedOf('bulk streams');
-      const random = new Random(seed);
-      const expected = new Map<string, number>();
-      for (let count = 1; count <= 24; count++) {
-        const node = random.pick(NODES);
-        const ids = Array.from({ length: 1 + random.below(150) }, () => random.below(300));
-        const kind = random.below(4);
-        if (kind === 0) {
-          const names = [...new Set(ids)].map((id) => `v${id}`).slice(0, 40);
-          const body = { ids: names };
-          const path = '/collections/c/vectors/delete';
-          const reply = await served.call(node, 'POST', path, { body });
-          assert.equal(reply.status, 200, reply.text);
-          for (const name of names) expected.delete(name);
-          continue;
-        }
-        const rows = rowsOf(ids, count);
-        const query = kind === 1 ? '' : '?bulk=true';
-        const reply = await served.call(node, 'POST', `/collections/c/vectors${query}`, {
-          body: linesOf(rows),
-          headers: { 'content-type': NDJSON },
-        });
-        assert.equal(reply.status, 200, reply.text);
-        const { inserted_count, updated_count } = reply.json;
-        const names = new Set(rows.map(({ id }) => id));
-        const newCount = [...names].filter((id) => !expected.has(id)).length;
-        assert.deepEqual([inserted_count, updated_count], [newCount, rows.length - newCount]);
-        for (const { id } of rows) expected.set(id, count);
-        if (random.below(6) === 0) {
-          await served.kill(node);
-          await served.add(node);
-          await served.whenServing(NODES);
-        }
-      }
-      await assertSameRows(served, expected.size);
-      for (const each of served.cluster.nodes) {
-        assert.deepEqual(metadataOf(await rowsIn(each)), sorted(expected));
-      }
-      await assertStored(served);
-    }));
-
   it('writes each id once, as its last row says', () =>
     withCluster({}, async (served) => {
       const rows = [...rowsOf([1, 2, 3, 2, 1], 1), ...rowsOf([3], 2)];
@@ -166,7 +54,7 @@ describe('a bulk stream', () => {
       assert.equal(status, 200, text);
       assert.deepEqual([json.inserted_count, json.updated_count, json.sequence], [3, 3, 1]);
       await assertSameRows(served, 3);
-      const found = metadataOf(await rowsIn(served.cluster.nodes[0]!));
+      const found = countsOf(await rowsIn(served.cluster.nodes[0]!));
       assert.deepEqual(
         found,
         new Map([
@@ -289,7 +177,3 @@ describe('a bulk stream', () => {
       for (const node of served.cluster.nodes) assert.equal((await idsIn(node, 'd')).length, 100);
     }));
 });
-
-function sorted(map: ReadonlyMap<string, number>): Map<string, number> {
-  return new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
-}

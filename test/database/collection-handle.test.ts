@@ -18,6 +18,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['update', (handle) => handle.update({ description: 'changed' })],
   ['write', (handle) => handle.write(oneVector(), { mode: 'upsert' })],
   ['openWriteStream', (handle) => handle.openWriteStream({ mode: 'upsert' })],
+  ['openBulkStream', (handle) => handle.openBulkStream(() => Promise.reject())],
   ['patch', (handle) => handle.patch('a', { metadata: '{}' })],
   ['delete', (handle) => handle.delete({ kind: 'all' }, { dryRun: false })],
   ['deleteVector', (handle) => handle.deleteVector('a')],

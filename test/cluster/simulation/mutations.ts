@@ -139,6 +139,30 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'log.commit(operations).catch(() => {});',
   },
   {
+    name: 'an owner does not name a file before it commits the record',
+    file: 'src/database/collection/file-write.js',
+    from: 'await addedFiles.nameAhead(staged, sequence);',
+    to: 'addedFiles.naming(staged, sequence);',
+  },
+  {
+    name: 'files are not named again with records that the store lacked',
+    file: 'src/database/collection/follow.js',
+    from: 'addedFiles.namingAgain(sequence)',
+    to: '[]',
+  },
+  {
+    name: 'a follower holds back writes while it commits a manifest',
+    file: 'src/database/collection/maintenance.js',
+    from: 'this.#files.isCommitting',
+    to: 'false',
+  },
+  {
+    name: 'files that records name are removed with the next snapshot',
+    file: SNAPSHOTTER,
+    from: 'previous?.earlierPosition ?? 0);',
+    to: 'Number.POSITIVE_INFINITY);',
+  },
+  {
     name: 'a deposed owner is not told',
     file: 'src/cluster/replication/ownership.js',
     from: 'if (isNew || (catalogue.isWritable && epoch > catalogue.epoch))',
