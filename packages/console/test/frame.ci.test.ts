@@ -88,17 +88,20 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
     assert.match((await options.first().textContent()) ?? '', /^beta: Schema/);
     await page.keyboard.type('north');
     // Enter runs the active command, which an option becomes after it is shown.
-    await page.locator('[role=option][data-active-item]', { hasText: 'north-star' }).waitFor();
+    const active = page.locator('[role=option][data-active-item]');
+    await active.filter({ hasText: 'north-star' }).waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL(/#\/collections\/beta\/browse/);
     await page.getByRole('heading', { name: 'north-star' }).waitFor();
     await page.keyboard.press('Control+k');
     await page.keyboard.type('new collection');
+    await active.filter({ hasText: 'New collection' }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('dialog', { name: 'New collection' }).waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Control+k');
     await page.keyboard.type('toggle theme');
+    await active.filter({ hasText: 'Toggle theme' }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: /^Theme: dark/ }).waitFor();
     expectNoProblems();

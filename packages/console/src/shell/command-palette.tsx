@@ -9,7 +9,7 @@ import {
   Dialog,
   useComboboxContext,
 } from '@ariakit/react';
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useCollections } from '../api/queries.js';
 import { useStore } from '../api/store.js';
@@ -63,7 +63,11 @@ function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
     () => [...matching(commands, text), ...vectors, ...searches],
     [commands, vectors, searches, text],
   );
+  const isChosen = useRef(false);
   const choose = ({ run }: PaletteCommand) => {
+    // Enter may also click the active item, after which the palette must not run a toggle again.
+    if (isChosen.current) return;
+    isChosen.current = true;
     onClose();
     run();
   };
