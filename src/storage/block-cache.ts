@@ -90,7 +90,7 @@ export class BlockCache {
   #demanded: Fetch[] = [];
   #ahead: Fetch[] = [];
   #activeCount = 0;
-  /** What `onCached` received last. */
+  /** The number of blocks that `onCached` received last. */
   #reportedCount = 0;
 
   constructor(options: BlockCacheOptions) {

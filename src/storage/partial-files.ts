@@ -32,7 +32,7 @@ export interface PartialFilesOptions extends FetchOptions {
   readonly warn: (message: string) => void;
 }
 
-/** What partial files take on the disk. */
+/** The disk space of partial files. */
 export interface PartialFilesUse {
   /** The kept blocks of mapped files. */
   readonly keptBytes: number;
@@ -52,7 +52,7 @@ export class PartialFiles {
   readonly #native: NativeBlocks | null;
   readonly #blockCountMax: number;
   #cachedBlockCount = 0;
-  /** Of mapped files, until the thread needs them no longer, with the length of what is kept. */
+  /** The bytes that each mapped file keeps, by its descriptor, until the thread no longer needs the file. */
   readonly #descriptors = new Map<number, number>();
   #thread: Promise<BlockThread> | null = null;
   #source: Promise<BlockSource> | null = null;

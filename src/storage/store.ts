@@ -107,7 +107,7 @@ export type ListEntries = (
 export interface DiskStore extends Store {
   /** Disk space used by logs and values. */
   readonly storedBytes: number;
-  /** What blobs that are kept in part take on the disk; null if the store has no source of blocks. */
+  /** The disk space of blobs that are kept in part; null if the store has no source of blocks. */
   readonly partialUse: PartialFilesUse | null;
   /** Closes the store. If it was created when it was opened, it is removed together with everything written to it. */
   closeAndRemoveIfNew(): Promise<void>;

@@ -129,7 +129,7 @@ describe('partial blobs', { skip: reason }, () => {
       { first: 1, count: 2 },
       { first: 20, count: 1 },
     ]);
-    // What is read as a whole is fetched, and not cached.
+    // A blob that is read as a whole is fetched, but not cached.
     control.behave('fail', 2);
     assert.ok(isRight((await store.readBlob(NAME))!, 0, 20));
     assert.equal(fetched.length, 18);

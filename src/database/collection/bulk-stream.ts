@@ -142,7 +142,7 @@ export class BulkStream implements RowStream {
     if (growing === null) return;
     growing.segment.seal();
     await this.#committing;
-    // What comes after a file that was not committed must not be durable.
+    // Rows after those of a file that was not committed must not be durable.
     if (this.#commitFailed) return;
     this.#committingBytes = growing.segment.dataBytes;
     this.#committing = this.#commit(growing)

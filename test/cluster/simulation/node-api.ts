@@ -137,7 +137,7 @@ export class NodeApi {
     }
   }
 
-  /** What the code of the server needs of a forwarder. */
+  /** The members of a forwarder that the code of the server uses. */
   get #forwarder(): Parameters<typeof commitFile>[0]['forwarder'] {
     return {
       cluster: this.#node,
