@@ -27,26 +27,29 @@ export const range = (from: number, to: number) =>
 export const linesOf = (rows: readonly unknown[]) =>
   rows.map((row) => JSON.stringify(row)).join('\n');
 
-async function started(
-  options: { snapshotBytes?: number; limits?: object; input?: object } = {},
-): Promise<ServedCluster> {
-  const { snapshotBytes, limits, input } = options;
-  const cluster = new MemoryCluster({ ...LIMITS, ...limits }, {}, snapshotBytes);
-  const served = await ServedCluster.start(NODES, cluster);
+type Use = (served: ServedCluster) => Promise<void>;
+
+/** `snapshotBytes`: bytes in a log after which a node takes a snapshot. */
+export const start = (snapshotBytes?: number) =>
+  ServedCluster.start(NODES, new MemoryCluster(LIMITS, {}, snapshotBytes));
+
+/** Runs a test with collection `c`, created from `input`, which is deleted after the test. */
+export async function withCollection(served: ServedCluster, input: object, use: Use) {
   const body = { id: 'c', dimension: 2, metric: 'dot', ...input };
-  const reply = await served.call('n1', 'POST', '/collections', { body });
-  assert.equal(reply.status, 200, reply.text);
-  return served;
+  const created = await served.call('n1', 'POST', '/collections', { body });
+  assert.equal(created.status, 200, created.text);
+  try {
+    await use(served);
+  } finally {
+    await served.call('n1', 'DELETE', '/collections/c');
+  }
 }
 
 /** Runs a test with a cluster that ends whatever happens: otherwise a failure would keep the process running. */
-export async function withCluster(
-  options: Parameters<typeof started>[0],
-  use: (served: ServedCluster) => Promise<void>,
-): Promise<void> {
-  const served = await started(options);
+export async function withCluster(options: { snapshotBytes?: number }, use: Use): Promise<void> {
+  const served = await start(options.snapshotBytes);
   try {
-    await use(served);
+    await withCollection(served, {}, use);
   } finally {
     await served.stop();
   }
