@@ -62,14 +62,25 @@ const VALUES_MAX = '100000000000000';
 const ARCHIVED_MS = 3_000;
 /** How long to wait after a load until most rows are in files, per row. */
 const SEALED_MS_PER_ROW = 0.1;
-/** The uploads of an import, each of about a segment, besides those that warm up the nodes. */
+/** The uploads of an import through each node, each of about a segment, besides one that warms it up. */
 const UPLOADS = 8;
 /** The number of acknowledged writes before an event, and after it. */
 const WRITES_AROUND = 20;
 
 const { values: args } = parseArgs({
-  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+  options: {
+    full: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    only: { type: 'string' },
+  },
 });
+const parts = {
+  writes: compareWithSingleServer,
+  queries: measureSharedQueries,
+  import: measureImport,
+  scatter: measureScatterOverhead,
+  memory: measureBeyondMemory,
+};
 const sizes = args.full ? FULL : SMOKE;
 const rows = new GeneratedRows(DIMENSION);
 const lines: string[] = [];
@@ -80,11 +91,9 @@ if (missing !== undefined) {
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
   const nats = await NatsServers.start();
   try {
-    await compareWithSingleServer(nats, folder);
-    await measureSharedQueries(nats, folder);
-    await measureImport(nats, folder);
-    await measureScatterOverhead(nats, folder);
-    await measureBeyondMemory(nats, folder);
+    for (const [name, measure] of Object.entries(parts)) {
+      if (args.only === undefined || args.only === name) await measure(nats, folder);
+    }
   } finally {
     await nats.stop();
     await rm(folder, { recursive: true, force: true });
@@ -478,7 +487,8 @@ async function measureImport(natsServers: NatsServers, folder: string): Promise<
       rates.push(rate);
       const goal = count === 1 ? '' : count === 2 ? '1.7' : '3';
       const ratio = count === 1 ? '' : `, ${(rate / rates[0]!).toFixed(2)} times as fast`;
-      const what = `import of ${UPLOADS * sizes.uploadRows} × ${DIMENSION} through ${count} of ${count} nodes with ${QUOTA} cores each, which keep each file once`;
+      const rowCount = UPLOADS * count * sizes.uploadRows;
+      const what = `import of ${rowCount} × ${DIMENSION} through ${count} of ${count} nodes with ${QUOTA} cores each, which keep each file once`;
       add(what, `${rate.toFixed(0)} rows/s${ratio}`, goal);
     } finally {
       await Promise.all(servers.map((server) => server.kill()));
@@ -502,14 +512,15 @@ async function measureImportRate(urls: readonly string[]): Promise<number> {
   await Promise.all(urls.map(upload));
   await waitUntilEqual(urls);
   const startedAtMs = performance.now();
-  const end = next + UPLOADS;
+  const uploadCount = UPLOADS * urls.length;
+  const end = next + uploadCount;
   await Promise.all(
     [...urls, ...urls].map(async (url) => {
       while (next < end) await upload(url);
     }),
   );
   await waitUntilEqual(urls);
-  return (1_000 * UPLOADS * sizes.uploadRows) / (performance.now() - startedAtMs);
+  return (1_000 * uploadCount * sizes.uploadRows) / (performance.now() - startedAtMs);
 }
 
 /** Measures queries of a collection that is larger than each node's memory, through all nodes in turn. */

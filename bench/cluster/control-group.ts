@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const ROOT = '/sys/fs/cgroup';
-const PERIOD_US = 100_000;
+/** Short, so that a share is like a slower core, not like one that stops for most of a tenth of a second. */
+const PERIOD_US = 10_000;
 const REMOVE_TRIES = 50;
 
 export class ControlGroup {

@@ -36,12 +36,16 @@ export class IdIndex {
     return this.#tables.reduce((sum, table) => sum + table.hostBytes, 0);
   }
 
+  /** The hash by which this index, and no other one, finds an id. */
+  hashOf(id: Uint8Array): number {
+    return hashBytes(id, this.#key);
+  }
+
   /**
-   * Returns the slot of the id, or -1. It is valid until the next `insert`, `removeAt` or `clear`.
-   * @param matches is asked about rows with the same hash.
+   * Returns the slot of the id with a hash, or -1. It is valid until the next `insert`, `removeAt` or `clear`.
+   * @param matches is asked whether rows with the same hash have the id.
    */
-  find(id: Uint8Array, matches: RowMatcher): number {
-    const hash = hashBytes(id, this.#key);
+  find(hash: number, matches: RowMatcher): number {
     const index = this.#tableIndex(hash);
     const slot = this.#tables[index]!.find(hash, matches);
     return slot < 0 ? -1 : (index << TABLE_BITS_MAX) | slot;
@@ -55,10 +59,9 @@ export class IdIndex {
     return this.#tableAt(slot).rowAt(inTable(slot));
   }
 
-  /** Adds an id, which must not be present. */
-  insert(id: Uint8Array, segmentNumber: number, row: number): void {
+  /** Adds an id with a hash, which must not be present. */
+  insert(hash: number, segmentNumber: number, row: number): void {
     if (this.#tables.length === 1 && this.#count >= SINGLE_TABLE_COUNT_MAX) this.#distribute();
-    const hash = hashBytes(id, this.#key);
     this.#tables[this.#tableIndex(hash)]!.insert(hash, segmentNumber, row);
     this.#count++;
   }

@@ -37,8 +37,8 @@ export interface SharedSegment {
   readonly digest: string;
   /** The blocks of the file that are kept where its vectors are not. */
   readonly kept: readonly BlockRange[];
-  /** The id of the first row. */
-  readonly firstId: string;
+  /** See `Segment.homeKey`. */
+  readonly homeKey: string;
 }
 
 const KIND_KEY = 'sagitta.record';

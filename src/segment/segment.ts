@@ -84,7 +84,7 @@ export class Segment {
   /** Cached bytes of a sealed segment in memory, without visibility. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
-  #firstId: string | null = null;
+  #homeKey: string | null = null;
   #names = new VectorNames();
   #hasDroppedVectors = false;
 
@@ -521,10 +521,17 @@ export class Segment {
     return column === UNNAMED ? this.key : `${this.key}/${column}`;
   }
 
-  /** The id of the first row, by which the nodes of a cluster are chosen that keep the whole file of the segment. */
-  get firstId(): string {
-    this.#firstId ??= this.id(0);
-    return this.#firstId;
+  /**
+   * By which the nodes of a cluster are chosen that keep the whole file of the segment: the id of the first row, on which
+   * they agree before they have the same file, unless another key is stored beside the file.
+   */
+  get homeKey(): string {
+    this.#homeKey ??= this.id(0);
+    return this.#homeKey;
+  }
+
+  set homeKey(key: string) {
+    this.#homeKey = key;
   }
 
   /** Sets the sequence of all rows, whose file was written before it was known. No snapshot may contain them yet. */

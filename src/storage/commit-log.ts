@@ -30,12 +30,23 @@ export interface FileToShare {
   readonly digest: string;
   /** The blocks that a process keeps which does not keep all of the file. */
   readonly kept: readonly BlockRange[];
-  /** The id of the first row, by which the processes are chosen that keep all of it. */
-  readonly firstId: string;
+  /** By which the processes are chosen that keep all of it. */
+  readonly homeKey: string;
+}
+
+/** A file that the processes of a cluster have, with the bytes of its rows. */
+export interface PresentFile {
+  readonly homeKey: string;
+  readonly dataBytes: number;
 }
 
 /** How the processes of a cluster share files that their logs name. */
 export interface FileSharing {
+  /**
+   * A key by which this process keeps all of a new file of a collection, unless it keeps more than its share of the bytes
+   * of the present ones; then a random one.
+   */
+  homeKeyFor(incarnation: string, present: readonly PresentFile[]): string;
   /** Resolves with the name of the file in the shared files when it is durable there. */
   upload(
     incarnation: string,

@@ -8,6 +8,7 @@ import {
   placedOn,
   placementOperation,
 } from '../../src/cluster/placement/placements.js';
+import type { PresentFile } from '../../src/storage/commit-log.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 
 const FILE_COUNT = 4_000;
@@ -56,5 +57,30 @@ describe('the homes of files', () => {
     }
     const moved = after.filter((homes) => homes.includes('n8')).length / FILE_COUNT;
     assert.ok(Math.abs(moved - 2 / 9) < 0.03, `${moved} of the files have the new node`);
+  });
+
+  it('include the node that has written a file, until it keeps its share', () => {
+    const DATA_BYTES = 1_000;
+    const writers = names(2).map((name) => homesOn(names(8), 2, name));
+    const present: PresentFile[] = [];
+    for (let i = 0; i < 200; i++) {
+      for (const writer of writers) {
+        const homeKey = writer.keyFor('c', present);
+        // At first nobody keeps a file.
+        if (i === 0) assert.ok(writer.isHere('c', homeKey));
+        present.push({ homeKey, dataBytes: DATA_BYTES });
+      }
+    }
+    for (const writer of writers) {
+      const kept = present.filter(({ homeKey }) => writer.isHere('c', homeKey));
+      const share = kept.length / present.length;
+      assert.ok(Math.abs(share - 2 / 8) < 0.08, `a writer keeps ${share} of the files`);
+    }
+  });
+
+  it('are chosen at random for a file of a node that does not hold the collection', () => {
+    const key = homesOn(names(8), 2, 'other').keyFor('c', []);
+    assert.ok(key.length > 0);
+    assert.equal(homesOn(names(8), 2).of('c', key)!.length, 2);
   });
 });

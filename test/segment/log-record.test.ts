@@ -47,7 +47,7 @@ const RECORDS: LogRecord[] = [
       checksum: '01234567',
       digest: 'ab',
       kept: [{ first: 0, count: 2 }],
-      firstId: 'ä',
+      homeKey: 'ä',
     },
   },
 ];

@@ -291,8 +291,8 @@ export class ClusterNode {
   }
 
   /** The nodes that keep a whole segment file, by the id of its first row; null for all that hold the collection. */
-  keepersOf(incarnation: string, firstId: string): readonly string[] | null {
-    return this.#parts.homes.of(incarnation, firstId);
+  keepersOf(incarnation: string, homeKey: string): readonly string[] | null {
+    return this.#parts.homes.of(incarnation, homeKey);
   }
 
   placementOf(incarnation: string): Placement | null {

@@ -146,11 +146,12 @@ function composeReplication(
   const homes = new FileHomes({ placements, node, copies: options.fileCopies ?? null });
   const fetcher = new FileFetcher({
     ...shared,
-    isHome: (log, firstId) => homes.isHere(log, firstId),
+    isHome: (log, homeKey) => homes.isHere(log, homeKey),
   });
   const files = new SharedFiles({
     ...shared,
     fetcher,
+    homeKeyFor: (incarnation, present) => homes.keyFor(incarnation, present),
     positionOf: (log) => logs.find(log)?.recordPosition ?? 0,
   });
   const adoption = new FileAdoption({

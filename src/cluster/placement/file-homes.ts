@@ -2,7 +2,8 @@
 // needs, and get the rest from the shared files. All nodes choose the same ones, by the highest digests of their names and
 // the file (rendezvous hashing), so that few files move when a node is added or removed.
 
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
+import type { PresentFile } from '../../storage/commit-log.js';
 import type { Placements } from './placements.js';
 
 export interface FileHomesOptions {
@@ -16,7 +17,7 @@ export interface FileHomesOptions {
 /** The homes of the files of a collection, as long as the same nodes hold it. */
 interface Chosen {
   readonly nodes: readonly string[];
-  readonly byFirstId: Map<string, readonly string[]>;
+  readonly byKey: Map<string, readonly string[]>;
 }
 
 export class FileHomes {
@@ -29,35 +30,66 @@ export class FileHomes {
   }
 
   /** The nodes that keep the whole of a file; null for all that hold its collection. */
-  of(incarnation: string, firstId: string): readonly string[] | null {
-    const { placements, copies } = this.#options;
-    // A collection without a placement is on all nodes, whichever these are.
-    const nodes = placements.of(incarnation)?.nodes;
-    if (copies === null || nodes === undefined || nodes.length <= copies) {
+  of(incarnation: string, homeKey: string): readonly string[] | null {
+    const nodes = this.#candidatesOf(incarnation);
+    if (nodes === null) {
       this.#chosen.delete(incarnation);
       return null;
     }
     let chosen = this.#chosen.get(incarnation);
     if (chosen?.nodes !== nodes) {
-      chosen = { nodes, byFirstId: new Map() };
+      chosen = { nodes, byKey: new Map() };
       this.#chosen.set(incarnation, chosen);
     }
-    let homes = chosen.byFirstId.get(firstId);
+    let homes = chosen.byKey.get(homeKey);
     if (homes === undefined) {
-      homes = choose(nodes, copies, `${incarnation}/${firstId}`);
-      chosen.byFirstId.set(firstId, homes);
+      homes = this.#choose(nodes, incarnation, homeKey);
+      chosen.byKey.set(homeKey, homes);
     }
     return homes;
   }
 
   /** Whether this node keeps the whole of a file. */
-  isHere(incarnation: string, firstId: string): boolean {
-    return this.of(incarnation, firstId)?.includes(this.#options.node) ?? true;
+  isHere(incarnation: string, homeKey: string): boolean {
+    return this.of(incarnation, homeKey)?.includes(this.#options.node) ?? true;
   }
-}
 
-function choose(nodes: readonly string[], count: number, file: string): readonly string[] {
-  const ranked = nodes.map((node) => ({ node, rank: hash('sha256', `${file}/${node}`) }));
-  ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1));
-  return ranked.slice(0, count).map(({ node }) => node);
+  /** See `FileSharing.homeKeyFor`. */
+  keyFor(incarnation: string, present: readonly PresentFile[]): string {
+    const { node, copies } = this.#options;
+    const nodes = this.#candidatesOf(incarnation);
+    if (nodes === null || !nodes.includes(node)) return randomUUID();
+    const share = (copies ?? nodes.length) / nodes.length;
+    if (this.#keepsMoreThanShare(incarnation, present, share)) return randomUUID();
+    for (;;) {
+      const key = randomUUID();
+      if (this.#choose(nodes, incarnation, key).includes(node)) return key;
+    }
+  }
+
+  /** Whether this node keeps more of the files than it would if each of the nodes kept the same number of bytes. */
+  #keepsMoreThanShare(incarnation: string, present: readonly PresentFile[], share: number) {
+    let totalBytes = 0;
+    let ownBytes = 0;
+    for (const { homeKey, dataBytes } of present) {
+      totalBytes += dataBytes;
+      if (this.isHere(incarnation, homeKey)) ownBytes += dataBytes;
+    }
+    return ownBytes > share * totalBytes;
+  }
+
+  /** The nodes among which each file has its homes; null if all nodes that hold the collection keep all files. */
+  #candidatesOf(incarnation: string): readonly string[] | null {
+    const { placements, copies } = this.#options;
+    // A collection without a placement is on all nodes, whichever these are.
+    const nodes = placements.of(incarnation)?.nodes;
+    return copies === null || nodes === undefined || nodes.length <= copies ? null : nodes;
+  }
+
+  #choose(nodes: readonly string[], incarnation: string, homeKey: string): readonly string[] {
+    const file = `${incarnation}/${homeKey}`;
+    const ranked = nodes.map((node) => ({ node, rank: hash('sha256', `${file}/${node}`) }));
+    ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+    return ranked.slice(0, this.#options.copies ?? nodes.length).map(({ node }) => node);
+  }
 }

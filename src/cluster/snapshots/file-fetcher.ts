@@ -11,8 +11,8 @@ import type { SnapshotBlob } from './snapshot-files.js';
 export interface FileFetcherOptions {
   readonly store: Store;
   readonly blobs: SealedBlobs;
-  /** Whether this node is one of those that keep all of the file that begins with this id. */
-  readonly isHome: (log: string, firstId: string) => boolean;
+  /** Whether this node is one of those that keep all of a file with this key. */
+  readonly isHome: (log: string, homeKey: string) => boolean;
 }
 
 /** A file to fetch. */
@@ -34,9 +34,9 @@ export class FileFetcher {
   }
 
   /** Whether this node keeps all of a file. */
-  isWhole(log: string, { byteCount, kept, firstId }: WantedFile): boolean {
+  isWhole(log: string, { byteCount, kept, homeKey }: WantedFile): boolean {
     const { store, isHome } = this.#options;
-    if (!store.canPartial || isHome(log, firstId)) return true;
+    if (!store.canPartial || isHome(log, homeKey)) return true;
     return kept.reduce((sum, { count }) => sum + count, 0) >= blockCountOf(byteCount);
   }
 

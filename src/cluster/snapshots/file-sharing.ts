@@ -1,7 +1,7 @@
 // Files that nodes share before a record of a log names them: whoever encodes rows uploads the file, and the owner of the
 // log commits a record with its name and digest. They are among the blobs of the snapshots, which use them unchanged.
 
-import type { FileSharing, FileToShare } from '../../storage/commit-log.js';
+import type { FileSharing, FileToShare, PresentFile } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
 import type { SealedBlobs } from '../blobs/sealed-blobs.js';
 import type { FileFetcher } from './file-fetcher.js';
@@ -13,6 +13,8 @@ export interface SharedFilesOptions {
   readonly store: Store;
   readonly blobs: SealedBlobs;
   readonly fetcher: FileFetcher;
+  /** See `FileSharing.homeKeyFor`. */
+  readonly homeKeyFor: FileSharing['homeKeyFor'];
   /** The position up to which this node has applied a log. */
   readonly positionOf: (log: string) => number;
   /** Aborted when the node closes. */
@@ -24,6 +26,10 @@ export class SharedFiles implements FileSharing {
 
   constructor(options: SharedFilesOptions) {
     this.#options = options;
+  }
+
+  homeKeyFor(incarnation: string, present: readonly PresentFile[]): string {
+    return this.#options.homeKeyFor(incarnation, present);
   }
 
   async upload(

@@ -25,8 +25,8 @@ const BATCH_BYTES = 16 * 1024 * 1024;
 export interface FileShape {
   /** The blocks that are kept by nodes that do not keep all of the file. */
   readonly kept: readonly BlockRange[];
-  /** The id of the first row, by which the nodes that keep all of it are chosen. */
-  readonly firstId: string;
+  /** By which the nodes that keep all of it are chosen. */
+  readonly homeKey: string;
 }
 
 export interface NamedFile extends FileShape {

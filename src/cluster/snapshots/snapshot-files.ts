@@ -133,7 +133,7 @@ export class SnapshotFiles {
         const stored: StoredFile[] = [];
         const digests = new Map<string, BlobDigest>();
         await this.#addShared(known, files);
-        for (const { name, version, digest: given, kept, firstId } of files) {
+        for (const { name, version, digest: given, kept, homeKey } of files) {
           const key = `${name} ${version}`;
           const shared = given === null ? undefined : known.get(given);
           const read = () => readFile(reader, name);
@@ -142,7 +142,7 @@ export class SnapshotFiles {
           const digest = earlier ?? digestOf(bytes!);
           digests.set(key, digest);
           const blob = await put(digest, async () => bytes ?? (await read()));
-          stored.push({ name, kept, firstId, ...blob });
+          stored.push({ name, kept, homeKey, ...blob });
         }
         this.#digests = digests;
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;

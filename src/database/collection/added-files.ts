@@ -65,13 +65,15 @@ export class AddedFiles {
 
   /** Writes the file of a sealed segment and shares it. The record of the file may be committed when this resolves. */
   async share(segment: Segment): Promise<SharedSegment> {
-    const { pool, incarnation } = this.#options;
+    const { pool, incarnation, rows } = this.#options;
     const { parts, blockDigests, digest, byteLength, checksum, kept } = await pool.run(
       encodeSegmentTask,
       { data: segment.toStoredData(), hasDigest: true },
     );
-    const { rowCount, firstId } = segment;
-    const shape = { rowCount, byteLength, checksum, digest: digest!, kept, firstId };
+    const { rowCount } = segment;
+    const files = rows.segments.filter(({ isSealed }) => isSealed);
+    const homeKey = this.#sharing.homeKeyFor(incarnation, files);
+    const shape = { rowCount, byteLength, checksum, digest: digest!, kept, homeKey };
     const content = { parts, blockDigests: blockDigests! };
     const blob = await this.#sharing.upload(incarnation, shape, content).catch(unshared);
     const file = { ...shape, blob };
@@ -103,7 +105,8 @@ export class AddedFiles {
     this.#stagedNumbers.add(number);
     try {
       await this.#sharing.fetch(incarnation, file, { name, parts });
-      const entry = { number, byteLength: file.byteLength, sequence: null };
+      const { byteLength, homeKey } = file;
+      const entry = { number, byteLength, homeKey, sequence: null };
       const { segment } = await readStoredSegment(store, name, entry, rows.segmentKey(number));
       await segment.encode(encoder);
       segment.shareBases(rows.segments);

@@ -5,6 +5,7 @@
 import { rowField, SagittaError, validationError } from '../../common/errors.js';
 import type { RowEncoder, VectorBatch } from '../../common/types.js';
 import { compactSegmentsTask } from '../../segment/compaction.js';
+import { IdIndex } from '../../segment/id-index.js';
 import { Segment } from '../../segment/segment.js';
 import type { StreamProgress, WriteResult } from '../api/database-api.js';
 import type { Collection } from './collection.js';
@@ -189,14 +190,19 @@ export class BulkStream implements RowStream {
     segment: Segment,
   ): Promise<{ readonly segment: Segment; readonly mapping: Int32Array } | null> {
     const { pool, limits, encoder } = this.#options;
-    const lastRows = new Map<string, number>();
+    const lastRows = new IdIndex();
     for (let row = 0; row < segment.rowCount; row++) {
-      const id = segment.id(row);
-      const before = lastRows.get(id);
-      if (before !== undefined) segment.markDeleted(before, 0);
-      lastRows.set(id, row);
+      const id = segment.idBytes(row);
+      const hash = lastRows.hashOf(id);
+      const slot = lastRows.find(hash, (_, other) => segment.idEquals(other, id));
+      if (slot < 0) {
+        lastRows.insert(hash, 0, row);
+      } else {
+        segment.markDeleted(lastRows.rowAt(slot), 0);
+        lastRows.moveTo(slot, 0, row);
+      }
     }
-    if (lastRows.size === segment.rowCount) return null;
+    if (lastRows.count === segment.rowCount) return null;
     const { data, mappings } = await pool.run(compactSegmentsTask, {
       ...this.#identity(),
       inputs: [segment.toData()],

@@ -74,8 +74,8 @@ export class CollectionFiles {
       hasDigest: areShared,
     });
     await store.writeBlob(this.nameOf(segment.number), parts);
-    const { number, rowCount, firstId } = segment;
-    const shape = { rowCount, byteLength, checksum, digest, kept, firstId };
+    const { number, rowCount, homeKey } = segment;
+    const shape = { rowCount, byteLength, checksum, digest, kept, homeKey };
     return { number, ...shape, blob: null, sequence: null };
   }
 

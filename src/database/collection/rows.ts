@@ -293,9 +293,10 @@ export class Rows {
 
   #makeLive(segment: Segment, row: number, sequence: number): void {
     const id = segment.idBytes(row);
-    const slot = this.#findSlot(id);
+    const hash = this.#index.hashOf(id);
+    const slot = this.#findSlot(id, hash);
     if (slot < 0) {
-      this.#index.insert(id, segment.number, row);
+      this.#index.insert(hash, segment.number, row);
       return;
     }
     const old = this.#addressAt(slot);
@@ -303,8 +304,8 @@ export class Rows {
     this.#index.moveTo(slot, segment.number, row);
   }
 
-  #findSlot(id: Uint8Array): number {
-    return this.#index.find(id, (segmentNumber, row) =>
+  #findSlot(id: Uint8Array, hash = this.#index.hashOf(id)): number {
+    return this.#index.find(hash, (segmentNumber, row) =>
       this.#byNumber.get(segmentNumber)!.idEquals(row, id),
     );
   }

@@ -18,18 +18,19 @@ export interface StoredSegment {
 export async function readStoredSegment(
   store: Store,
   name: string,
-  entry: Pick<ManifestSegment, 'number' | 'byteLength' | 'sequence'>,
+  entry: Pick<ManifestSegment, 'number' | 'byteLength' | 'homeKey' | 'sequence'>,
   key: string,
 ): Promise<StoredSegment> {
   const mapping = await store.mapBlob(name);
   const bytes = mapping?.bytes ?? (await store.readBlob(name));
   if (bytes === undefined) throw new SagittaError('data_corrupt', 'The file is missing.');
-  const { number, byteLength, sequence } = entry;
+  const { number, byteLength, homeKey, sequence } = entry;
   if (bytes.byteLength !== byteLength) {
     const detail = `It has ${bytes.byteLength} bytes, expected ${byteLength}.`;
     throw new SagittaError('data_corrupt', detail);
   }
   const segment = decodeSegment(bytes, { key, number }, mapping);
+  segment.homeKey = homeKey;
   if (sequence !== null) segment.insertAt(sequence);
   return { segment, bytes, kept: mapping?.kept ?? null };
 }

@@ -44,8 +44,8 @@ export interface ManifestSegment {
   readonly digest: string | null;
   /** The blocks of the file that are kept where its vectors are not. */
   readonly kept: readonly BlockRange[];
-  /** The id of the first row, by which all nodes choose the same ones that keep the whole file. */
-  readonly firstId: string;
+  /** See `Segment.homeKey`. */
+  readonly homeKey: string;
   /** Where the file was shared before the log named it, perhaps for the source of a clone; null if it was written later. */
   readonly blob: string | null;
   /** The sequence of all rows, if it was not known yet when the file was written; null if the file contains sequences. */

@@ -15,7 +15,7 @@ import {
 } from './manifest.js';
 
 interface SegmentBlob
-  extends Pick<ManifestSegment, 'byteLength' | 'digest' | 'kept' | 'firstId' | 'blob'> {
+  extends Pick<ManifestSegment, 'byteLength' | 'digest' | 'kept' | 'homeKey' | 'blob'> {
   readonly name: string;
   /** Changes with the bytes. */
   readonly version: string;
@@ -33,12 +33,12 @@ interface FileToAdd {
 /** The entry of a file that a write adds. */
 export function addedFileOperation(
   incarnation: string,
-  { blob, rowCount, byteLength, checksum, digest, kept, firstId }: SharedSegment,
+  { blob, rowCount, byteLength, checksum, digest, kept, homeKey }: SharedSegment,
   { number, sequence }: { readonly number: number; readonly sequence: number },
 ): { readonly entry: AddedFile; readonly operation: StoreOperation } {
   const entry: AddedFile = {
     ...{ formatVersion: FORMAT_VERSION, number, sequence },
-    ...{ blob, rowCount, byteLength, checksum, digest, kept, firstId },
+    ...{ blob, rowCount, byteLength, checksum, digest, kept, homeKey },
   };
   const key = keys.addedFile(incarnation, sequence);
   return { entry, operation: { kind: 'put', key, value: encodeJson(entry) } };
@@ -77,13 +77,13 @@ export const storeLayout = {
     const description = manifestIn(reader, incarnation);
     const added = addedFilesIn(reader, incarnation).values();
     const blobs = [...description.segments, ...added].map(
-      ({ number, byteLength, checksum, digest, kept, firstId, blob }) => ({
+      ({ number, byteLength, checksum, digest, kept, homeKey, blob }) => ({
         name: segmentBlobName(incarnation, number),
         version: checksum,
         byteLength,
         digest,
         kept,
-        firstId,
+        homeKey,
         blob,
       }),
     );

@@ -266,7 +266,7 @@ function planOf(
   peers: Peers,
 ): Plan {
   const first = (view: SegmentView) => view.segment.insertedSequence(0);
-  const keepers = views.map((view) => peers.keeping(incarnation, view.segment.firstId));
+  const keepers = views.map((view) => peers.keeping(incarnation, view.segment.homeKey));
   if (keepers.every((names) => names === null)) {
     const ranges = splitEvenly(views, nodes.length);
     const shares = ranges.map((range) => [range]);

@@ -77,7 +77,7 @@ export interface Cluster {
    */
   ownerOf(incarnation: string | null): ClusterMember | null;
   /** The names of the nodes that keep a whole segment file, by the id of its first row; null for all that hold it. */
-  keepersOf(incarnation: string, firstId: string): readonly string[] | null;
+  keepersOf(incarnation: string, homeKey: string): readonly string[] | null;
   /** Changes of members, and of owners of logs. */
   readonly changes: Pick<Changes, 'until'>;
   /** Whether this node holds the rows of a collection. Also true for a deleted one, whose placement is gone. */

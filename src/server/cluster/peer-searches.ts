@@ -62,8 +62,8 @@ export class PeerSearches implements Peers {
     this.#count = options.metrics.addCounter('sagitta_cluster_search_parts_total');
   }
 
-  keeping(incarnation: string, firstId: string): readonly string[] | null {
-    return this.#forwarder.cluster.keepersOf(incarnation, firstId);
+  keeping(incarnation: string, homeKey: string): readonly string[] | null {
+    return this.#forwarder.cluster.keepersOf(incarnation, homeKey);
   }
 
   holding(incarnation: string): readonly Holder[] {

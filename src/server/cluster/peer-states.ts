@@ -7,7 +7,8 @@ import { anySignal } from '../../common/cancel-signal.js';
 import { type ServiceProblem, toSeconds } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
-const PAUSE_MS = 500;
+/** With the time for an answer, what a status says is true within three seconds. */
+const PAUSE_MS = 1_000;
 const ANSWER_MS_MAX = 1_200;
 /** How long a node that failed a request is avoided. */
 const AVOIDED_MS = 5_000;
