@@ -43,8 +43,8 @@ export interface PresentFile {
 /** How the processes of a cluster share files that their logs name. */
 export interface FileSharing {
   /**
-   * A key by which this process keeps all of a new file of a collection, unless it keeps more than its share of the bytes
-   * of the present ones; then a random one.
+   * A key for a new file of a collection, by which this process keeps all of it unless it keeps more than its share of the
+   * bytes of the present ones, and otherwise processes that keep less.
    */
   homeKeyFor(incarnation: string, present: readonly PresentFile[]): string;
   /** Resolves with the name of the file in the shared files when it is durable there. */

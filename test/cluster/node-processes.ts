@@ -91,11 +91,14 @@ export class NodeProcesses {
   }
 
   /** Repeats the start, like a process manager, since a node ends if the NATS servers are starting or electing a leader. */
-  async startUntilReady(node: string): Promise<void> {
+  async startUntilReady(
+    node: string,
+    options?: Parameters<NodeProcesses['start']>[1],
+  ): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     for (;;) {
       try {
-        return await this.start(node);
+        return await this.start(node, options);
       } catch (error) {
         if (!isRepeated(error) || performance.now() > deadlineMs) throw error;
         await sleep(POLL_MS);
@@ -108,9 +111,12 @@ export class NodeProcesses {
   }
 
   get pids(): readonly number[] {
-    return this.names
-      .filter((node) => this.isRunning(node))
-      .map((node) => this.#running.get(node)!.child.pid!);
+    return this.names.filter((node) => this.isRunning(node)).map((node) => this.pidOf(node));
+  }
+
+  /** The process of a node that was started, or what its prefix has run in its place. */
+  pidOf(node: string): number {
+    return this.#running.get(node)!.child.pid!;
   }
 
   /** The last URL of the node; undefined before its first start. */

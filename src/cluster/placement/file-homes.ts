@@ -14,6 +14,9 @@ export interface FileHomesOptions {
   readonly copies: number | null;
 }
 
+/** With fewer than ten times as many nodes as copies, hardly ever are none of the homes here. */
+const KEYS_DRAWN = 32;
+
 /** The homes of the files of a collection, as long as the same nodes hold it. */
 interface Chosen {
   readonly nodes: readonly string[];
@@ -56,26 +59,26 @@ export class FileHomes {
 
   /** See `FileSharing.homeKeyFor`. */
   keyFor(incarnation: string, present: readonly PresentFile[]): string {
-    const { node, copies } = this.#options;
     const nodes = this.#candidatesOf(incarnation);
-    if (nodes === null || !nodes.includes(node)) return randomUUID();
-    const share = (copies ?? nodes.length) / nodes.length;
-    if (this.#keepsMoreThanShare(incarnation, present, share)) return randomUUID();
-    for (;;) {
-      const key = randomUUID();
-      if (this.#choose(nodes, incarnation, key).includes(node)) return key;
-    }
-  }
-
-  /** Whether this node keeps more of the files than it would if each of the nodes kept the same number of bytes. */
-  #keepsMoreThanShare(incarnation: string, present: readonly PresentFile[], share: number) {
-    let totalBytes = 0;
-    let ownBytes = 0;
+    if (nodes === null) return randomUUID();
+    const bytesBy = new Map(nodes.map((node) => [node, 0]));
     for (const { homeKey, dataBytes } of present) {
-      totalBytes += dataBytes;
-      if (this.isHere(incarnation, homeKey)) ownBytes += dataBytes;
+      for (const home of this.of(incarnation, homeKey) ?? []) {
+        bytesBy.set(home, bytesBy.get(home)! + dataBytes);
+      }
     }
-    return ownBytes > share * totalBytes;
+    const total = [...bytesBy.values()].reduce((sum, byteCount) => sum + byteCount, 0);
+    const { node } = this.#options;
+    const isOwn = (bytesBy.get(node) ?? total) * nodes.length <= total;
+    // Nodes choose at the same time, so each draws its own keys instead of always the emptiest nodes.
+    const drawn = Array.from({ length: KEYS_DRAWN }, () => {
+      const key = randomUUID();
+      const homes = this.#choose(nodes, incarnation, key);
+      const byteCount = homes.reduce((sum, home) => sum + bytesBy.get(home)!, 0);
+      return { key, byteCount, isHere: isOwn && homes.includes(node) };
+    });
+    drawn.sort((a, b) => Number(b.isHere) - Number(a.isHere) || a.byteCount - b.byteCount);
+    return drawn[0]!.key;
   }
 
   /** The nodes among which each file has its homes; null if all nodes that hold the collection keep all files. */

@@ -3,7 +3,8 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, statfsSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ENTERED = 'FAULTS_NAMESPACES';
@@ -20,6 +21,29 @@ const FILL_ATTEMPTS_MAX = 100;
 const FREE_BYTES_MAX = 100_000;
 /** Without blocks for root, which the processes under test may run as. */
 const MAKE_FILES = 'mkfs.ext4 -q -F -m 0 -E lazy_itable_init=1';
+
+/**
+ * A prefix for a command whose process alone sees a file system of its own in a folder. Its bytes are in a file, which is
+ * made unless it exists, so that it outlasts the process.
+ */
+export function onDisk(
+  folder: string,
+  { image, byteCount }: { readonly image: string; readonly byteCount: number },
+): readonly string[] {
+  const made = `test -e ${image} || { truncate -s ${byteCount} ${image} && ${MAKE_FILES} ${image}; }`;
+  const mounted = `mkdir -p ${folder} && mount -o loop,discard ${image} ${folder}`;
+  return ['unshare', '--mount', 'sh', '-ec', `${made}; ${mounted}; exec "$@"`, 'sh'];
+}
+
+/** Why `onDisk` cannot be used; undefined when it can. */
+export function disksMissing(): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'sagitta-disk-'));
+  const image = join(folder, 'image');
+  const [command, ...words] = onDisk(join(folder, 'disk'), { image, byteCount: 2 ** 24 });
+  const { status, stderr } = spawnSync(command!, [...words, 'true'], { encoding: 'utf8' });
+  rmSync(folder, { recursive: true, force: true });
+  return status === 0 ? undefined : `mounts need root and loop devices (${stderr.trim()})`;
+}
 
 /** Whether this process has namespaces of its own. */
 export const hasNamespaces = process.env[ENTERED] !== undefined;
