@@ -290,7 +290,7 @@ export class ClusterNode {
     return this.logs.holds(incarnation);
   }
 
-  /** The nodes that keep a whole segment file, by the id of its first row; null for all that hold the collection. */
+  /** The nodes that keep the whole of a segment file with a key; null for all that hold the collection. */
   keepersOf(incarnation: string, homeKey: string): readonly string[] | null {
     return this.#parts.homes.of(incarnation, homeKey);
   }

@@ -14,7 +14,7 @@ export interface FileHomesOptions {
   readonly copies: number | null;
 }
 
-/** With fewer than ten times as many nodes as copies, hardly ever are none of the homes here. */
+/** Enough that one of the keys is almost certain to choose this node among ten times as many nodes as copies. */
 const KEYS_DRAWN = 32;
 
 /** The homes of the files of a collection, as long as the same nodes hold it. */

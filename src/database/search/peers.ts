@@ -94,7 +94,7 @@ export interface Holder {
 export interface Peers {
   /** The reachable nodes that hold a collection, in an order that is the same on all nodes; empty without a cluster. */
   holding(incarnation: string): readonly Holder[];
-  /** The names of the nodes that keep the whole file of the segment whose first row has an id; null for all holders. */
+  /** The names of the nodes that keep the whole file of a segment with a key; null for all holders. */
   keeping(incarnation: string, homeKey: string): readonly string[] | null;
   /** Searches of fewer values are not worth the requests; infinity without a cluster. */
   readonly valuesMin: number;

@@ -76,7 +76,7 @@ export interface Cluster {
    * knows none.
    */
   ownerOf(incarnation: string | null): ClusterMember | null;
-  /** The names of the nodes that keep a whole segment file, by the id of its first row; null for all that hold it. */
+  /** The names of the nodes that keep a whole segment file with a key; null for all that hold it. */
   keepersOf(incarnation: string, homeKey: string): readonly string[] | null;
   /** Changes of members, and of owners of logs. */
   readonly changes: Pick<Changes, 'until'>;

@@ -7,7 +7,7 @@ import { anySignal } from '../../common/cancel-signal.js';
 import { type ServiceProblem, toSeconds } from '../../common/problems.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 
-/** With the time for an answer, what a status says is true within three seconds. */
+/** With ANSWER_MS_MAX, it takes less than three seconds until a status shows a node that cannot be reached. */
 const PAUSE_MS = 1_000;
 const ANSWER_MS_MAX = 1_200;
 /** How long a node that failed a request is avoided. */
