@@ -67,7 +67,7 @@ describe('the homes of files', () => {
       for (const writer of writers) {
         const homeKey = writer.keyFor('c', present);
         // At first nobody keeps a file.
-        if (i === 0) assert.ok(writer.isHere('c', homeKey));
+        if (present.length === 0) assert.ok(writer.isHere('c', homeKey));
         present.push({ homeKey, dataBytes: DATA_BYTES });
       }
     }

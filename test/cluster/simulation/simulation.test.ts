@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import { SeedThread } from './seed-threads.js';
 
 /** One with few events. */
-const SEED = 120;
+const SEED = 68;
 
 it('a seed leads to the same events again', async () => {
   const thread = new SeedThread();
