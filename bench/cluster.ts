@@ -6,6 +6,7 @@
 //   node dist/bench/cluster.js                 smoke parameters: only checks the bench
 //   node dist/bench/cluster.js --full          as docs/performance.md quotes it: some six minutes
 //   node dist/bench/cluster.js --out FILE      also writes the table as Markdown
+//   node dist/bench/cluster.js --only import   one part: writes, queries, import, scatter or memory
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
